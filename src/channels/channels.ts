@@ -1,0 +1,50 @@
+/**
+ * The channels port: messages between nodes.
+ *
+ * - A **queue** keeps every message until one consumer has handled it. Consumers compete; a message whose handler
+ *   failed, or whose consumer went away, is delivered again. At least once, in order for messages of one key as long
+ *   as nothing is redelivered. Messages sent before anybody consumes are kept.
+ * - A **topic** goes to everybody who is subscribed at that moment, in the order of publishing. Nothing is kept: it is
+ *   a hint to look into the store, never the only copy of a fact.
+ *
+ * A slow handler holds up neither the sender nor other subscribers.
+ */
+
+import type { Service } from "../platform/service.ts";
+
+export interface Channels extends Service {
+  readonly kind: string;
+
+  send(queue: string, messages: readonly Message[]): Promise<void>;
+  /** Handles batches until it is closed. A handler that rejects leaves its whole batch for another delivery. */
+  consume(
+    queue: string,
+    handler: (batch: readonly Delivery[]) => Promise<void>,
+    options?: ConsumeOptions,
+  ): Subscription;
+
+  publish(topic: string, messages: readonly Message[]): Promise<void>;
+  /** A handler that throws loses its message; it is logged and the next one is delivered. */
+  subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription;
+}
+
+export interface Message {
+  /** Messages of one key keep their order. */
+  readonly key: string;
+  /** A plain JSON value. */
+  readonly body: unknown;
+}
+
+export interface Delivery extends Message {
+  /** 1 for the first delivery. */
+  readonly deliveries: number;
+}
+
+export interface ConsumeOptions {
+  readonly batchMax?: number;
+}
+
+export interface Subscription {
+  /** Resolves when no handler runs any more. What was taken and not handled goes back. */
+  close(): Promise<void>;
+}

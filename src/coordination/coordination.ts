@@ -1,0 +1,53 @@
+/**
+ * The coordination port: who is in the cluster, and who leads.
+ *
+ * A keeper supplies membership and, for each leader role, a `LeaseLock`; the only election loop is `elector.ts`.
+ *
+ * What it does not promise: that there is one leader at every instant. A paused leader may believe in its term after
+ * another was granted the next one. That is harmless because the store compares epochs in the transaction of each
+ * write (see store.ts); the trust window (core/trust.ts) only makes it rare.
+ */
+
+import type { NodeIdentity, NodeInfo, NodeStatus } from "../core/node.ts";
+import type { LeaderRole, Term } from "../core/term.ts";
+import type { Service } from "../platform/service.ts";
+
+export interface Coordination extends Service {
+  readonly kind: string;
+  /** One lock a role; the same object for the same role. */
+  lock(role: LeaderRole): LeaseLock;
+  readonly membership: Membership;
+}
+
+/** All that a backend owes to elections. Every call has a deadline of its own and rejects when it is exceeded. */
+export interface LeaseLock {
+  /** A new term with an epoch above every earlier one, or null while another holder's lease is valid. */
+  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null>;
+  /** False: this very term is over. Compares holder and epoch. */
+  renew(term: Term, ttlMs: number): Promise<boolean>;
+  /** Ends this term; touches no later one. */
+  release(term: Term): Promise<void>;
+  /** The current term, or null while nobody holds a valid one. */
+  read(): Promise<Term | null>;
+  /** Hints that trying now is worth it (a release, a broken connection). May be silent, may be wrong. */
+  released(signal: AbortSignal): AsyncIterable<void>;
+}
+
+export interface Membership {
+  /** Everybody known, in the order of their names; ourselves among them. */
+  nodes(): readonly NodeInfo[];
+  /** How we show ourselves from now on. */
+  setStatus(status: NodeStatus): Promise<void>;
+}
+
+/** What the rest of the node sees of an election. */
+export interface Leadership {
+  /** Whoever leads, as last seen. */
+  current(): Term | null;
+  /** Our own term, only inside the trust window. */
+  held(): Term | null;
+  /** Our own term, or NOT_LEADER. */
+  require(): Term;
+  /** Our own terms as they begin and end: a term, then null, and so on; in order, none skipped, none merged. */
+  changes(signal: AbortSignal): AsyncIterable<Term | null>;
+}

@@ -1,0 +1,100 @@
+/**
+ * The one table of errors: a stable code, an HTTP status, and whether trying again may help.
+ * Callers test the code, never the text.
+ */
+
+interface ErrorRow {
+  readonly status: number;
+  /** True when the same request may succeed later without being changed. */
+  readonly retryable: boolean;
+}
+
+export const ERRORS = {
+  BAD_REQUEST: { status: 400, retryable: false },
+  BAD_JSON: { status: 400, retryable: false },
+  BAD_ID: { status: 400, retryable: false },
+  BAD_PAYLOAD: { status: 400, retryable: false },
+  BAD_SCHEDULE: { status: 400, retryable: false },
+  NOT_FOUND: { status: 404, retryable: false },
+  METHOD_NOT_ALLOWED: { status: 405, retryable: false },
+  NOT_FINISHED: { status: 409, retryable: true },
+  NOT_LEADER: { status: 409, retryable: true },
+  STALE_EPOCH: { status: 409, retryable: false },
+  JOB_RUNNING: { status: 409, retryable: true },
+  JOB_NOT_RETRYABLE: { status: 409, retryable: false },
+  JOB_FINISHED: { status: 409, retryable: false },
+  BODY_TOO_LARGE: { status: 413, retryable: false },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false },
+  TOO_MANY_REQUESTS: { status: 429, retryable: true },
+  INTERNAL: { status: 500, retryable: true },
+  DRAINING: { status: 503, retryable: true },
+  STORE_UNAVAILABLE: { status: 503, retryable: true },
+  OWNER_UNREACHABLE: { status: 503, retryable: true },
+  NO_LEADER: { status: 503, retryable: true },
+  DEADLINE: { status: 504, retryable: true },
+  LOOP: { status: 508, retryable: false },
+  // Not seen over HTTP: they end a start or a call of the library.
+  BAD_CONFIG: { status: 500, retryable: false },
+  BAD_TASK: { status: 500, retryable: false },
+  DATA_IN_USE: { status: 500, retryable: false },
+  STOPPED: { status: 503, retryable: true },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export interface ErrorDetails {
+  /** The field at fault, as a path: `body.run_at`, `[3].task`. */
+  readonly field?: string;
+  readonly [key: string]: unknown;
+}
+
+export class BatonError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "BatonError";
+    this.code = code;
+    this.details = details;
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+
+  get retryable(): boolean {
+    return ERRORS[this.code].retryable;
+  }
+}
+
+export function hasCode(error: unknown, code: ErrorCode): error is BatonError {
+  return error instanceof BatonError && error.code === code;
+}
+
+/** The nearest of the known names, for "did you mean"; null when nothing is near. */
+export function nearest(name: string, known: Iterable<string>): string | null {
+  let best: string | null = null;
+  let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const swap = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(swap, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

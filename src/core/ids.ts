@@ -1,0 +1,44 @@
+/**
+ * Names and ids.
+ *
+ * A job id is `<node-name>-<uuid>`: the prefix is the job's birthplace and a routing hint, never a proof of
+ * ownership. It is parsed by the fixed length of the uuid at its end, so that nodes `node` and `node-a` may coexist.
+ */
+
+export type NodeName = string & { readonly __brand: "NodeName" };
+export type JobId = string & { readonly __brand: "JobId" };
+/** One claimant's hold on the jobs that it claimed: a worker's whole life, or one batch leased by an agent. */
+export type LeaseId = string & { readonly __brand: "LeaseId" };
+
+/** What a name of a node, queue, task or schedule may look like. Shown in errors, so it stays readable. */
+export const NODE_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+export const THING_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._:/-]{0,126}[A-Za-z0-9])?$/;
+
+const UUID_LENGTH = 36;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+/** Longest node name (63), a dash and a uuid. Anything longer is not an id and is not even looked at. */
+const JOB_ID_LENGTH_MAX = 63 + 1 + UUID_LENGTH;
+
+export function jobId(birthplace: NodeName, uuid: string): JobId {
+  return `${birthplace}-${uuid}` as JobId;
+}
+
+export interface JobIdParts {
+  readonly birthplace: NodeName;
+  readonly uuid: string;
+}
+
+/** The parts of a job id, or null if the text is not one. */
+export function parseJobId(text: string): JobIdParts | null {
+  if (text.length > JOB_ID_LENGTH_MAX) return null;
+  const cut = text.length - UUID_LENGTH;
+  if (cut < 2 || text[cut - 1] !== "-") return null;
+  const birthplace = text.slice(0, cut - 1);
+  const uuid = text.slice(cut);
+  if (!UUID.test(uuid) || !NODE_NAME.test(birthplace)) return null;
+  return { birthplace: birthplace as NodeName, uuid };
+}
+
+export function isJobId(text: string): text is JobId {
+  return parseJobId(text) !== null;
+}

@@ -1,0 +1,135 @@
+/**
+ * A job, its states and its three budgets.
+ *
+ *   scheduled --due--> queued --claim--> processing --> completed
+ *                        ^                  |---------> cancelled   (also from scheduled and queued)
+ *                        |                  |---------> failed      (dead letter; retried by hand -> queued)
+ *                        '--retry, interruption, lost lease--'
+ *
+ * Each claim raises `jobEpoch`. Results, logs and progress carry the epoch of their claim and are refused when it
+ * is no longer the job's.
+ */
+
+import type { JobId, NodeName } from "./ids.ts";
+
+export const JOB_STATUSES = [
+  "scheduled",
+  "queued",
+  "processing",
+  "completed",
+  "failed",
+  "cancelled",
+] as const;
+export type JobStatus = (typeof JOB_STATUSES)[number];
+
+export const FINAL_STATUSES = ["completed", "failed", "cancelled"] as const satisfies readonly JobStatus[];
+export type FinalStatus = (typeof FINAL_STATUSES)[number];
+
+export function isFinal(status: JobStatus): status is FinalStatus {
+  return status === "completed" || status === "failed" || status === "cancelled";
+}
+
+const NEXT: Record<JobStatus, readonly JobStatus[]> = {
+  scheduled: ["queued", "cancelled"],
+  queued: ["processing", "cancelled"],
+  processing: ["completed", "failed", "cancelled", "queued", "scheduled"],
+  completed: [],
+  failed: ["queued"],
+  cancelled: ["queued"],
+};
+
+/** The only transitions there are. `failed` and `cancelled` return to the queue by hand alone. */
+export function mayBecome(from: JobStatus, to: JobStatus): boolean {
+  return NEXT[from].includes(to);
+}
+
+/** Why a handler's AbortSignal fired. */
+export type AbortReason = "cancel" | "timeout" | "drain" | "lease_lost";
+
+export interface JobError {
+  /** `ERROR` for what a handler threw; ours are TIMEOUT, BAD_PAYLOAD, INTERRUPTED_TOO_OFTEN and QUARANTINED. */
+  readonly code: string;
+  readonly message: string;
+  readonly stack?: string;
+  readonly [key: string]: unknown;
+}
+
+export interface Job {
+  readonly id: JobId;
+  readonly task: string;
+  readonly queue: string;
+  readonly status: JobStatus;
+  readonly priority: number;
+  /** JSON text: it is passed through, and parsed only where somebody looks inside. */
+  readonly payload: string;
+  readonly progress: number | null;
+  readonly progressMessage: string | null;
+  readonly attempts: number;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly idempotencyKey: string | null;
+  readonly schedule: string | null;
+  readonly cancelRequested: boolean;
+  /** Wall clock of the store, in ms. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly runAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  readonly owner: NodeName;
+  readonly worker: string | null;
+  readonly jobEpoch: number;
+  readonly ownerEpoch: number;
+  readonly leaderEpoch: number;
+  readonly error: JobError | null;
+  /** Nodes that died while they ran this job, oldest first. */
+  readonly killed: readonly string[];
+}
+
+export const PRIORITY_MIN = -100;
+export const PRIORITY_MAX = 100;
+
+export interface Budgets {
+  readonly interruptionsMax: number;
+  readonly crashesMax: number;
+}
+
+/**
+ * A deploy must never burn an attempt, yet a job that never gets through its run must not loop for ever: 50 is more
+ * deploys than a run will meet by chance. A job that took its node down three times is taken for the cause.
+ */
+export const DEFAULT_BUDGETS: Budgets = { interruptionsMax: 50, crashesMax: 3 };
+
+/** Counters as they were when the run began. */
+export interface Spent {
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+}
+
+export function mayRetry(spent: Spent): boolean {
+  return spent.failures + 1 < spent.maxAttempts;
+}
+
+export function interruptionError(spent: Spent, budgets: Budgets): JobError | null {
+  const interruptions = spent.interruptions + 1;
+  if (interruptions <= budgets.interruptionsMax) return null;
+  return {
+    code: "INTERRUPTED_TOO_OFTEN",
+    message: `interrupted ${interruptions} times by drains and never finished; make its runs shorter, then retry it by hand`,
+  };
+}
+
+export function crashError(spent: Spent, budgets: Budgets, killed: readonly string[]): JobError | null {
+  const crashes = spent.crashes + 1;
+  if (crashes < budgets.crashesMax) return null;
+  return {
+    code: "QUARANTINED",
+    message: `${crashes} nodes died while they ran this job (${killed.join(", ")}); it is kept away from the others until it is retried by hand`,
+    killed,
+  };
+}

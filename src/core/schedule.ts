@@ -1,0 +1,125 @@
+/**
+ * Schedules: which occurrences fire, which are passed over, and from where the next one is counted.
+ *
+ * An occurrence is the pair (schedule, instant). The store keeps one row for each under a unique key and writes its
+ * job in the same transaction, so two leaders make one job, not two. The next occurrence is always counted from the
+ * one that was just dealt with, never from now: a late leader neither skips nor repeats.
+ */
+
+export const MISSED_POLICIES = ["skip", "run_once", "run_all"] as const;
+export type MissedPolicy = (typeof MISSED_POLICIES)[number];
+
+export const OVERLAP_POLICIES = ["allow", "skip"] as const;
+export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number];
+
+export type Timing =
+  | { readonly kind: "cron"; readonly expression: string; readonly zone: string }
+  | { readonly kind: "every"; readonly everyMs: number; readonly anchor: number };
+
+export interface ScheduleDefinition {
+  readonly name: string;
+  readonly timing: Timing;
+  readonly task: string;
+  /** JSON text. */
+  readonly payload: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly missed: MissedPolicy;
+  /** Most occurrences that `run_all` makes up for at once; older ones are recorded as skipped. */
+  readonly missedMax: number;
+  readonly overlap: OverlapPolicy;
+}
+
+export interface Schedule extends ScheduleDefinition {
+  readonly paused: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** The next occurrence that has not been dealt with; null when there is none left. */
+  readonly nextAt: number | null;
+  readonly lastFiredAt: number | null;
+  readonly lastJob: string | null;
+  readonly leaderEpoch: number;
+}
+
+export type SkipReason = "missed" | "overlap" | "over_cap" | "paused";
+
+export interface Occurrence {
+  readonly at: number;
+  readonly do: "fire" | "skip";
+  readonly reason: SkipReason | null;
+}
+
+export interface DuePlan {
+  /** Oldest first. */
+  readonly occurrences: readonly Occurrence[];
+  readonly nextAt: number | null;
+}
+
+/**
+ * An occurrence later than this is a missed one and falls under the policy. Smaller, and a busy leader would call
+ * its own tardiness a miss; larger, and `skip` would fire runs that the user wanted dropped.
+ */
+export const MISSED_AFTER_MS = 5_000;
+
+/** More skipped occurrences than this are passed over in one step instead of being recorded one by one. */
+const SKIPS_RECORDED_MAX = 100;
+
+/**
+ * What to do with the occurrences from `nextAt` up to and including `now`.
+ * `following(instant)` gives the first occurrence strictly after an instant.
+ */
+export function planDue(
+  schedule: Pick<Schedule, "nextAt" | "missed" | "missedMax" | "paused">,
+  now: number,
+  following: (instant: number) => number | null,
+): DuePlan {
+  const { due, nextAt } = newestDue(schedule.nextAt, now, following, schedule.missedMax + SKIPS_RECORDED_MAX);
+  return { occurrences: due.map((at, index) => verdict(schedule, at, due.length - index, now)), nextAt };
+}
+
+/**
+ * The newest `limit` occurrences in [nextAt, now], oldest first, and the first one after now. Looks back from now in
+ * doubling windows, because a second-by-second schedule after a month away has millions of occurrences.
+ */
+function newestDue(
+  nextAt: number | null,
+  now: number,
+  following: (instant: number) => number | null,
+  limit: number,
+): { due: number[]; nextAt: number | null } {
+  if (nextAt === null || nextAt > now) return { due: [], nextAt };
+  for (let windowMs = 60_000; ; windowMs *= 2) {
+    const whole = now - windowMs <= nextAt;
+    const due: number[] = [];
+    let cursor: number | null = whole ? nextAt : following(now - windowMs);
+    while (cursor !== null && cursor <= now) {
+      due.push(cursor);
+      const next = following(cursor);
+      if (next !== null && next <= cursor) throw new RangeError("following() must move forward");
+      cursor = next;
+    }
+    if (whole || due.length >= limit) return { due: due.slice(-limit), nextAt: cursor };
+  }
+}
+
+/** `age` is 1 for the newest due occurrence, 2 for the one before it, and so on. */
+function verdict(
+  schedule: Pick<Schedule, "missed" | "missedMax" | "paused">,
+  at: number,
+  age: number,
+  now: number,
+): Occurrence {
+  const skip = (reason: SkipReason): Occurrence => ({ at, do: "skip", reason });
+  if (schedule.paused) return skip("paused");
+  if (now - at < MISSED_AFTER_MS) return { at, do: "fire", reason: null };
+  switch (schedule.missed) {
+    case "skip":
+      return skip("missed");
+    case "run_once":
+      return age === 1 ? { at, do: "fire", reason: null } : skip("missed");
+    case "run_all":
+      return age <= schedule.missedMax ? { at, do: "fire", reason: null } : skip("over_cap");
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * A term of leadership: the number that the store compares in the transaction of every leader's write.
+ * A higher epoch always wins; an epoch is never given out twice.
+ */
+
+import type { NodeName } from "./ids.ts";
+import type { NodeIdentity } from "./node.ts";
+
+export const LEADER_ROLES = ["scheduler", "metrics_aggregator", "log_compactor"] as const;
+export type LeaderRole = (typeof LEADER_ROLES)[number];
+
+export interface Term {
+  readonly role: LeaderRole;
+  readonly leader: NodeName;
+  readonly incarnation: string;
+  readonly epoch: number;
+}
+
+export function sameTerm(a: Term, b: Term): boolean {
+  return a.role === b.role && a.epoch === b.epoch && a.leader === b.leader && a.incarnation === b.incarnation;
+}
+
+export function heldBy(term: Term, node: NodeIdentity): boolean {
+  return term.leader === node.name && term.incarnation === node.incarnation;
+}

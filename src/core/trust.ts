@@ -1,0 +1,29 @@
+/**
+ * How long a leader may believe in its own term.
+ *
+ *     renewal sent          acknowledged                 trusted until        lease runs out
+ *          |-------------------|------------------------------|--------margin-------|
+ *          '-- counted from here, on the leader's own monotonic clock
+ *
+ * The lock counts the lease from the moment it *applied* the renewal, which is never before it was sent. So
+ * `sent + lease - margin` is over before anybody else can be granted the lock, however slow the answer was.
+ * The margin covers clocks that run at different rates: 25 % of the lease tolerates a rate of 1.33.
+ */
+
+export interface TrustSettings {
+  readonly leaseMs: number;
+  readonly marginMs: number;
+}
+
+export function trustedUntil(sentAtMono: number, settings: TrustSettings): number {
+  return sentAtMono + settings.leaseMs - settings.marginMs;
+}
+
+/**
+ * A suspended machine's monotonic clock stands still while the world goes on. If wall time moved on by more than
+ * half a lease beyond monotonic time, the machine slept and its term must be confirmed anew. A wall clock that was
+ * set by hand looks the same; the price of the mistake is one extra confirmation.
+ */
+export function slept(wallDeltaMs: number, monoDeltaMs: number, leaseMs: number): boolean {
+  return wallDeltaMs - monoDeltaMs > leaseMs / 2;
+}

@@ -1,0 +1,48 @@
+/**
+ * Every long-lived thing starts and stops the same way. Stopping twice, or before the start, is fine; a stop while
+ * the start is under way waits for it first.
+ */
+export interface Service extends AsyncDisposable {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The bookkeeping of start and stop, so that a service only says what to do. */
+export abstract class Lifecycle implements Service {
+  #phase: "new" | "running" | "stopped" = "new";
+  #turn: Promise<void> = Promise.resolve();
+
+  protected abstract onStart(): Promise<void> | void;
+  protected abstract onStop(): Promise<void> | void;
+
+  get running(): boolean {
+    return this.#phase === "running";
+  }
+
+  start(): Promise<void> {
+    return this.#next(async () => {
+      if (this.#phase === "running") return;
+      await this.onStart();
+      this.#phase = "running";
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.#next(async () => {
+      if (this.#phase !== "running") return;
+      this.#phase = "stopped";
+      await this.onStop();
+    });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  /** Starts and stops happen one after the other, in the order in which they were asked for. */
+  #next(step: () => Promise<void>): Promise<void> {
+    const result = this.#turn.then(step);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+}

@@ -1,0 +1,324 @@
+/**
+ * The store port: jobs, leases, schedules, queues and terms, kept durably.
+ *
+ * What a keeper promises:
+ * - A write has been made durable when its promise resolves. A promise that rejects with STORE_UNAVAILABLE leaves
+ *   the outcome unknown on a remote store; a second try with the same ids or keys is then harmless.
+ * - Every call takes a batch and applies it in one transaction, all of it or nothing.
+ * - Leader writes carry a `Term` and are refused with STALE_EPOCH unless it is the newest term of its role, compared
+ *   in the transaction of the write. Writes about a run carry its `jobEpoch` and answer "stale" in the same way.
+ * - One clock decides: the keeper's own (for a database, the database's). Callers pass durations, not instants.
+ *
+ * What it does not promise: that a job runs only once (a worker may die after the effect and before the result), and
+ * an order among jobs of equal priority that several workers run.
+ */
+
+import type { Budgets, Job, JobError, JobStatus } from "../core/job.ts";
+import type { JobId, LeaseId, NodeName } from "../core/ids.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.ts";
+import type { LeaderRole, Term } from "../core/term.ts";
+import type { Service } from "../platform/service.ts";
+
+export interface Store extends Service {
+  readonly guarantees: Guarantees;
+  readonly jobs: JobStore;
+  readonly queues: QueueStore;
+  readonly schedules: ScheduleStore;
+  readonly terms: TermStore;
+}
+
+/** What the backend in use gives, in words that `baton status` prints. */
+export interface Guarantees {
+  readonly name: string;
+  /** What an acknowledged job survives. */
+  readonly durability: "nothing" | "process crash" | "power loss";
+  /** Whether several nodes may use it at the same time. */
+  readonly shared: boolean;
+}
+
+/** Under which numbers a write is made. Every stored change records them. */
+export interface Author {
+  readonly node: NodeName;
+  readonly ownerEpoch: number;
+  readonly leaderEpoch: number;
+}
+
+// ---------------------------------------------------------------- jobs
+
+export interface JobStore {
+  /** Same idempotency key, same job: the one that is there already is answered with `existed`. */
+  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]>;
+
+  /** Takes due jobs in the order of priority (higher first), due time, arrival; each under a new job epoch. */
+  claim(request: ClaimRequest): Promise<Claimed>;
+
+  /** Ends runs. Every verdict is about one run; a stale run does not hold up the others. */
+  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]>;
+
+  /** Logs and progress of runs. */
+  report(reports: readonly Report[]): Promise<readonly Verdict[]>;
+
+  /** Prolongs a lease. A lease that was given away or has run out is not held and cannot be revived. */
+  renew(lease: LeaseId, ttlMs: number): Promise<Renewal>;
+
+  /** Puts jobs of dead claimants back into the queue, or into quarantine when their crash budget is spent. */
+  recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]>;
+
+  /** Waiting: cancelled at once. Running: the wish is recorded, and `renew` tells the claimant. */
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer>;
+
+  /** A failed or cancelled job returns to the queue with fresh budgets. */
+  retry(id: JobId): Promise<JobStatus | "missing" | "retried">;
+
+  /** Removes a job that does not run, with its logs. */
+  remove(id: JobId): Promise<"removed" | "running" | "missing">;
+
+  get(id: JobId): Promise<Job | null>;
+
+  /** The result as JSON text; null while there is none. */
+  result(id: JobId): Promise<string | null>;
+
+  /** Newest first. */
+  list(query: JobQuery): Promise<JobPage>;
+
+  /** Log lines with a sequence number above `after`, oldest first. Empty for a job that is not there. */
+  logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
+
+  /** Removes finished jobs older than their status may be kept. At most `limit`, so that it never blocks for long. */
+  purge(retention: Retention, limit: number, fence: Term): Promise<number>;
+}
+
+export interface NewJob {
+  readonly id: JobId;
+  readonly task: string;
+  readonly queue: string;
+  readonly priority: number;
+  /** JSON text. */
+  readonly payload: string;
+  /** From now, by the store's clock; 0 is at once. Ignored when `runAt` is given. */
+  readonly delayMs: number;
+  readonly runAt: number | null;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly idempotencyKey: string | null;
+}
+
+export interface Submitted {
+  readonly id: JobId;
+  readonly status: JobStatus;
+  readonly existed: boolean;
+}
+
+export interface ClaimRequest {
+  readonly author: Author;
+  /** Shown as the job's worker, and named when it dies while it runs the job. */
+  readonly worker: string;
+  readonly lease: LeaseId;
+  readonly leaseMs: number;
+  readonly limit: number;
+  /** Only jobs of these tasks; others stay in the queue for somebody who knows them. */
+  readonly tasks: ReadonlySet<string>;
+  /** Only these queues; null for all. Paused ones are always left alone. */
+  readonly queues: ReadonlySet<string> | null;
+  /**
+   * Whether one job that was running when its node died may be among them. A claimant asks for one at a time and
+   * runs no other suspect beside it, so that a killer is found without blaming its neighbours.
+   */
+  readonly suspect: boolean;
+}
+
+export interface Claimed {
+  readonly jobs: readonly ClaimedJob[];
+  /** When the next scheduled job is due, from now; null if none is known. */
+  readonly nextDueInMs: number | null;
+}
+
+/** Names one run: this job under this epoch. `ref` is the keeper's own short cut; outsiders leave it out. */
+export interface Run {
+  readonly id: JobId;
+  readonly jobEpoch: number;
+  readonly lease: LeaseId;
+  readonly ref?: unknown;
+}
+
+export interface ClaimedJob extends Run {
+  readonly task: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly payload: string;
+  /** 1 for the first start. */
+  readonly attempts: number;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly createdAt: number;
+  readonly runAt: number;
+  readonly leaderEpoch: number;
+}
+
+export type Outcome =
+  | { readonly kind: "completed"; readonly result: string }
+  /** Failed, and tried again after the delay. */
+  | { readonly kind: "retry"; readonly error: JobError; readonly delayMs: number }
+  /** Failed for good. `spends` is the budget that this run is charged to. */
+  | { readonly kind: "failed"; readonly error: JobError; readonly spends: "failure" | "interruption" }
+  | { readonly kind: "cancelled"; readonly error: JobError }
+  /** Stopped by a drain; back into its place in the queue. */
+  | { readonly kind: "interrupted" }
+  /** Claimed and never started; back as if it had not been claimed. */
+  | { readonly kind: "released" };
+
+export interface Settlement {
+  readonly run: Run;
+  readonly outcome: Outcome;
+}
+
+/**
+ * `replayed`: this very run was settled before; nothing changed, and the first answer stands.
+ * `stale`: the job has moved on under a higher epoch, or the lease is not the one that holds it.
+ */
+export type Verdict = "accepted" | "replayed" | "stale" | "missing";
+
+export interface NewLogLine {
+  readonly at: number;
+  readonly level: LogLevel;
+  readonly message: string;
+}
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface LogLine extends NewLogLine {
+  /** From 1, without gaps, across all runs of the job: a reader resumes behind the last one it saw. */
+  readonly seq: number;
+  readonly jobEpoch: number;
+}
+
+/** Lines a job may have. What comes after is counted in one last line and dropped. */
+export const LOG_LINES_MAX = 10_000;
+
+export interface Report {
+  readonly run: Run;
+  readonly logs: readonly NewLogLine[];
+  readonly progress: { readonly value: number; readonly message: string | null } | null;
+}
+
+export interface Renewal {
+  readonly held: boolean;
+  /** Runs under this lease whose cancellation has been asked for. */
+  readonly cancelled: readonly {
+    readonly id: JobId;
+    readonly jobEpoch: number;
+    readonly reason: string | null;
+  }[];
+}
+
+/** `node`: every lease of that node but those of its living incarnation. */
+export type Abandoned =
+  | { readonly by: "expiry" }
+  | { readonly by: "node"; readonly node: NodeName; readonly except: string | null };
+
+export interface Recovered {
+  readonly id: JobId;
+  readonly worker: string;
+  readonly status: "queued" | "failed" | "cancelled";
+  readonly crashes: number;
+}
+
+export type CancelAnswer =
+  | { readonly outcome: "cancelled" | "requested" | "missing" }
+  | { readonly outcome: "finished"; readonly status: JobStatus };
+
+export interface JobQuery {
+  readonly status?: JobStatus;
+  readonly queue?: string;
+  readonly task?: string;
+  /** Created at or after this instant. */
+  readonly since?: number;
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+export interface JobPage {
+  readonly jobs: readonly Job[];
+  /** Give it back to go on; null at the end. */
+  readonly cursor: string | null;
+}
+
+export interface Retention {
+  readonly completedMs: number;
+  readonly failedMs: number;
+  readonly cancelledMs: number;
+}
+
+// ---------------------------------------------------------------- queues
+
+export interface QueueStore {
+  setPaused(queue: string, paused: boolean): Promise<void>;
+  list(): Promise<readonly QueueInfo[]>;
+}
+
+export interface QueueInfo {
+  readonly name: string;
+  readonly paused: boolean;
+  readonly counts: Readonly<Record<JobStatus, number>>;
+}
+
+// ---------------------------------------------------------------- schedules
+
+export interface ScheduleStore {
+  /** Creates or replaces by name. The same definition again changes nothing, not even `nextAt`. */
+  put(
+    definition: ScheduleDefinition,
+    nextAt: number | null,
+  ): Promise<{ schedule: Schedule; outcome: "created" | "replaced" | "unchanged" }>;
+  get(name: string): Promise<Schedule | null>;
+  list(): Promise<readonly Schedule[]>;
+  remove(name: string): Promise<boolean>;
+  /** Resuming counts on from `nextAt`. */
+  setPaused(name: string, paused: boolean, nextAt: number | null): Promise<Schedule | null>;
+
+  /**
+   * Notes occurrences and submits their jobs, each pair in the same transaction, and moves `nextAt` on. An
+   * occurrence that is noted already is answered "already" and makes no job.
+   */
+  fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]>;
+
+  /** Newest first. */
+  history(name: string, limit: number): Promise<readonly NotedOccurrence[]>;
+}
+
+export interface Firing {
+  readonly schedule: string;
+  /** With the job to submit, for those that fire. */
+  readonly occurrences: readonly (Occurrence & { readonly job: NewJob | null })[];
+  /** The schedule's next occurrence afterwards. */
+  readonly nextAt: number | null;
+  /** Guards against a schedule that was replaced since it was read: fires only if `nextAt` is still this. */
+  readonly expectedNextAt: number | null;
+  /** With `skip`, an occurrence whose predecessor's job is unfinished is noted as skipped. */
+  readonly overlap: "allow" | "skip";
+}
+
+export type FireVerdict = "fired" | "skipped" | "already" | "changed";
+
+export interface NotedOccurrence extends Occurrence {
+  readonly schedule: string;
+  readonly job: JobId | null;
+  readonly leaderEpoch: number;
+  readonly notedAt: number;
+}
+
+// ---------------------------------------------------------------- terms
+
+/** Remembers the highest epoch of every leader role for ever, whatever grants it. */
+export interface TermStore {
+  /** Grants the next epoch of the role to the candidate: highest ever + 1, in one step. */
+  grant(role: LeaderRole, candidate: NodeIdentity): Promise<Term>;
+  /** Takes over a term granted elsewhere (by Redis, by peers). False when a higher or another equal one is known. */
+  admit(term: Term): Promise<boolean>;
+  read(role: LeaderRole): Promise<Term | null>;
+}
