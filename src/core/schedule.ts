@@ -54,6 +54,8 @@ export interface Occurrence {
 export interface DuePlan {
   /** Oldest first. */
   readonly occurrences: readonly Occurrence[];
+  /** Too many to be noted one by one: all those from `from` to before `before` are skipped. */
+  readonly passedOver: { readonly from: number; readonly before: number } | null;
   readonly nextAt: number | null;
 }
 
@@ -63,37 +65,50 @@ export interface DuePlan {
  */
 export const MISSED_AFTER_MS = 5_000;
 
-/** More skipped occurrences than this are passed over in one step instead of being recorded one by one. */
-const SKIPS_RECORDED_MAX = 100;
+/**
+ * The newest skipped occurrences are noted one by one, up to this many, and the very first one; the rest is passed
+ * over in one step. A second-by-second schedule after a month away would write 2.6 million rows otherwise.
+ */
+const SKIPS_NOTED_MAX = 100;
 
 /**
- * What to do with the occurrences from `nextAt` up to and including `now`.
- * `following(instant)` gives the first occurrence strictly after an instant.
+ * What to do with the occurrences from `nextAt` up to and including `now`: every one of them is fired, skipped or
+ * within `passedOver`. `following(instant)` gives the first occurrence strictly after an instant.
  */
 export function planDue(
   schedule: Pick<Schedule, "nextAt" | "missed" | "missedMax" | "paused">,
   now: number,
   following: (instant: number) => number | null,
 ): DuePlan {
-  const { due, nextAt } = newestDue(schedule.nextAt, now, following, schedule.missedMax + SKIPS_RECORDED_MAX);
-  return { occurrences: due.map((at, index) => verdict(schedule, at, due.length - index, now)), nextAt };
+  const first = schedule.nextAt;
+  if (first === null || first > now) return { occurrences: [], passedOver: null, nextAt: first };
+  const madeUpMax = schedule.missed === "run_all" ? schedule.missedMax : 1;
+  const { due, nextAt } = newestDue(first, now, following, madeUpMax + SKIPS_NOTED_MAX);
+  const occurrences = due.map((at, index) => verdict(schedule, at, due.length - index, now));
+  const oldest = due[0]!;
+  if (oldest === first) return { occurrences, passedOver: null, nextAt };
+  const from = following(first)!;
+  return {
+    occurrences: [verdict(schedule, first, Infinity, now), ...occurrences],
+    passedOver: from < oldest ? { from, before: oldest } : null,
+    nextAt,
+  };
 }
 
 /**
- * The newest `limit` occurrences in [nextAt, now], oldest first, and the first one after now. Looks back from now in
- * doubling windows, because a second-by-second schedule after a month away has millions of occurrences.
+ * The newest `limit` occurrences in [first, now], oldest first, and the one after now. Looks back from now in doubling
+ * windows, so that the cost depends on the limit and not on how long nobody looked.
  */
 function newestDue(
-  nextAt: number | null,
+  first: number,
   now: number,
   following: (instant: number) => number | null,
   limit: number,
 ): { due: number[]; nextAt: number | null } {
-  if (nextAt === null || nextAt > now) return { due: [], nextAt };
   for (let windowMs = 60_000; ; windowMs *= 2) {
-    const whole = now - windowMs <= nextAt;
+    const whole = now - windowMs <= first;
     const due: number[] = [];
-    let cursor: number | null = whole ? nextAt : following(now - windowMs);
+    let cursor: number | null = whole ? first : following(now - windowMs);
     while (cursor !== null && cursor <= now) {
       due.push(cursor);
       const next = following(cursor);

@@ -1,0 +1,101 @@
+/**
+ * One row of the table of operations: everything that a caller can do with a node. The HTTP routes, the OpenAPI
+ * document, the client's types and the permission checks all come from these rows; nothing is declared twice.
+ */
+
+import type { z } from "zod";
+import type { Target } from "../core/route.ts";
+import type { NodeServices } from "./services.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** What a caller must be allowed to do; each includes those before it. */
+export type Permission = "read" | "submit" | "operate" | "admin";
+
+type Schema = z.ZodType;
+type Maybe = Schema | undefined;
+type OutputOf<S extends Maybe> = S extends Schema ? z.output<S> : undefined;
+
+export interface Input<Params, Query, Body> {
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  /** In lower case, as Node gives them. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+export interface ServerEvent {
+  readonly event: string;
+  /** Where a reader that lost its connection goes on. */
+  readonly id?: string;
+  readonly data: unknown;
+}
+
+/** Answered as `text/event-stream` until the events end or the signal fires (the reader left, or we stop). */
+export interface EventReply {
+  readonly events: (signal: AbortSignal) => AsyncIterable<ServerEvent>;
+}
+
+type BodyReply<Replies> = {
+  [Status in keyof Replies & number]: {
+    readonly status: Status;
+    readonly body: Replies[Status] extends Schema ? z.input<Replies[Status]> : never;
+  };
+}[keyof Replies & number];
+
+export type Reply<Replies> = BodyReply<Replies> | EventReply;
+
+export interface Operation<
+  Name extends string = string,
+  Verb extends Method = Method,
+  Path extends string = string,
+  Params extends Maybe = any,
+  Query extends Maybe = any,
+  Body extends Maybe = any,
+  Replies extends Readonly<Record<number, Schema>> = any,
+> {
+  readonly name: Name;
+  readonly method: Verb;
+  /** With placeholders as `{id}`. */
+  readonly path: Path;
+  readonly summary: string;
+  readonly tag: "jobs" | "queues" | "schedules" | "node";
+  readonly permission: Permission;
+  /** Which node answers: always the same kind, or depending on the input. */
+  readonly target: Target | ((input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>) => Target);
+  readonly mutates: boolean;
+  readonly params?: Params;
+  readonly query?: Query;
+  readonly body?: Body;
+  /** By status; refusals are problems (see problem.ts) and need no row of their own. */
+  readonly replies: Replies;
+  /** True when `handler` may answer with events. */
+  readonly streams?: boolean;
+  handler(
+    services: NodeServices,
+    input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>,
+  ): Promise<Reply<Replies>> | Reply<Replies>;
+}
+
+/** Keeps the literal types of a row, so that the client can be checked against the table. */
+export function operation<
+  const Name extends string,
+  const Verb extends Method,
+  const Path extends string,
+  const Replies extends Readonly<Record<number, Schema>>,
+  Params extends Maybe = undefined,
+  Query extends Maybe = undefined,
+  Body extends Maybe = undefined,
+>(
+  row: Operation<Name, Verb, Path, Params, Query, Body, Replies>,
+): Operation<Name, Verb, Path, Params, Query, Body, Replies> {
+  return row;
+}
+
+/** A reply with its literal types kept: `answer(200, { status: "ok" })`. */
+export function answer<const Status extends number, const Body>(
+  status: Status,
+  body: Body,
+): { readonly status: Status; readonly body: Body } {
+  return { status, body };
+}

@@ -1,0 +1,96 @@
+/** What this node is, what it can run, and what it promises with the backends in use. */
+
+import { z } from "zod";
+import type { Guarantees } from "../../store/store.ts";
+import { isoOf } from "../fields.ts";
+import { answer, operation } from "../operation.ts";
+import { RoleName, standing } from "./health.ts";
+
+const LOSS: Record<Guarantees["durability"], string> = {
+  "power loss": "No acknowledged job is lost: it survives the death of the process and the loss of power.",
+  "process crash":
+    "No acknowledged job is lost when the process dies; the last moments before a loss of power may be.",
+  nothing: "Jobs are kept in memory alone: they end with this process.",
+};
+
+function promised(guarantees: Guarantees): string[] {
+  return [
+    "At-least-once execution: a job runs until a run of it has been accounted for.",
+    "At most one accepted result per job: results, logs and progress of a stale run are refused.",
+    LOSS[guarantees.durability],
+    "One fire per occurrence of a schedule.",
+  ];
+}
+
+function notPromised(guarantees: Guarantees): string[] {
+  const limits = [
+    "That a job runs only once: a node may die after the effect and before the result. Use job_id:job_epoch as an idempotency key for effects outside.",
+    "An order among jobs of equal priority when several of them run at the same time.",
+  ];
+  if (!guarantees.shared) {
+    limits.push("Other nodes cannot take over the jobs of this one: its store belongs to it alone.");
+  }
+  return limits;
+}
+
+export const status = operation({
+  name: "status",
+  method: "GET",
+  path: "/status",
+  summary: "This node, its role, its store, and what is promised and what is not",
+  tag: "node",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: {
+    200: z.object({
+      node: z.string(),
+      incarnation: z.string(),
+      version: z.string(),
+      role: RoleName,
+      leader_epoch: z.int().nullable(),
+      leader_id: z.string().nullable(),
+      started_at: z.string(),
+      uptime_ms: z.int(),
+      store: z.object({ name: z.string(), durability: z.string(), shared: z.boolean() }),
+      guarantees: z.object({ promised: z.array(z.string()), not_promised: z.array(z.string()) }),
+    }),
+  },
+  handler(services) {
+    const { identity, guarantees, startedAt, version, clock } = services;
+    return answer(200, {
+      node: identity.name,
+      incarnation: identity.incarnation,
+      version,
+      ...standing(services),
+      started_at: isoOf(startedAt),
+      uptime_ms: Math.max(0, Math.round(clock.now() - startedAt)),
+      store: { name: guarantees.name, durability: guarantees.durability, shared: guarantees.shared },
+      guarantees: { promised: promised(guarantees), not_promised: notPromised(guarantees) },
+    });
+  },
+});
+
+export const listTasks = operation({
+  name: "list_tasks",
+  method: "GET",
+  path: "/tasks",
+  summary: "The tasks that this node can run",
+  tag: "node",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: {
+    200: z.object({
+      tasks: z.array(
+        z.object({ name: z.string(), isolation: z.enum(["none", "thread"]), has_schema: z.boolean() }),
+      ),
+    }),
+  },
+  handler: ({ tasks }) =>
+    answer(200, {
+      tasks: tasks
+        .list()
+        .map(({ name, isolation, hasSchema }) => ({ name, isolation, has_schema: hasSchema })),
+    }),
+});

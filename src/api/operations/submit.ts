@@ -1,0 +1,120 @@
+/** Submitting: one job or many, all of them or none. The hot path: Ajv has checked the body before this runs. */
+
+import { z } from "zod";
+import { BatonError } from "../../core/errors.ts";
+import { Attempts, Delay, IdempotencyKey, Instant, Name, Payload, Priority, Timeout } from "../fields.ts";
+import { Status } from "../job-body.ts";
+import { answer, operation } from "../operation.ts";
+import type { SubmitRequest } from "../services.ts";
+
+export const JobRequestBody = z.strictObject({
+  task: Name,
+  payload: Payload.optional(),
+  queue: Name.optional(),
+  priority: Priority.optional(),
+  run_at: Instant.optional(),
+  delay_ms: Delay.optional(),
+  max_attempts: Attempts.optional(),
+  timeout_ms: Timeout.optional(),
+  idempotency_key: IdempotencyKey.optional(),
+});
+export type JobRequestBody = z.input<typeof JobRequestBody>;
+
+const JOBS_MAX = 10_000;
+
+export const SubmittedBody = z.object({ job_id: z.string(), status: Status });
+export type SubmittedBody = z.output<typeof SubmittedBody>;
+
+export const submitJobs = operation({
+  name: "submit_jobs",
+  method: "POST",
+  path: "/jobs",
+  summary: "Submit one job, or an array of jobs of which all or none are taken",
+  tag: "jobs",
+  permission: "submit",
+  target: { at: "any" },
+  mutates: true,
+  body: z.union([JobRequestBody, z.array(JobRequestBody).min(1).max(JOBS_MAX)]),
+  replies: { 200: z.union([SubmittedBody, z.array(SubmittedBody)]) },
+  async handler(services, { body, headers }) {
+    const header = headers["idempotency-key"];
+    if (Array.isArray(body)) {
+      if (header !== undefined) throw keyForMany();
+      const submitted = await services.jobs.submit(body.map((job, index) => request(job, index)));
+      return answer(
+        200,
+        submitted.map(({ id, status }) => ({ job_id: id, status })),
+      );
+    }
+    const one = request(header === undefined ? body : withKey(body, header), null);
+    try {
+      const submitted = await services.jobs.submit([one]);
+      const { id, status } = submitted[0]!;
+      return answer(200, { job_id: id, status });
+    } catch (error) {
+      throw withoutIndex(error);
+    }
+  },
+});
+
+function request(body: JobRequestBody, index: number | null): SubmitRequest {
+  const at = index === null ? "" : `[${index}].`;
+  let runAt: number | undefined;
+  if (body.run_at !== undefined) {
+    if (body.delay_ms !== undefined) {
+      const field = `${at}delay_ms`;
+      throw new BatonError("BAD_REQUEST", `give "${at}run_at" or "${field}", not both`, { field });
+    }
+    runAt = Date.parse(body.run_at);
+  }
+  return {
+    task: body.task,
+    payload: body.payload,
+    queue: body.queue,
+    priority: body.priority,
+    runAt,
+    delayMs: body.delay_ms,
+    maxAttempts: body.max_attempts,
+    timeoutMs: body.timeout_ms,
+    idempotencyKey: body.idempotency_key,
+  };
+}
+
+function withKey(body: JobRequestBody, header: string | string[]): JobRequestBody {
+  const field = "idempotency_key";
+  if (typeof header !== "string" || !IdempotencyKey.safeParse(header).success) {
+    const remedy = IdempotencyKey.meta()?.description;
+    throw new BatonError("BAD_REQUEST", `the header Idempotency-Key must be ${remedy}`, { field });
+  }
+  if (body.idempotency_key !== undefined && body.idempotency_key !== header) {
+    throw new BatonError(
+      "BAD_REQUEST",
+      `the header Idempotency-Key contradicts "${field}"; send one of them`,
+      {
+        field,
+      },
+    );
+  }
+  return { ...body, idempotency_key: header };
+}
+
+function keyForMany(): BatonError {
+  return new BatonError(
+    "BAD_REQUEST",
+    'the header Idempotency-Key is for one job; give each job of an array its own "idempotency_key"',
+    { field: "idempotency_key" },
+  );
+}
+
+/** The services speak of `[0].payload`; a caller who sent one object knows no `[0]`. */
+function withoutIndex(error: unknown): unknown {
+  const field = error instanceof BatonError ? error.details.field : undefined;
+  if (!(error instanceof BatonError) || !field?.startsWith("[0].")) return error;
+  const bare = field.slice("[0].".length);
+  return new BatonError(
+    error.code,
+    error.message.replaceAll(field, bare),
+    { ...error.details, field: bare },
+    { cause: error },
+  );
+}

@@ -1,0 +1,82 @@
+/**
+ * Refusals and failures as a caller sees them: flat, `{"error": CODE, "message": …, "field"?: …}`.
+ *
+ * Only what we threw on purpose (BatonError) or what the HTTP layer says about the request itself is told in words.
+ * Anything else is INTERNAL with the id of the request, under which the log has the rest.
+ */
+
+import { z } from "zod";
+import { BatonError, ERRORS } from "../core/errors.ts";
+import type { ErrorCode } from "../core/errors.ts";
+
+export const ProblemBody = z.looseObject({
+  error: z.string().meta({ description: "a stable code" }),
+  message: z.string(),
+  field: z.string().optional(),
+});
+export type ProblemBody = z.output<typeof ProblemBody>;
+
+export interface Problem {
+  readonly status: number;
+  readonly body: ProblemBody;
+  /** Worth trying again in a moment, unchanged. */
+  readonly retryAfter: boolean;
+  /** Not a refusal but a fault of ours: belongs into the log. */
+  readonly fault: boolean;
+}
+
+/** Codes that end a start or a call of the library. Should one ever surface in a request, it is a fault of ours. */
+const NEVER_TOLD: ReadonlySet<ErrorCode> = new Set(["INTERNAL", "BAD_CONFIG", "BAD_TASK", "DATA_IN_USE"]);
+
+export function problemOf(error: unknown, requestId: string): Problem {
+  const known = error instanceof BatonError ? error : fromHttpLayer(error);
+  if (known && !NEVER_TOLD.has(known.code)) return tell(known);
+  return {
+    status: 500,
+    body: {
+      error: "INTERNAL",
+      message: `something went wrong here; the log of this node has the details under request ${requestId}`,
+      request_id: requestId,
+    },
+    retryAfter: true,
+    fault: true,
+  };
+}
+
+function tell(error: BatonError): Problem {
+  const { status, retryable } = ERRORS[error.code];
+  const core = { error: error.code, message: error.message };
+  return {
+    status,
+    // Code and message come first to be read first, and last so that no detail can pose as them.
+    body: { ...core, ...error.details, ...core },
+    retryAfter: retryable && (status >= 500 || status === 429),
+    fault: false,
+  };
+}
+
+/** What Fastify reports about a request, by its codes. */
+function fromHttpLayer(error: unknown): BatonError | null {
+  if (!(error instanceof Error)) return null;
+  const { code, statusCode } = error as Error & { code?: string; statusCode?: number };
+  switch (code) {
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return new BatonError(
+        "UNSUPPORTED_MEDIA_TYPE",
+        "the body must be JSON; send content-type: application/json",
+      );
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return new BatonError("BODY_TOO_LARGE", "the body is larger than this node accepts; send less at once");
+    case "FST_ERR_CTP_EMPTY_JSON_BODY":
+      return new BatonError("BAD_JSON", "the body is empty; send a JSON value");
+    case "FST_ERR_CTP_INVALID_JSON_BODY":
+      return new BatonError("BAD_JSON", "the body is not valid JSON");
+    case "FST_ERR_BAD_URL":
+    case "FST_ERR_MAX_PARAM_LENGTH":
+      return new BatonError("BAD_REQUEST", "the path is not a valid URL; percent-encode special characters");
+    default:
+      break;
+  }
+  const refusal = statusCode !== undefined && statusCode >= 400 && statusCode < 500;
+  return refusal && code?.startsWith("FST_") ? new BatonError("BAD_REQUEST", error.message) : null;
+}

@@ -1,0 +1,87 @@
+/** The one table of operations. */
+
+import type { Method, Operation } from "./operation.ts";
+import { health, healthz, livez, readyz, role } from "./operations/health.ts";
+import { getLogs } from "./operations/job-logs.ts";
+import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs.ts";
+import { listTasks, status } from "./operations/node.ts";
+import { listQueues, pauseQueue, resumeQueue } from "./operations/queues.ts";
+import { previewSchedule, previewTiming, scheduleHistory } from "./operations/schedule-times.ts";
+import {
+  deleteSchedule,
+  getSchedule,
+  listSchedules,
+  pauseSchedule,
+  postSchedule,
+  putSchedule,
+  resumeSchedule,
+  triggerSchedule,
+} from "./operations/schedules.ts";
+import { submitJobs } from "./operations/submit.ts";
+
+export const OPERATIONS = [
+  submitJobs,
+  getJob,
+  getResult,
+  getLogs,
+  cancelJob,
+  retryJob,
+  deleteJob,
+  listJobs,
+  listQueues,
+  pauseQueue,
+  resumeQueue,
+  listSchedules,
+  postSchedule,
+  previewTiming,
+  getSchedule,
+  putSchedule,
+  deleteSchedule,
+  pauseSchedule,
+  resumeSchedule,
+  triggerSchedule,
+  previewSchedule,
+  scheduleHistory,
+  health,
+  healthz,
+  livez,
+  readyz,
+  role,
+  status,
+  listTasks,
+] as const;
+
+// ---------------------------------------------------------------- types for whoever calls the table from outside
+
+export type Row = (typeof OPERATIONS)[number];
+
+type RouteOf<R> = R extends { method: infer M extends Method; path: infer P extends string }
+  ? `${M} ${P}`
+  : never;
+
+/** `"GET /jobs/{id}"` and so on. */
+export type Route = RouteOf<Row>;
+
+export type RowAt<R extends Route> = Row extends infer Each
+  ? Each extends Row
+    ? RouteOf<Each> extends R
+      ? Each
+      : never
+    : never
+  : never;
+
+type Schemas<R> =
+  R extends Operation<string, Method, string, infer P, infer Q, infer B, infer Replies>
+    ? { params: P; query: Q; body: B; replies: Replies }
+    : never;
+
+type Written<S> = S extends { _zod: { input: infer I } } ? I : undefined;
+type Read<S> = S extends { _zod: { output: infer O } } ? O : undefined;
+
+export type ParamsOf<R extends Route> = Written<Schemas<RowAt<R>>["params"]>;
+export type QueryOf<R extends Route> = Written<Schemas<RowAt<R>>["query"]>;
+export type BodyOf<R extends Route> = Written<Schemas<RowAt<R>>["body"]>;
+/** What is answered when the request is not refused. */
+export type AnswerOf<R extends Route> = Read<
+  Schemas<RowAt<R>>["replies"][keyof Schemas<RowAt<R>>["replies"]]
+>;

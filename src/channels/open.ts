@@ -1,0 +1,14 @@
+/** Picks the keeper of the channels port. Whatever is above it knows only the port. */
+
+import type { Channels } from "./channels.ts";
+import { MemoryChannels } from "./memory/memory.ts";
+import type { MemoryChannelsOptions } from "./memory/memory.ts";
+
+export type ChannelsChoice = { readonly kind: "memory" } & MemoryChannelsOptions;
+
+export function openChannels(choice: ChannelsChoice): Channels {
+  switch (choice.kind) {
+    case "memory":
+      return new MemoryChannels(choice);
+  }
+}

@@ -1,0 +1,77 @@
+/** What a person sees when a node has started: where it is, what it promises and what to try. */
+
+import { relative } from "node:path";
+import type { TaskInfo } from "../api/services.ts";
+import type { Guarantees } from "../store/store.ts";
+import { VERSION } from "../version.ts";
+import type { Terminal } from "./terminal.ts";
+import { say, styled } from "./terminal.ts";
+
+export interface Started {
+  readonly name: string;
+  readonly url: string;
+  readonly data: string;
+  readonly tasks: readonly Pick<TaskInfo, "name">[];
+  readonly guarantees: Guarantees;
+  /** How the command line was called: `baton`, or `node bin/baton.mjs` in a checkout. */
+  readonly command: string;
+}
+
+const PROMISES: Readonly<Record<Guarantees["durability"], string>> = {
+  nothing: "jobs are gone when this process ends",
+  "process crash": "acknowledged jobs survive a crash of this process",
+  "power loss": "acknowledged jobs survive crashes and power loss",
+};
+
+export function showBanner(terminal: Terminal, started: Started): void {
+  const { err } = terminal;
+  if (!err.isTTY) {
+    say(terminal, `baton is listening on ${started.url}`);
+    say(terminal, `try: ${submitCommand(started)}`);
+    return;
+  }
+  const label = (text: string): string => styled(err, "dim", text.padEnd(9));
+  const lines = [
+    "",
+    `  ${styled(err, "bold", `Baton ${VERSION}`)}  node ${styled(err, "bold", started.name)}`,
+    "",
+    `  ${label("url")} ${styled(err, "cyan", started.url)}  (API at ${started.url}/docs)`,
+    `  ${label("store")} ${storeText(terminal, started)}`,
+    `  ${label("tasks")} ${tasksText(started)}`,
+    "",
+    `  ${label("try")} ${submitCommand(started)}`,
+    `  ${label("")} ${curlCommand(started)}`,
+    `  ${label("stop")} Ctrl-C finishes what runs; twice stops now`,
+    "",
+  ];
+  for (const line of lines) say(terminal, line.trimEnd());
+}
+
+function storeText(terminal: Terminal, { guarantees, data }: Started): string {
+  const near = relative(terminal.cwd, data);
+  const place =
+    guarantees.durability === "nothing" ? "" : ` in ${near.startsWith("..") ? data : near || "."}`;
+  return `${guarantees.name}${place}: ${PROMISES[guarantees.durability]}`;
+}
+
+function tasksText({ tasks }: Started): string {
+  if (tasks.length === 0) return "none; put modules into a directory and start with --tasks DIR";
+  const shown = tasks.slice(0, 8).map((task) => task.name);
+  return shown.join(", ") + (tasks.length > shown.length ? ` and ${tasks.length - shown.length} more` : "");
+}
+
+function submitCommand(started: Started): string {
+  const task = started.tasks[0];
+  // Only the default URL can be left out.
+  const url = started.url === "http://127.0.0.1:8420" ? "" : ` --url ${started.url}`;
+  return task
+    ? `${started.command} submit ${task.name} '{}' --wait${url}`
+    : `${started.command} status${url}`;
+}
+
+function curlCommand(started: Started): string {
+  const task = started.tasks[0];
+  if (!task) return `curl ${started.url}/health`;
+  const body = JSON.stringify({ task: task.name, payload: {} });
+  return `curl ${started.url}/jobs -H 'content-type: application/json' -d '${body}'`;
+}

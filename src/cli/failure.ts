@@ -1,0 +1,79 @@
+/** How a command ends, and what it says when it does not end well. */
+
+import { BatonClientError } from "../client/error.ts";
+import { hasCode } from "../core/errors.ts";
+import type { Terminal } from "./terminal.ts";
+import { say, styled } from "./terminal.ts";
+
+/** Ends by a signal are 128 + its number and need no code of ours. */
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  notFound: 3,
+  refused: 4,
+  unreachable: 5,
+  config: 78,
+  timeout: 124,
+} as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export class CliFailure extends Error {
+  readonly exitCode: ExitCode;
+  /** What to do about it. */
+  readonly hint: string | null;
+
+  constructor(exitCode: ExitCode, message: string, hint: string | null = null) {
+    super(message);
+    this.name = "CliFailure";
+    this.exitCode = exitCode;
+    this.hint = hint;
+  }
+}
+
+/** Tells what went wrong and gives the exit code. */
+export function tell(terminal: Terminal, error: unknown): ExitCode {
+  const failure = asFailure(error);
+  const [first, ...rest] = failure.message.split("\n");
+  say(terminal, `${styled(terminal.err, "red", "error:")} ${first}`);
+  for (const line of rest) say(terminal, line);
+  if (failure.hint) say(terminal, `${styled(terminal.err, "cyan", "hint:")} ${failure.hint}`);
+  return failure.exitCode;
+}
+
+function asFailure(error: unknown): CliFailure {
+  if (error instanceof CliFailure) return error;
+  if (error instanceof BatonClientError) return fromClient(error);
+  if (hasCode(error, "BAD_CONFIG")) return fromConfig(error.message);
+  if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
+  if (hasCode(error, "DATA_IN_USE")) {
+    return new CliFailure(
+      EXIT.failure,
+      error.message,
+      "stop the other node, or give this one its own --data directory",
+    );
+  }
+  if (!(error instanceof Error)) return new CliFailure(EXIT.failure, String(error));
+  // Nobody foresaw it, so the stack is what helps.
+  return new CliFailure(EXIT.failure, error.stack ?? error.message);
+}
+
+function fromConfig(message: string): CliFailure {
+  const lines = message.split("\n");
+  if (lines.length === 1) return new CliFailure(EXIT.config, message);
+  return new CliFailure(EXIT.config, [`${lines.length} mistakes in the configuration`, ...lines].join("\n"));
+}
+
+function fromClient(error: BatonClientError): CliFailure {
+  if (error.code === "UNREACHABLE") {
+    const hint = "start a node with `baton start`, or name another one with --url or BATON_URL";
+    return new CliFailure(EXIT.unreachable, error.message, hint);
+  }
+  if (error.code === "TIMEOUT")
+    return new CliFailure(EXIT.timeout, error.message, "wait longer with --timeout");
+  const message = `${error.message} (${error.code})`;
+  if (error.status === 404) return new CliFailure(EXIT.notFound, message);
+  const refused =
+    (error.status !== null && error.status >= 400 && error.status < 500) || error.status === 503;
+  return new CliFailure(refused ? EXIT.refused : EXIT.failure, message);
+}

@@ -1,0 +1,92 @@
+/** The options that every command has that talks to a node, and the values that several commands take. */
+
+import type { Command } from "commander";
+import { InvalidArgumentError, Option } from "commander";
+import type { BatonClient } from "../client/client.ts";
+import { parseDuration } from "../config/duration.ts";
+import { Mistake } from "../config/mistake.ts";
+import { isJobId } from "../core/ids.ts";
+import { CliFailure, EXIT } from "./failure.ts";
+import type { OutputFormat } from "./output.ts";
+import { OUTPUT_FORMATS } from "./output.ts";
+import type { Terminal } from "./terminal.ts";
+
+export const DEFAULT_URL = "http://127.0.0.1:8420";
+/** A node that does not answer a small request in this time has other troubles than being slow. */
+const CALL_TIMEOUT_MS = 10_000;
+
+export interface NodeOptions {
+  readonly url?: string;
+  readonly timeout?: number;
+  readonly output: OutputFormat;
+}
+
+export function withNodeOptions(command: Command): Command {
+  return command
+    .option("--url <url>", `URL of any node (BATON_URL; default ${DEFAULT_URL})`)
+    .option("--timeout <duration>", "give up after this long (default 10s for each call)", duration)
+    .addOption(
+      new Option("-o, --output <format>", "how to print data").choices(OUTPUT_FORMATS).default("table"),
+    );
+}
+
+export async function connect(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
+  // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
+  const { BatonClient } = await import("../client/client.ts");
+  return new BatonClient({
+    url: nodeUrl(terminal, options),
+    timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
+    clock: terminal.clock,
+  });
+}
+
+export function nodeUrl(terminal: Terminal, options: Pick<NodeOptions, "url">): string {
+  const fromEnvironment = terminal.environment["BATON_URL"] || undefined;
+  const url = options.url ?? fromEnvironment ?? DEFAULT_URL;
+  const parsed = URL.parse(url);
+  if (parsed === null || !["http:", "https:"].includes(parsed.protocol)) {
+    const who = options.url !== undefined ? "--url" : "BATON_URL";
+    throw new CliFailure(
+      EXIT.usage,
+      `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(url)}`,
+    );
+  }
+  return url.replace(/\/+$/, "");
+}
+
+// Readers of option values. Commander puts the name of the option before the message.
+
+export function duration(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    if (error instanceof Mistake) throw new InvalidArgumentError(`It ${error.message}.`);
+    throw error;
+  }
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^-?\d{1,15}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  return Number(text);
+}
+
+/** A time with its zone; without one it would mean something else on the node than here. */
+export function instant(text: string): string {
+  const withZone = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}.*(?:Z|[+-]\d{2}:?\d{2})$/i.test(text);
+  const at = Date.parse(text);
+  if (!withZone || Number.isNaN(at)) {
+    throw new InvalidArgumentError("It must be a time with its zone, such as 2026-01-31T09:00:00Z.");
+  }
+  return new Date(at).toISOString();
+}
+
+export function jobIdArgument(text: string): string {
+  if (!isJobId(text)) {
+    throw new InvalidArgumentError("It is not a job id: those are a node's name, a dash and a uuid.");
+  }
+  return text;
+}
+
+export function jobIdArguments(text: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), jobIdArgument(text)];
+}

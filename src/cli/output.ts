@@ -1,0 +1,101 @@
+/** Data on stdout, as a table for people or as JSON or YAML for programs. */
+
+import Table from "cli-table3";
+import { stringify } from "yaml";
+import type { Style, Terminal } from "./terminal.ts";
+import { styled } from "./terminal.ts";
+
+export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+/** JSON and YAML show the data as it came from the node; only people need a selection. */
+export function print(terminal: Terminal, format: OutputFormat, data: unknown, table: () => string): void {
+  const text =
+    format === "json"
+      ? JSON.stringify(data, null, 2)
+      : format === "yaml"
+        ? stringify(data).trimEnd()
+        : table();
+  terminal.out.write(`${text}\n`);
+}
+
+const NO_LINES = Object.fromEntries(
+  [
+    "top",
+    "top-mid",
+    "top-left",
+    "top-right",
+    "bottom",
+    "bottom-mid",
+    "bottom-left",
+    "bottom-right",
+    "left",
+    "left-mid",
+    "mid",
+    "mid-mid",
+    "right",
+    "right-mid",
+  ].map((part) => [part, ""]),
+);
+
+export function table(
+  terminal: Terminal,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const grid = new Table({
+    head: head.map((name) => styled(terminal.out, "bold", name.toUpperCase())),
+    chars: { ...NO_LINES, middle: "  " },
+    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
+  });
+  grid.push(...rows.map((row) => [...row]));
+  return trimmed(grid.toString());
+}
+
+/** Names on the left, values on the right; lines without a value are left out. */
+export function facts(terminal: Terminal, pairs: readonly (readonly [string, string | null])[]): string {
+  const grid = new Table({
+    chars: { ...NO_LINES, middle: "  " },
+    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
+  });
+  for (const [name, value] of pairs) {
+    if (value !== null) grid.push([styled(terminal.out, "bold", name), value]);
+  }
+  return trimmed(grid.toString());
+}
+
+function trimmed(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n");
+}
+
+const STATUS_STYLES: Readonly<Record<string, Style>> = {
+  scheduled: "blue",
+  queued: "cyan",
+  processing: "yellow",
+  completed: "green",
+  failed: "red",
+  cancelled: "gray",
+};
+
+export function statusText(terminal: Terminal, status: string): string {
+  const style = STATUS_STYLES[status];
+  return style ? styled(terminal.out, style, status) : status;
+}
+
+/** `3m ago`, `in 2h`: one unit is enough to compare rows. */
+export function ago(terminal: Terminal, instant: string | null | undefined): string {
+  if (!instant) return "-";
+  const deltaMs = terminal.clock.now() - Date.parse(instant);
+  const sizes = [
+    [86_400_000, "d"],
+    [3_600_000, "h"],
+    [60_000, "m"],
+    [1_000, "s"],
+  ] as const;
+  const [size, unit] = sizes.find(([size]) => Math.abs(deltaMs) >= size) ?? [1_000, "s"];
+  const count = Math.trunc(Math.abs(deltaMs) / size);
+  return deltaMs >= 0 ? `${count}${unit} ago` : `in ${count}${unit}`;
+}

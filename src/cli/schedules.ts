@@ -1,0 +1,191 @@
+/** `baton schedules`: jobs that submit themselves. */
+
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { ScheduleBody } from "../api/schedule-body.ts";
+import { formatDuration } from "../config/duration.ts";
+import { MISSED_POLICIES, OVERLAP_POLICIES } from "../core/schedule.ts";
+import type { MissedPolicy, OverlapPolicy } from "../core/schedule.ts";
+import { CliFailure, EXIT } from "./failure.ts";
+import type { NodeOptions } from "./node-options.ts";
+import { connect, duration, wholeNumber, withNodeOptions } from "./node-options.ts";
+import { ago, print, table } from "./output.ts";
+import { readPayload } from "./payload.ts";
+import type { JobOptions } from "./submit.ts";
+import { jobFields, withJobOptions } from "./submit.ts";
+import type { Terminal } from "./terminal.ts";
+
+interface TimingOptions {
+  readonly cron?: string;
+  readonly every?: number;
+  readonly zone?: string;
+}
+
+interface AddOptions extends TimingOptions, JobOptions, NodeOptions {
+  readonly missed?: MissedPolicy;
+  readonly missedMax?: number;
+  readonly overlap?: OverlapPolicy;
+}
+
+interface PreviewOptions extends TimingOptions, NodeOptions {
+  readonly count: number;
+}
+
+export function addSchedulesCommands(program: Command, terminal: Terminal): void {
+  const schedules = program.command("schedules").description("jobs that are submitted by the clock");
+
+  withNodeOptions(schedules.command("list"))
+    .description("list schedules")
+    .action((options: NodeOptions) => list(terminal, options));
+
+  withNodeOptions(withJobOptions(withTiming(schedules.command("add"))))
+    .description("create a schedule, or replace the one of that name")
+    .argument("<name>", "name of the schedule")
+    .argument("<task>", "task to run")
+    .argument("[json]", "the payload")
+    .addOption(new Option("--missed <policy>", "fires missed while no node led").choices(MISSED_POLICIES))
+    .option("--missed-max <number>", "most missed fires that run_all makes up for", wholeNumber)
+    .addOption(
+      new Option("--overlap <policy>", "a fire while the last job is unfinished").choices(OVERLAP_POLICIES),
+    )
+    .action((name: string, task: string, json: string | undefined, options: AddOptions) =>
+      add(terminal, name, task, json, options),
+    );
+
+  withNodeOptions(schedules.command("remove"))
+    .description("remove a schedule; jobs that it made stay")
+    .argument("<name>")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.removeSchedule(name);
+      print(terminal, options.output, answer, () => `${name} removed`);
+    });
+
+  withNodeOptions(schedules.command("pause"))
+    .description("pass over the fires of a schedule")
+    .argument("<name>")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.pauseSchedule(name);
+      print(terminal, options.output, answer, () => `${name} paused`);
+    });
+
+  withNodeOptions(schedules.command("resume"))
+    .description("let a paused schedule fire again")
+    .argument("<name>")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.resumeSchedule(name);
+      print(terminal, options.output, answer, () => `${name} resumed, next at ${answer.next_at ?? "never"}`);
+    });
+
+  withNodeOptions(schedules.command("trigger"))
+    .description("submit its job now, beside the plan")
+    .argument("<name>")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.triggerSchedule(name);
+      print(terminal, options.output, answer, () => answer.job_id);
+    });
+
+  withNodeOptions(withTiming(schedules.command("preview")))
+    .description("show the next fires of a schedule, or of a timing that is not stored")
+    .argument("[name]", "a schedule that is stored")
+    .option("--count <number>", "how many", wholeNumber, 10)
+    .action((name: string | undefined, options: PreviewOptions) => preview(terminal, name, options));
+
+  withNodeOptions(schedules.command("history"))
+    .description("show which occurrences fired and why others were skipped, newest first")
+    .argument("<name>")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.scheduleHistory(name);
+      print(terminal, options.output, answer, () =>
+        table(
+          terminal,
+          ["at", "outcome", "reason", "job"],
+          answer.occurrences.map((each) => [each.at, each.outcome, each.reason ?? "", each.job_id ?? ""]),
+        ),
+      );
+    });
+}
+
+function withTiming(command: Command): Command {
+  return command
+    .option("--cron <expression>", "5 or 6 fields, such as '0 9 * * 1-5'")
+    .option("--every <duration>", "an interval, such as 15m", duration)
+    .option("--zone <name>", "time zone of --cron, such as Europe/Berlin");
+}
+
+function requireOneTiming(options: TimingOptions): void {
+  if ((options.cron === undefined) === (options.every === undefined)) {
+    throw new CliFailure(EXIT.usage, "give exactly one of --cron and --every");
+  }
+}
+
+async function list(terminal: Terminal, options: NodeOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const answer = await client.schedules();
+  print(terminal, options.output, answer, () =>
+    table(
+      terminal,
+      ["schedule", "task", "timing", "next", "last", "state"],
+      answer.schedules.map((schedule) => [
+        schedule.name,
+        schedule.task,
+        timingText(schedule),
+        ago(terminal, schedule.next_at),
+        ago(terminal, schedule.last_fired_at),
+        schedule.paused ? "paused" : "active",
+      ]),
+    ),
+  );
+}
+
+async function add(
+  terminal: Terminal,
+  name: string,
+  task: string,
+  json: string | undefined,
+  options: AddOptions,
+): Promise<void> {
+  requireOneTiming(options);
+  const payload = await readPayload(terminal, json, options.payloadFile);
+  await using client = await connect(terminal, options);
+  const answer = await client.putSchedule({
+    name,
+    task,
+    ...jobFields(options, payload),
+    cron: options.cron,
+    every_ms: options.every,
+    zone: options.zone,
+    missed: options.missed,
+    missed_max: options.missedMax,
+    overlap: options.overlap,
+  });
+  print(
+    terminal,
+    options.output,
+    answer,
+    () => `${name} ${answer.outcome}, next at ${answer.next_at ?? "never"}`,
+  );
+}
+
+async function preview(terminal: Terminal, name: string | undefined, options: PreviewOptions): Promise<void> {
+  const { cron, every, zone, count } = options;
+  if (name === undefined) requireOneTiming(options);
+  else if (cron !== undefined || every !== undefined || zone !== undefined) {
+    throw new CliFailure(EXIT.usage, "give the name of a schedule or a timing, not both");
+  }
+  await using client = await connect(terminal, options);
+  const answer =
+    name === undefined
+      ? await client.previewSchedule({ cron, every_ms: every, zone, count })
+      : await client.previewStored(name, count);
+  print(terminal, options.output, answer, () => answer.fires.join("\n"));
+}
+
+function timingText(schedule: Pick<ScheduleBody, "cron" | "every_ms" | "zone">): string {
+  if (schedule.every_ms !== null) return `every ${formatDuration(schedule.every_ms)}`;
+  return `${schedule.cron}${schedule.zone === null || schedule.zone === "UTC" ? "" : ` (${schedule.zone})`}`;
+}

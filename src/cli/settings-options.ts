@@ -1,0 +1,52 @@
+/** The settings that have a flag, as options of a command. */
+
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { LoadOptions, Loaded } from "../config/load.ts";
+import { loadSettings } from "../config/load.ts";
+import type { Setting } from "../config/settings.ts";
+import { SETTINGS } from "../config/settings.ts";
+import type { Terminal } from "./terminal.ts";
+import { say } from "./terminal.ts";
+
+const FLAGGED = (SETTINGS as readonly Setting[]).filter((row) => row.flag !== undefined);
+const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
+  integer: "number",
+  number: "number",
+  path: "dir",
+  paths: "dir",
+};
+
+export function withSettingsOptions(command: Command): Command {
+  command.option("--config <file>", "configuration file (BATON_CONFIG; default baton.yaml, if there is one)");
+  for (const row of FLAGGED) command.addOption(optionOf(row));
+  return command;
+}
+
+function optionOf(row: Setting): Option {
+  const placeholder = row.values
+    ? row.values.join("|")
+    : (PLACEHOLDERS[row.kind] ?? row.path.split(".").at(-1)!);
+  const option = new Option(`${row.flag} <${placeholder}>`, row.about.replaceAll("`", ""));
+  // Values stay text: the settings read them, so that a flag, a variable and a file are judged alike.
+  if (row.kind === "paths" || row.kind === "list") {
+    option.argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), text]);
+    option.description += " May be repeated.";
+  }
+  return option;
+}
+
+export function loadFrom(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
+  const flags = FLAGGED.flatMap((row) => {
+    const value = options[new Option(`${row.flag} <x>`).attributeName()];
+    return value === undefined ? [] : [[row.path, value]];
+  });
+  const loaded = loadSettings({
+    cwd: terminal.cwd,
+    environment: terminal.environment,
+    configFile: options["config"] as string | undefined,
+    flags: Object.fromEntries(flags) as LoadOptions["flags"],
+  });
+  for (const warning of loaded.warnings) say(terminal, `warning: ${warning}`);
+  return loaded;
+}

@@ -1,0 +1,56 @@
+/** `baton status` and `baton tasks`: what a node is and what it can run. */
+
+import type { Command } from "commander";
+import { formatDuration } from "../config/duration.ts";
+import type { NodeOptions } from "./node-options.ts";
+import { connect, nodeUrl, withNodeOptions } from "./node-options.ts";
+import { facts, print, table } from "./output.ts";
+import type { Terminal } from "./terminal.ts";
+import { styled } from "./terminal.ts";
+
+export function addStatusCommands(program: Command, terminal: Terminal): void {
+  withNodeOptions(program.command("status"))
+    .description("show a node, its role, and what it promises")
+    .action((options: NodeOptions) => status(terminal, options));
+
+  withNodeOptions(program.command("tasks"))
+    .description("list the tasks that a node can run")
+    .action(async (options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.tasks();
+      print(terminal, options.output, answer, () =>
+        table(
+          terminal,
+          ["task", "runs in", "schema"],
+          answer.tasks.map((task) => [
+            task.name,
+            task.isolation === "thread" ? "own thread" : "main thread",
+            task.has_schema ? "yes" : "no",
+          ]),
+        ),
+      );
+    });
+}
+
+async function status(terminal: Terminal, options: NodeOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const answer = await client.status();
+  print(terminal, options.output, answer, () => {
+    const node = facts(terminal, [
+      ["node", answer.node],
+      ["url", nodeUrl(terminal, options)],
+      ["version", answer.version],
+      ["role", answer.role],
+      ["leader", answer.leader_id === null ? "none" : `${answer.leader_id} (epoch ${answer.leader_epoch})`],
+      ["up for", formatDuration(Math.floor(answer.uptime_ms / 1_000) * 1_000)],
+      ["store", `${answer.store.name} (survives: ${answer.store.durability})`],
+    ]);
+    const section = (title: string, lines: readonly string[]): string =>
+      [styled(terminal.out, "bold", title), ...lines.map((line) => `  - ${line}`)].join("\n");
+    return [
+      node,
+      section("Promised", answer.guarantees.promised),
+      section("Not promised", answer.guarantees.not_promised),
+    ].join("\n\n");
+  });
+}

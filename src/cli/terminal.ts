@@ -1,0 +1,39 @@
+/** What a command sees of the process that it runs in: data goes to `out`, everything else to `err`. */
+
+import { styleText } from "node:util";
+import type { Environment } from "../config/environment.ts";
+import type { Clock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
+
+export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+
+export interface Terminal {
+  readonly out: Output;
+  readonly err: Output;
+  readonly input: AsyncIterable<Uint8Array | string>;
+  readonly environment: Environment;
+  readonly cwd: string;
+  readonly clock: Clock;
+}
+
+export function systemTerminal(): Terminal {
+  return {
+    out: process.stdout,
+    err: process.stderr,
+    input: process.stdin,
+    environment: process.env,
+    cwd: process.cwd(),
+    clock: systemClock,
+  };
+}
+
+export type Style = Parameters<typeof styleText>[0];
+
+/** Styled only if the stream is a terminal and neither NO_COLOR nor its kin object. */
+export function styled(stream: Output, style: Style, text: string): string {
+  return styleText(style, text, { stream });
+}
+
+export function say(terminal: Terminal, text: string): void {
+  terminal.err.write(`${text}\n`);
+}

@@ -1,0 +1,301 @@
+/**
+ * The typed client of a node. Bodies are as they travel, in snake_case. Routes and types are checked against the table
+ * of operations when this file is compiled; at run time nothing of the server is loaded.
+ */
+
+import type { JobBody } from "../api/job-body.ts";
+import type { Method } from "../api/operation.ts";
+import type { JobRequestBody, SubmittedBody } from "../api/operations/submit.ts";
+import type { NamedScheduleRequest, PreviewRequest } from "../api/schedule-body.ts";
+import type { AnswerOf, BodyOf, ParamsOf, QueryOf, Route } from "../api/table.ts";
+import { systemClock } from "../platform/clock.ts";
+import type { Clock } from "../platform/clock.ts";
+import { UndiciConnection } from "./connection.ts";
+import type { Answer, Connection } from "./connection.ts";
+import { BatonClientError } from "./error.ts";
+import { follow } from "./follow.ts";
+import type { FollowEvent } from "./follow.ts";
+
+export { BatonClientError } from "./error.ts";
+export type { ClientErrorCode } from "./error.ts";
+export type { FollowEvent } from "./follow.ts";
+export type { JobBody, JobSummaryBody, LogLineBody } from "../api/job-body.ts";
+export type { LogsBody } from "../api/operations/job-logs.ts";
+export type { QueueBody } from "../api/operations/queues.ts";
+export type { StoredScheduleBody } from "../api/operations/schedules.ts";
+export type { JobRequestBody, SubmittedBody } from "../api/operations/submit.ts";
+export type {
+  NamedScheduleRequest,
+  OccurrenceBody,
+  PreviewRequest,
+  ScheduleBody,
+} from "../api/schedule-body.ts";
+
+export interface BatonClientOptions {
+  /** As `http://127.0.0.1:4000`. */
+  readonly url: string;
+  /** For each call, until the last byte of its answer. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  /** How the node is reached; over HTTP unless told otherwise. */
+  readonly connection?: Connection;
+}
+
+export interface FollowLogsOptions {
+  /** Only lines behind this sequence number. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+  /** How long to go on trying while the node cannot be reached. */
+  readonly giveUpAfterMs?: number;
+}
+
+export interface WaitOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** `result` is null unless the job is completed. */
+export interface Finished {
+  readonly job: JobBody;
+  readonly result: unknown;
+}
+
+interface Parts<R extends Route> {
+  readonly params?: ParamsOf<R>;
+  readonly query?: QueryOf<R>;
+  readonly body?: BodyOf<R>;
+}
+
+const TIMEOUT_MS = 30_000;
+const GIVE_UP_AFTER_MS = 30_000;
+
+export class BatonClient implements AsyncDisposable {
+  readonly #connection: Connection;
+  readonly #timeoutMs: number;
+  readonly #clock: Clock;
+
+  constructor(options: BatonClientOptions) {
+    this.#clock = options.clock ?? systemClock;
+    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+    this.#connection = options.connection ?? new UndiciConnection(options.url, this.#clock);
+  }
+
+  // ---------------------------------------------------------------- jobs
+
+  async submit(job: JobRequestBody): Promise<SubmittedBody> {
+    return (await this.#call("POST /jobs", { body: job })) as SubmittedBody;
+  }
+
+  async submitMany(jobs: readonly JobRequestBody[]): Promise<SubmittedBody[]> {
+    return (await this.#call("POST /jobs", { body: [...jobs] })) as SubmittedBody[];
+  }
+
+  job(id: string) {
+    return this.#call("GET /jobs/{id}", { params: { id } });
+  }
+
+  /** Rejects with NOT_FINISHED, or with NO_RESULT for a job that failed or was cancelled. */
+  result(id: string) {
+    return this.#call("GET /jobs/{id}/result", { params: { id } });
+  }
+
+  /** Until the job is finished, however it ends. Rejects with TIMEOUT; the job is not touched by that. */
+  async wait(id: string, options: WaitOptions = {}): Promise<Finished> {
+    const stop = new AbortController();
+    const forward = (): void => stop.abort();
+    options.signal?.addEventListener("abort", forward, { once: true });
+    if (options.signal?.aborted) forward();
+    const callOff = options.timeoutMs === undefined ? null : this.#clock.after(options.timeoutMs, forward);
+    let ended = false;
+    try {
+      for await (const event of this.followLogs(id, {
+        after: Number.MAX_SAFE_INTEGER,
+        signal: stop.signal,
+      })) {
+        ended ||= event.event === "end";
+      }
+    } finally {
+      callOff?.();
+      options.signal?.removeEventListener("abort", forward);
+    }
+    if (!ended) {
+      options.signal?.throwIfAborted();
+      throw new BatonClientError(
+        "TIMEOUT",
+        `job ${id} was not finished within ${options.timeoutMs} ms; it goes on`,
+      );
+    }
+    const job = await this.job(id);
+    const result = job.status === "completed" ? (await this.result(id)).result : null;
+    return { job, result };
+  }
+
+  logs(id: string, options: { after?: number; limit?: number } = {}) {
+    return this.#call("GET /jobs/{id}/logs", { params: { id }, query: options });
+  }
+
+  /** Log lines and progress as they happen, across broken connections, until the job is finished. */
+  followLogs(id: string, options: FollowLogsOptions = {}): AsyncIterable<FollowEvent> {
+    return follow({
+      open: (after, signal) => this.#openLogs(id, after, signal),
+      after: options.after ?? 0,
+      signal: options.signal,
+      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
+      clock: this.#clock,
+    });
+  }
+
+  cancel(id: string, reason?: string) {
+    return this.#call("POST /jobs/{id}/cancel", { params: { id }, body: { reason } });
+  }
+
+  retry(id: string) {
+    return this.#call("POST /jobs/{id}/retry", { params: { id } });
+  }
+
+  remove(id: string) {
+    return this.#call("DELETE /jobs/{id}", { params: { id } });
+  }
+
+  jobs(filter: QueryOf<"GET /admin/jobs"> = {}) {
+    return this.#call("GET /admin/jobs", { query: filter });
+  }
+
+  // ---------------------------------------------------------------- queues
+
+  queues() {
+    return this.#call("GET /queues", {});
+  }
+
+  pauseQueue(name: string) {
+    return this.#call("POST /queues/{name}/pause", { params: { name } });
+  }
+
+  resumeQueue(name: string) {
+    return this.#call("POST /queues/{name}/resume", { params: { name } });
+  }
+
+  // ---------------------------------------------------------------- schedules
+
+  schedules() {
+    return this.#call("GET /schedules", {});
+  }
+
+  schedule(name: string) {
+    return this.#call("GET /schedules/{name}", { params: { name } });
+  }
+
+  putSchedule(definition: NamedScheduleRequest) {
+    return this.#call("PUT /schedules/{name}", { params: { name: definition.name }, body: definition });
+  }
+
+  removeSchedule(name: string) {
+    return this.#call("DELETE /schedules/{name}", { params: { name } });
+  }
+
+  pauseSchedule(name: string) {
+    return this.#call("POST /schedules/{name}/pause", { params: { name } });
+  }
+
+  resumeSchedule(name: string) {
+    return this.#call("POST /schedules/{name}/resume", { params: { name } });
+  }
+
+  triggerSchedule(name: string) {
+    return this.#call("POST /schedules/{name}/trigger", { params: { name } });
+  }
+
+  /** Of a timing that is not stored; see `previewStored`. */
+  previewSchedule(timing: PreviewRequest) {
+    return this.#call("POST /schedules/preview", { body: timing });
+  }
+
+  previewStored(name: string, count?: number) {
+    return this.#call("GET /schedules/{name}/preview", { params: { name }, query: { count } });
+  }
+
+  scheduleHistory(name: string, limit?: number) {
+    return this.#call("GET /schedules/{name}/history", { params: { name }, query: { limit } });
+  }
+
+  // ---------------------------------------------------------------- node
+
+  health() {
+    return this.#call("GET /health", {});
+  }
+
+  role() {
+    return this.#call("GET /role", {});
+  }
+
+  status() {
+    return this.#call("GET /status", {});
+  }
+
+  tasks() {
+    return this.#call("GET /tasks", {});
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  // ---------------------------------------------------------------- calls
+
+  async #call<R extends Route>(route: R, parts: Parts<R>): Promise<AnswerOf<R>> {
+    const { method, path } = address(route, parts);
+    const body = parts.body === undefined ? undefined : JSON.stringify(parts.body);
+    const answer = await this.#connection.call({ method, path, body }, this.#timeoutMs);
+    if (answer.status >= 400) throw refusal(answer);
+    return parsed(answer) as AnswerOf<R>;
+  }
+
+  async #openLogs(id: string, after: number, signal: AbortSignal): Promise<AsyncIterable<string>> {
+    const { method, path } = address("GET /jobs/{id}/logs", { params: { id }, query: { after } });
+    const call = { method, path, headers: { accept: "text/event-stream" } };
+    const { status, chunks } = await this.#connection.open(call, this.#timeoutMs, signal);
+    if (status < 400) return chunks;
+    let body = "";
+    for await (const chunk of chunks) body += chunk;
+    throw refusal({ status, body });
+  }
+}
+
+/** `"GET /jobs/{id}"` with its parts filled in. */
+function address<R extends Route>(route: R, parts: Parts<R>): { method: Method; path: string } {
+  const [method, pattern] = route.split(" ") as [Method, string];
+  const params = (parts.params ?? {}) as Record<string, string>;
+  const path = pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!));
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parts.query ?? {})) {
+    if (value !== undefined) query.set(name, String(value));
+  }
+  return { method, path: query.size === 0 ? path : `${path}?${query}` };
+}
+
+function parsed(answer: Answer): unknown {
+  try {
+    return JSON.parse(answer.body);
+  } catch (error) {
+    throw new BatonClientError("BAD_REPLY", "what answered is not a Baton node: its reply is not JSON", {
+      status: answer.status,
+      body: answer.body.slice(0, 1_000),
+      cause: error,
+    });
+  }
+}
+
+function refusal(answer: Answer): BatonClientError {
+  const body = parsed(answer) as { error?: unknown; message?: unknown } | null;
+  if (typeof body?.error !== "string" || typeof body.message !== "string") {
+    return new BatonClientError("BAD_REPLY", `what answered (${answer.status}) is not a Baton node`, {
+      status: answer.status,
+      body,
+    });
+  }
+  return new BatonClientError(body.error, body.message, { status: answer.status, body });
+}

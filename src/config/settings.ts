@@ -1,0 +1,352 @@
+/**
+ * Every setting, each declared once. The type of the settings, the names of environment variables and flags, the
+ * checks and docs/configuration.md are all made from this table.
+ */
+
+import { NODE_NAME, THING_NAME } from "../core/ids.ts";
+
+export type Kind =
+  | "string"
+  | "path"
+  | "paths"
+  | "list"
+  | "enum"
+  | "integer"
+  | "number"
+  | "boolean"
+  | "duration"
+  | "size";
+
+export interface Setting {
+  /** As in the file: `http.port` is `port` under `http`. At most one level deep. */
+  readonly path: string;
+  readonly kind: Kind;
+  /** As a person would write it; null where it is worked out at start, and then `defaultIs` says how. */
+  readonly default: string | number | boolean | readonly string[] | null;
+  readonly defaultIs?: string;
+  readonly flag?: string;
+  readonly values?: readonly string[];
+  /** Written like the value itself. */
+  readonly min?: string | number;
+  readonly max?: string | number;
+  readonly pattern?: RegExp;
+  readonly about: string;
+  /** What breaks if it is smaller. */
+  readonly smaller?: string;
+}
+
+/** Timers of the runtime overflow at 24.8 days and would fire at once. */
+const TIMER_MAX = "24d";
+
+export const SETTINGS = [
+  {
+    path: "name",
+    kind: "string",
+    default: null,
+    defaultIs: "the host name",
+    flag: "--name",
+    pattern: NODE_NAME,
+    about: "Name of this node. It is the first part of the ids of jobs submitted here.",
+  },
+  {
+    path: "data",
+    kind: "path",
+    default: ".baton",
+    flag: "--data",
+    about: "Directory of the embedded store. One node uses it at a time.",
+  },
+  {
+    path: "store",
+    kind: "enum",
+    default: "sqlite",
+    values: ["sqlite", "memory"],
+    flag: "--store",
+    about: "Where jobs are kept: `sqlite` survives crashes and power loss, `memory` survives nothing.",
+  },
+  {
+    path: "tasks",
+    kind: "paths",
+    default: [],
+    flag: "--tasks",
+    about: "Directories of task modules. A file's name is its task's name.",
+  },
+  {
+    path: "http.host",
+    kind: "string",
+    default: "127.0.0.1",
+    flag: "--host",
+    about: "Address to listen on. `0.0.0.0` opens the node to the network.",
+  },
+  {
+    path: "http.port",
+    kind: "integer",
+    default: 8420,
+    min: 0,
+    max: 65535,
+    flag: "--port",
+    about:
+      "Port to listen on. 0 takes any free one; if it was not set and is in use, the next free one is taken.",
+  },
+  {
+    path: "http.body_limit",
+    kind: "size",
+    default: "1MiB",
+    min: "1KiB",
+    max: "1GiB",
+    about: "Largest request body.",
+    smaller: "Bulk submits and large payloads are refused with 413.",
+  },
+  {
+    path: "worker.concurrency",
+    kind: "integer",
+    default: 10,
+    min: 1,
+    max: 10_000,
+    flag: "--concurrency",
+    about: "How many jobs run at the same time on this node.",
+  },
+  {
+    path: "worker.queues",
+    kind: "list",
+    default: [],
+    pattern: THING_NAME,
+    about: "Queues that this node works on; empty for all.",
+  },
+  {
+    path: "worker.lease",
+    kind: "duration",
+    default: "10s",
+    min: "100ms",
+    max: TIMER_MAX,
+    about: "How long a claimed job stays with a worker that says nothing.",
+    smaller:
+      "A pause of the process (garbage collection, a suspended machine) loses jobs that are still running.",
+  },
+  {
+    path: "worker.renew",
+    kind: "duration",
+    default: "2s",
+    min: "10ms",
+    max: TIMER_MAX,
+    about: "How often a worker renews its lease. Also how soon it hears of a cancellation made elsewhere.",
+    smaller: "More writes to the store while nothing happens.",
+  },
+  {
+    path: "worker.prefetch_max",
+    kind: "integer",
+    default: 500,
+    min: 1,
+    max: 10_000,
+    about: "Most jobs claimed in one step.",
+    smaller: "Short jobs spend more of their time on claims.",
+  },
+  {
+    path: "jobs.max_attempts",
+    kind: "integer",
+    default: 3,
+    min: 1,
+    max: 1_000,
+    about: "How many attempts a job has, unless it says otherwise.",
+  },
+  {
+    path: "jobs.timeout",
+    kind: "duration",
+    default: "1h",
+    min: "1ms",
+    max: TIMER_MAX,
+    about: "Longest run of a job, unless it says otherwise.",
+    smaller: "Long runs are stopped and counted as failures.",
+  },
+  {
+    path: "jobs.interruptions_max",
+    kind: "integer",
+    default: 50,
+    min: 0,
+    max: 1_000_000,
+    about: "How often drains may interrupt a job before it fails.",
+    smaller: "A long job fails after a few deploys.",
+  },
+  {
+    path: "jobs.crashes_max",
+    kind: "integer",
+    default: 3,
+    min: 1,
+    max: 1_000,
+    about: "A job is quarantined when this many nodes have died while they ran it.",
+    smaller: "A job is blamed for crashes that it did not cause.",
+  },
+  {
+    path: "retry.first_delay",
+    kind: "duration",
+    default: "1s",
+    min: "0ms",
+    max: TIMER_MAX,
+    about: "Wait before the second attempt.",
+    smaller: "All attempts are spent while the cause of the failure still lasts.",
+  },
+  {
+    path: "retry.factor",
+    kind: "number",
+    default: 2,
+    min: 1,
+    max: 100,
+    about: "How much longer each further wait is.",
+  },
+  {
+    path: "retry.max_delay",
+    kind: "duration",
+    default: "5m",
+    min: "0ms",
+    max: TIMER_MAX,
+    about: "Longest wait between attempts.",
+  },
+  {
+    path: "retry.jitter",
+    kind: "number",
+    default: 0.25,
+    min: 0,
+    max: 1,
+    about: "Share by which a wait is spread to both sides.",
+    smaller: "Jobs that failed together come back together.",
+  },
+  {
+    path: "leader.lease",
+    kind: "duration",
+    default: "5s",
+    min: "100ms",
+    max: TIMER_MAX,
+    about: "How long a leader that says nothing still leads.",
+    smaller: "A short pause of the leader costs its term.",
+  },
+  {
+    path: "leader.renew",
+    kind: "duration",
+    default: "1s",
+    min: "10ms",
+    max: TIMER_MAX,
+    about: "How often the leader renews its lease.",
+    smaller: "More writes to the store while nothing happens.",
+  },
+  {
+    path: "leader.margin",
+    kind: "duration",
+    default: "1500ms",
+    min: "0ms",
+    max: TIMER_MAX,
+    about: "How long before the end of its lease a leader stops trusting it.",
+    smaller:
+      "A clock that runs slow lets a leader act after its lease has ended; its writes are refused then.",
+  },
+  {
+    path: "leader.retry",
+    kind: "duration",
+    default: "500ms",
+    min: "10ms",
+    max: TIMER_MAX,
+    about: "How often a standby tries to lead.",
+    smaller: "More load on the lock while a leader is alive.",
+  },
+  {
+    path: "drain.timeout",
+    kind: "duration",
+    default: "25s",
+    min: "0ms",
+    max: TIMER_MAX,
+    about:
+      "How long a stopping node waits for running jobs. Keep it below what the supervisor grants (often 30s).",
+    smaller: "More jobs are interrupted at each deploy.",
+  },
+  {
+    path: "drain.cleanup",
+    kind: "duration",
+    default: "5s",
+    min: "0ms",
+    max: TIMER_MAX,
+    about: "How long before the end of the drain running handlers are told to stop.",
+    smaller: "Handlers cannot tidy up, and their jobs look like crashes.",
+  },
+  {
+    path: "retention.completed",
+    kind: "duration",
+    default: "7d",
+    min: "0ms",
+    about: "How long completed jobs are kept with their results and logs.",
+    smaller: "Results are gone before they are fetched, and idempotency keys are forgotten.",
+  },
+  {
+    path: "retention.failed",
+    kind: "duration",
+    default: "30d",
+    min: "0ms",
+    about: "How long failed jobs are kept.",
+    smaller: "Dead letters vanish before somebody looks at them.",
+  },
+  {
+    path: "retention.cancelled",
+    kind: "duration",
+    default: "7d",
+    min: "0ms",
+    about: "How long cancelled jobs are kept.",
+  },
+  {
+    path: "log.level",
+    kind: "enum",
+    default: "info",
+    values: ["debug", "info", "warn", "error", "silent"],
+    flag: "--log-level",
+    about: "Least level that is logged.",
+  },
+  {
+    path: "log.format",
+    kind: "enum",
+    default: "auto",
+    values: ["auto", "json", "pretty"],
+    flag: "--log-format",
+    about: "`auto` is pretty on a terminal and JSON elsewhere.",
+  },
+] as const satisfies readonly Setting[];
+
+type Row = (typeof SETTINGS)[number];
+export type SettingPath = Row["path"];
+
+export const SETTING_BY_PATH: ReadonlyMap<string, Setting> = new Map(SETTINGS.map((row) => [row.path, row]));
+
+/** `http.body_limit` is `BATON_HTTP__BODY_LIMIT`: two underscores part the levels, because one is part of names. */
+export function environmentName(path: string): string {
+  return `BATON_${path.toUpperCase().replaceAll(".", "__")}`;
+}
+
+/** Where a setting lies in `Settings`: camelCase, with its unit at the end. */
+export function settingKey(setting: Setting): { readonly section: string | null; readonly key: string } {
+  const [first, second] = setting.path.split(".") as [string, string?];
+  const unit = setting.kind === "duration" ? "Ms" : setting.kind === "size" ? "Bytes" : "";
+  const key = (second ?? first).replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) + unit;
+  return { section: second === undefined ? null : first, key };
+}
+
+// The same once more, for the compiler.
+
+type Camel<Text extends string> = Text extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : Text;
+type Unit<R extends Row> = R["kind"] extends "duration" ? "Ms" : R["kind"] extends "size" ? "Bytes" : "";
+type Last<Path extends string> = Path extends `${string}.${infer Name}` ? Name : Path;
+type Section<Path extends string> = Path extends `${infer Name}.${string}` ? Name : never;
+type In<S extends string> = Extract<Row, { path: `${S}.${string}` }>;
+type ValueOf<R extends Row> = R extends { kind: "enum"; values: readonly (infer Choice)[] }
+  ? Choice
+  : R["kind"] extends "integer" | "number" | "duration" | "size"
+    ? number
+    : R["kind"] extends "list" | "paths"
+      ? readonly string[]
+      : R["kind"] extends "boolean"
+        ? boolean
+        : string;
+type Fields<R extends Row> = {
+  readonly [Each in R as `${Camel<Last<Each["path"]>>}${Unit<Each>}`]: ValueOf<Each>;
+};
+
+/** All values, nested: `settings.leader.leaseMs`, `settings.http.bodyLimitBytes`, `settings.worker.concurrency`. */
+export type Settings = Fields<Exclude<Row, { path: `${string}.${string}` }>> & {
+  readonly [S in Section<SettingPath>]: Fields<In<S>>;
+};

@@ -1,0 +1,34 @@
+/** Where the value of a setting was written, so that a mistake can be told where it was made. */
+
+export type Source =
+  | { readonly from: "default" }
+  | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
+  | { readonly from: "environment"; readonly variable: string }
+  | { readonly from: "flag"; readonly flag: string };
+
+/** A value as it was found, not looked at yet. */
+export interface Found {
+  readonly path: string;
+  /** Text from the environment and from flags; from a file whatever YAML makes of it. */
+  readonly value: unknown;
+  readonly source: Source;
+}
+
+export function sourceText(source: Source): string {
+  switch (source.from) {
+    case "default":
+      return "default";
+    case "file":
+      return `${source.file}:${source.line}:${source.column}`;
+    case "environment":
+      return source.variable;
+    case "flag":
+      return source.flag;
+  }
+}
+
+/** `baton.yaml:3:9: http.port must be …`, `BATON_HTTP__PORT must be …`, `--port must be …`. */
+export function told(source: Source, path: string, mistake: string): string {
+  if (source.from === "file") return `${sourceText(source)}: ${path} ${mistake}`;
+  return `${source.from === "default" ? path : sourceText(source)} ${mistake}`;
+}

@@ -1,0 +1,345 @@
+/**
+ * The only election loop. A backend supplies a `LeaseLock`; when to ask it, and what to believe, is decided here.
+ *
+ *               acquire: a term                      renew: true
+ *     STANDBY ------------------> LEADING <------------------------.
+ *        ^  \__ null: again after retryMs, or at a hint   \_________/ every renewMs
+ *        |                           |
+ *        '---------------------------' renew: false, trust window over, machine slept and not confirmed, resign, stop
+ *
+ * Belief is bounded by core/trust.ts and computed whenever `held()` is called, so it ends in time even while this
+ * loop is blocked. No answer of the lock is waited for without a deadline, and one that comes too late changes
+ * nothing: a late renewal does not revive a term, a late grant is given back.
+ *
+ * A wall clock that leaps ahead of monotonic time means that the machine slept, or that somebody set the clock.
+ * `held()` is null until one renewal sent after the leap is acknowledged; the term goes on if it is, and ends at once
+ * otherwise. Ending it without asking lost: every correction of a wall clock would cost an election.
+ */
+
+import { BatonError } from "../core/errors.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { LeaderRole, Term } from "../core/term.ts";
+import { sameTerm } from "../core/term.ts";
+import { slept, trustedUntil } from "../core/trust.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { LeaseLock, Leadership } from "./coordination.ts";
+import { checkElectorSettings } from "./elector-settings.ts";
+import type { ElectorSettings } from "./elector-settings.ts";
+import { Feed } from "./feed.ts";
+
+export interface ElectorOptions {
+  readonly lock: LeaseLock;
+  readonly identity: NodeIdentity;
+  readonly role: LeaderRole;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly settings: ElectorSettings;
+  readonly log?: ElectorLog;
+}
+
+export interface ElectorLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** Both clocks at one instant. */
+interface Stamp {
+  readonly mono: number;
+  readonly wall: number;
+}
+
+type Answer<Value> =
+  | { readonly given: true; readonly value: Value }
+  | { readonly given: false; readonly error: unknown };
+
+export class Elector extends Lifecycle implements Leadership {
+  readonly #lock: LeaseLock;
+  readonly #identity: NodeIdentity;
+  readonly #role: LeaderRole;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #settings: ElectorSettings;
+  readonly #log: ElectorLog | undefined;
+  /** Two calls fit between the time a renewal is due and the end of trust: one that hangs does not cost the term. */
+  readonly #callMs: number;
+
+  readonly #changes = new Feed<Term | null>();
+  readonly #background = new Set<Promise<unknown>>();
+  /** Ours, from its grant until it is ended; whether it may be acted on is `held()`. */
+  #term: Term | null = null;
+  /** When the last renewal that was acknowledged had been sent. */
+  #confirmed: Stamp = { mono: 0, wall: 0 };
+  #seen: Term | null = null;
+  #standsFrom = -Infinity;
+  #stopping = new AbortController();
+  #loop: Promise<void> = Promise.resolve();
+  #nap = new AbortController();
+  #nudged = false;
+
+  constructor(options: ElectorOptions) {
+    super();
+    checkElectorSettings(options.settings);
+    this.#lock = options.lock;
+    this.#identity = options.identity;
+    this.#role = options.role;
+    this.#clock = options.clock;
+    this.#random = options.random;
+    this.#settings = options.settings;
+    this.#log = options.log;
+    const { leaseMs, marginMs, renewMs } = options.settings;
+    this.#callMs = (leaseMs - marginMs - renewMs) / 2;
+  }
+
+  current(): Term | null {
+    return this.#seen;
+  }
+
+  held(): Term | null {
+    if (!this.#term || this.#clock.monotonic() >= this.#lapsesAt()) return null;
+    if (!this.#doubtful()) return this.#term;
+    this.#nudge();
+    return null;
+  }
+
+  require(): Term {
+    const term = this.held();
+    if (term) return term;
+    const leader = this.#seen && this.#seen.leader !== this.#identity.name ? this.#seen : null;
+    throw new BatonError(
+      "NOT_LEADER",
+      leader
+        ? `${this.#identity.name} does not lead (${this.#role}); ${leader.leader} does, as last seen`
+        : `${this.#identity.name} does not lead (${this.#role}), and no other leader is known`,
+      { role: this.#role, leader: leader?.leader ?? null, epoch: leader?.epoch ?? null },
+    );
+  }
+
+  /** A follower that comes in the middle of a term gets that term first. It goes on across a stop and a new start. */
+  changes(signal: AbortSignal): AsyncIterable<Term | null> {
+    return this.#changes.follow(signal, this.#term ? [this.#term] : []);
+  }
+
+  /** Gives the term up and lets the others try first. Does nothing for a standby. */
+  async resign(): Promise<void> {
+    const term = this.#end("resigned");
+    if (!term) return;
+    // Whoever stands by tries within 1.25 x retryMs, hint or not.
+    this.#standsFrom = this.#clock.monotonic() + 2 * this.#settings.retryMs;
+    this.#nudge();
+    await this.#release(term);
+  }
+
+  protected override onStart(): void {
+    this.#stopping = new AbortController();
+    this.#standsFrom = -Infinity;
+    this.#loop = this.#run(this.#stopping.signal);
+    void this.#heedHints(this.#stopping.signal);
+  }
+
+  protected override async onStop(): Promise<void> {
+    const term = this.#end("stopped");
+    this.#stopping.abort();
+    this.#nudge();
+    await this.#loop;
+    if (term) await this.#release(term);
+    // A grant may still be on its way to us: wait for it, within limits, so that it does not block the others.
+    const limit = new AbortController();
+    await Promise.race([this.#backgroundDone(), this.#clock.sleep(this.#callMs, limit.signal)]);
+    limit.abort();
+  }
+
+  async #run(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      const waitMs = this.#standsFrom - this.#clock.monotonic();
+      if (waitMs > 0) await this.#clock.sleep(waitMs, stopping);
+      else if (await this.#stand(stopping)) await this.#lead(stopping);
+    }
+  }
+
+  /** One attempt; true with the term begun, else after the pause that belongs behind it. */
+  async #stand(stopping: AbortSignal): Promise<boolean> {
+    this.#nudged = false;
+    const sent = this.#stamp();
+    const answer = await this.#ask(
+      () => this.#lock.acquire(this.#identity, this.#settings.leaseMs),
+      this.#callMs,
+      stopping,
+      (late) => late && this.#release(late),
+    );
+    if (answer.given && answer.value) {
+      // The answer may have lain there while this thread was held up, or while we were told to stop.
+      const usable =
+        !stopping.aborted && this.#clock.monotonic() < trustedUntil(sent.mono, this.#settings);
+      if (usable) this.#begin(answer.value, sent);
+      else await this.#release(answer.value);
+      return usable;
+    }
+    if (stopping.aborted) return false;
+    if (answer.given) await this.#look(stopping);
+    else this.#log?.warn({ role: this.#role, err: answer.error }, "could not ask for the leader lock");
+    const { retryMs } = this.#settings;
+    // Spread by a quarter to both sides: standbys that start together do not ask together for ever.
+    await this.#pause(retryMs * (0.75 + 0.5 * this.#random.chance()), stopping);
+    return false;
+  }
+
+  async #look(stopping: AbortSignal): Promise<void> {
+    const answer = await this.#ask(() => this.#lock.read(), this.#callMs, stopping);
+    if (answer.given) this.#seen = answer.value;
+  }
+
+  /** Renews until the term is over. */
+  async #lead(stopping: AbortSignal): Promise<void> {
+    const term = this.#term;
+    let retryAt = -Infinity;
+    for (;;) {
+      if (!term || this.#term !== term) return;
+      const now = this.#clock.monotonic();
+      const lapsesAt = this.#lapsesAt();
+      if (now >= lapsesAt) return this.#giveUp("not confirmed in time");
+      const doubtful = this.#doubtful();
+      const due = doubtful ? now : Math.max(this.#confirmed.mono + this.#settings.renewMs, retryAt);
+      if (due > now) {
+        await this.#pause(Math.min(due, lapsesAt) - now, stopping);
+        continue;
+      }
+      const sent = this.#stamp();
+      const answer = await this.#ask(
+        () => this.#lock.renew(term, this.#settings.leaseMs),
+        Math.min(this.#callMs, lapsesAt - now),
+        stopping,
+      );
+      if (this.#term !== term) return;
+      if (this.#clock.monotonic() >= lapsesAt) return this.#giveUp("not confirmed in time");
+      if (answer.given && answer.value) {
+        this.#confirmed = sent;
+        retryAt = -Infinity;
+      } else if (answer.given) {
+        this.#end("the lock says that it is over");
+      } else if (doubtful) {
+        return this.#giveUp("not confirmed after the machine slept");
+      } else {
+        this.#log?.warn({ ...term, err: answer.error }, "could not renew the term; trying again");
+        retryAt = this.#clock.monotonic() + Math.min(this.#settings.retryMs, this.#callMs / 2);
+      }
+    }
+  }
+
+  #begin(term: Term, sent: Stamp): void {
+    this.#confirmed = sent;
+    this.#term = term;
+    this.#seen = term;
+    this.#log?.info(term, "leading");
+    this.#changes.push(term);
+  }
+
+  /** Followers hear of the end before the lock does, so that duties are called off before a successor is granted. */
+  #end(reason: string): Term | null {
+    const term = this.#term;
+    if (!term) return null;
+    this.#term = null;
+    if (this.#seen && sameTerm(this.#seen, term)) this.#seen = null;
+    this.#log?.info({ ...term, reason }, "no longer leading");
+    this.#changes.push(null);
+    return term;
+  }
+
+  /** The lock may still count the term as ours. */
+  #giveUp(reason: string): void {
+    const term = this.#end(reason);
+    if (term) this.#track(this.#release(term));
+  }
+
+  async #release(term: Term): Promise<void> {
+    const answer = await this.#ask(() => this.#lock.release(term), this.#callMs);
+    if (!answer.given) {
+      this.#log?.warn({ ...term, err: answer.error }, "could not release the term; it runs out by itself");
+    }
+  }
+
+  #lapsesAt(): number {
+    return trustedUntil(this.#confirmed.mono, this.#settings);
+  }
+
+  #doubtful(): boolean {
+    const now = this.#stamp();
+    const since = this.#confirmed;
+    return slept(now.wall - since.wall, now.mono - since.mono, this.#settings.leaseMs);
+  }
+
+  #stamp(): Stamp {
+    return { mono: this.#clock.monotonic(), wall: this.#clock.now() };
+  }
+
+  /** The lock's answer, unless the deadline or the stop comes first; then it goes to `late`. */
+  #ask<Value>(
+    call: () => Promise<Value>,
+    deadlineMs: number,
+    stopping?: AbortSignal,
+    late?: (value: Value) => unknown,
+  ): Promise<Answer<Value>> {
+    return new Promise((resolve) => {
+      let waiting = true;
+      const close = (answer: Answer<Value>): void => {
+        if (!waiting) return;
+        waiting = false;
+        cancel();
+        stopping?.removeEventListener("abort", stop);
+        resolve(answer);
+      };
+      const stop = (): void => close({ given: false, error: new BatonError("STOPPED", "stopped") });
+      const cancel = this.#clock.after(deadlineMs, () => {
+        const error = new BatonError("DEADLINE", `no answer of the leader lock within ${deadlineMs} ms`);
+        close({ given: false, error });
+      });
+      stopping?.addEventListener("abort", stop, { once: true });
+      const asked = (async () => call())().then(
+        async (value) => {
+          if (waiting) close({ given: true, value });
+          else await late?.(value);
+        },
+        (error: unknown) => close({ given: false, error }),
+      );
+      if (late) this.#track(asked);
+    });
+  }
+
+  #track(work: Promise<unknown>): void {
+    this.#background.add(work);
+    void work.finally(() => this.#background.delete(work));
+  }
+
+  async #backgroundDone(): Promise<void> {
+    while (this.#background.size > 0) await Promise.all(this.#background);
+  }
+
+  async #heedHints(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      try {
+        for await (const _ of this.#lock.released(stopping)) {
+          if (stopping.aborted) return;
+          this.#nudge();
+        }
+      } catch (error) {
+        this.#log?.warn({ role: this.#role, err: error }, "no hints from the leader lock; polling goes on");
+      }
+      await this.#clock.sleep(this.#settings.retryMs, stopping);
+    }
+  }
+
+  async #pause(ms: number, stopping: AbortSignal): Promise<void> {
+    if (!this.#nudged && !stopping.aborted) {
+      this.#nap = new AbortController();
+      await this.#clock.sleep(ms, this.#nap.signal);
+    }
+    this.#nudged = false;
+  }
+
+  /** Ends the current pause, or skips the next one. */
+  #nudge(): void {
+    this.#nudged = true;
+    this.#nap.abort();
+  }
+}

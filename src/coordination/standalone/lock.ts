@@ -1,0 +1,73 @@
+import type { NodeIdentity } from "../../core/node.ts";
+import type { LeaderRole, Term } from "../../core/term.ts";
+import { sameTerm } from "../../core/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { TermStore } from "../../store/store.ts";
+import type { LeaseLock } from "../coordination.ts";
+import { Feed } from "../feed.ts";
+
+export interface StandaloneLockOptions {
+  readonly role: LeaderRole;
+  readonly terms: TermStore;
+  readonly clock: Clock;
+  /** Throws when the coordination does not run. */
+  readonly usable: () => void;
+}
+
+interface Lease {
+  readonly term: Term;
+  readonly until: number;
+}
+
+/** The epochs are the store's, for ever; the lease is this process's and dies with it. */
+export class StandaloneLock implements LeaseLock {
+  readonly #options: StandaloneLockOptions;
+  readonly #hints = new Feed<void>();
+  #lease: Lease | null = null;
+
+  constructor(options: StandaloneLockOptions) {
+    this.#options = options;
+  }
+
+  async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term> {
+    const { role, terms, usable } = this.#options;
+    usable();
+    const term = await terms.grant(role, candidate);
+    // Two grants under way at once may answer in either order: the higher epoch stands.
+    if (!this.#lease || term.epoch > this.#lease.term.epoch) this.#lease = this.#leased(term, ttlMs);
+    return term;
+  }
+
+  async renew(term: Term, ttlMs: number): Promise<boolean> {
+    this.#options.usable();
+    const valid = this.#valid();
+    if (!valid || !sameTerm(valid, term)) return false;
+    this.#lease = this.#leased(term, ttlMs);
+    return true;
+  }
+
+  async release(term: Term): Promise<void> {
+    this.#options.usable();
+    if (!this.#lease || !sameTerm(this.#lease.term, term)) return;
+    // The epoch stays: an earlier grant that answers late must not take the place.
+    this.#lease = { term: this.#lease.term, until: -Infinity };
+    this.#hints.push();
+  }
+
+  async read(): Promise<Term | null> {
+    this.#options.usable();
+    return this.#valid();
+  }
+
+  released(signal: AbortSignal): AsyncIterable<void> {
+    return this.#hints.follow(signal);
+  }
+
+  #leased(term: Term, ttlMs: number): Lease {
+    return { term, until: this.#options.clock.monotonic() + ttlMs };
+  }
+
+  #valid(): Term | null {
+    return this.#lease && this.#options.clock.monotonic() < this.#lease.until ? this.#lease.term : null;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Coordination for a cluster of one: always the leader, yet under a real epoch that grows at each start.
+ *
+ * What differs from the other keepers: a new candidate always supersedes the holder. The store can be opened by one
+ * process at a time, so whoever asks is proof that the holder before it is gone; waiting for its lease to run out
+ * would only delay a restart. The old term is over all the same, for the lock and for the store.
+ */
+
+import { BatonError } from "../../core/errors.ts";
+import type { NodeIdentity, NodeInfo, NodeStatus } from "../../core/node.ts";
+import type { LeaderRole } from "../../core/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { TermStore } from "../../store/store.ts";
+import type { Coordination, LeaseLock, Membership } from "../coordination.ts";
+import { StandaloneLock } from "./lock.ts";
+
+export interface StandaloneOptions {
+  readonly identity: NodeIdentity;
+  /** Read whenever the node is shown: its load changes, and its url is known only when it listens. */
+  readonly info: () => OwnInfo;
+  readonly terms: TermStore;
+  readonly clock: Clock;
+}
+
+export type OwnInfo = Omit<NodeInfo, keyof NodeIdentity | "status" | "lastSeenAt">;
+
+export function openStandalone(options: StandaloneOptions): Coordination {
+  return new Standalone(options);
+}
+
+class Standalone extends Lifecycle implements Coordination {
+  readonly kind = "standalone";
+  readonly membership: Membership;
+  readonly #terms: TermStore;
+  readonly #clock: Clock;
+  readonly #locks = new Map<LeaderRole, LeaseLock>();
+
+  constructor({ identity, info, terms, clock }: StandaloneOptions) {
+    super();
+    this.#terms = terms;
+    this.#clock = clock;
+    let status: NodeStatus = "joining";
+    this.membership = {
+      nodes: () => [{ ...info(), ...identity, status, lastSeenAt: clock.now() }],
+      setStatus: (next) => {
+        status = next;
+        return Promise.resolve();
+      },
+    };
+  }
+
+  lock(role: LeaderRole): LeaseLock {
+    let lock = this.#locks.get(role);
+    if (!lock) {
+      const usable = (): void => {
+        if (!this.running) throw new BatonError("STOPPED", "the standalone coordination is not running");
+      };
+      lock = new StandaloneLock({ role, terms: this.#terms, clock: this.#clock, usable });
+      this.#locks.set(role, lock);
+    }
+    return lock;
+  }
+
+  protected override onStart(): void {}
+
+  protected override onStop(): void {}
+}

@@ -1,0 +1,160 @@
+/** The Fastify instance that serves the table: limits, headers, errors. It does not listen; `server.ts` does. */
+
+import type { Socket } from "node:net";
+import Fastify from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { Gate } from "../api/decide.ts";
+import { invalidInput } from "../api/invalid.ts";
+import type { Finding } from "../api/invalid.ts";
+import { problemOf } from "../api/problem.ts";
+import type { NodeServices } from "../api/services.ts";
+import { OPERATIONS } from "../api/table.ts";
+import { BatonError, ERRORS, nearest } from "../core/errors.ts";
+import type { ErrorCode } from "../core/errors.ts";
+import { roleOf } from "../core/role.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { EventStreams } from "./event-streams.ts";
+import { Guard } from "./guard.ts";
+import { jsonBodyParser } from "./json-body.ts";
+import { collectRoutes, serveDocs } from "./openapi.ts";
+import { bindOperations } from "./routes.ts";
+
+export interface AppOptions {
+  readonly services: NodeServices;
+  readonly host: string;
+  readonly bodyLimitBytes: number;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Slow senders hold a socket no longer than this; Node's own limits are 60 s and 300 s, looked at every 30 s. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const CHECK_INTERVAL_MS = 1_000;
+const HEADER_BYTES_MAX = 16_384;
+const HEADERS_MAX = 100;
+/** What a caller may call its request; anything else could forge a line of somebody's log. */
+const REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
+
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { services, log } = options;
+  const streams = new EventStreams(options);
+  const closing = { now: false };
+  const failWith = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    if (closing.now) reply.header("connection", "close");
+    fail(error, request, reply, log);
+  };
+  const app = Fastify({
+    logger: false,
+    bodyLimit: options.bodyLimitBytes,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    // Requests on open connections are served to the end, with `Connection: close`.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: HEADER_BYTES_MAX },
+    genReqId: requestIds(services.identity.incarnation),
+    ajv: {
+      customOptions: {
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: true,
+        allErrors: false,
+        verbose: true,
+      },
+    },
+    schemaErrorFormatter: (errors, part) => invalidInput(errors as unknown as Finding[], part),
+    frameworkErrors: failWith,
+    clientErrorHandler: refuseMalformed,
+    http: {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      maxHeaderSize: HEADER_BYTES_MAX,
+    },
+  });
+  app.server.maxHeadersCount = HEADERS_MAX;
+
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(app));
+  app.addHook(
+    "onRequest",
+    introduce(services, new Guard({ host: options.host, name: services.identity.name })),
+  );
+  app.addHook("preClose", () => {
+    closing.now = true;
+    return streams.endAll();
+  });
+  app.setErrorHandler(failWith);
+  app.setNotFoundHandler((request, reply) => failWith(noSuchRoute(request), request, reply));
+
+  await collectRoutes(app, services.version);
+  bindOperations(app, { operations: OPERATIONS, services, gate: new Gate(services), streams, closing });
+  await serveDocs(app);
+  await app.ready();
+  return app;
+}
+
+function requestIds(incarnation: string): (request: { headers: NodeJS.Dict<string | string[]> }) => string {
+  const prefix = incarnation.slice(0, 8);
+  let count = 0;
+  return (request) => {
+    const given = request.headers["x-request-id"];
+    if (typeof given === "string" && REQUEST_ID.test(given)) return given;
+    return `${prefix}-${(++count).toString(36)}`;
+  };
+}
+
+/** The only hook of every request: who answers, under which epoch, and whether the caller is a web page. */
+function introduce(services: NodeServices, guard: Guard) {
+  const { identity, leadership, health } = services;
+  return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    const draining = health.draining;
+    reply.header("x-request-id", request.id);
+    reply.header("x-baton-node", identity.name);
+    reply.header("x-baton-role", roleOf(leadership.held(), draining));
+    reply.header("x-baton-epoch", leadership.current()?.epoch ?? 0);
+    if (draining) reply.header("connection", "close");
+    const { method } = request;
+    const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
+    if (refusal === null) done();
+    else done(refusal);
+  };
+}
+
+function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): void {
+  const problem = problemOf(error, request.id);
+  if (problem.fault) {
+    log.error({ error, reqId: request.id, method: request.method, path: request.url }, "a request failed");
+  }
+  if (problem.retryAfter) reply.header("retry-after", "1");
+  reply.code(problem.status).send(problem.body);
+}
+
+function noSuchRoute(request: FastifyRequest): BatonError {
+  const path = request.url.split("?", 1)[0]!.slice(0, 200);
+  const near = nearest(
+    path,
+    OPERATIONS.map((operation) => operation.path),
+  );
+  const advice = near === null ? "GET /docs shows what there is" : `did you mean ${near}?`;
+  return new BatonError("NOT_FOUND", `there is nothing at ${request.method} ${path}; ${advice}`);
+}
+
+const MALFORMED: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  HPE_HEADER_OVERFLOW: ["HEADERS_TOO_LARGE", `the headers are larger than ${HEADER_BYTES_MAX} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: ["REQUEST_TIMEOUT", "the request was sent too slowly"],
+};
+
+/** What Node's parser could not read never becomes a request, so it is answered on the bare socket. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === "ECONNRESET" || socket.destroyed) return;
+  if (socket.writable && socket.bytesWritten === 0) {
+    const [code, message] =
+      MALFORMED[error.code ?? ""] ?? (["BAD_REQUEST", "this is not valid HTTP/1.1"] as const);
+    const body = JSON.stringify({ error: code, message });
+    socket.write(
+      `HTTP/1.1 ${ERRORS[code].status} ${code}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    );
+  }
+  socket.destroySoon();
+}

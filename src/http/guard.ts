@@ -1,0 +1,72 @@
+/** Keeps web pages out: of other sites (Origin), and of names that were pointed at this machine (Host). */
+
+import { hostname } from "node:os";
+import { BatonError } from "../core/errors.ts";
+
+export interface GuardOptions {
+  /** The address that is listened on. */
+  readonly host: string;
+  /** The node's own name, accepted as a host too. */
+  readonly name: string;
+}
+
+interface Headers {
+  readonly host?: string;
+  readonly origin?: string;
+}
+
+export class Guard {
+  /** Null: any. Only on loopback is it known how a node is called; elsewhere names are the operator's business. */
+  readonly #hosts: ReadonlySet<string> | null;
+  /** Hosts with their port, as they were sent and found good. */
+  readonly #known = new Set<string>();
+
+  constructor(options: GuardOptions) {
+    this.#hosts = isLoopback(options.host)
+      ? new Set(
+          ["localhost", "127.0.0.1", "[::1]", bracketed(options.host), options.name, hostname()].map((name) =>
+            name.toLowerCase(),
+          ),
+        )
+      : null;
+  }
+
+  /** The refusal, or null. `safe` is true for methods that change nothing. */
+  check(headers: Headers, safe: boolean): BatonError | null {
+    const { host, origin } = headers;
+    if (this.#hosts !== null && (host === undefined || !this.#known.has(host))) {
+      if (!this.#accepts(host)) {
+        return new BatonError(
+          "FORBIDDEN",
+          "this node listens on loopback and answers only to localhost, 127.0.0.1, [::1] and its own name; change the Host header",
+          { field: "host" },
+        );
+      }
+    }
+    if (origin !== undefined && !safe && !sameHost(origin, host)) {
+      return new BatonError("FORBIDDEN", "a page of another origin may not change anything here", {
+        field: "origin",
+      });
+    }
+    return null;
+  }
+
+  #accepts(host: string | undefined): boolean {
+    if (host === undefined || !this.#hosts!.has(host.replace(/:\d{1,5}$/, "").toLowerCase())) return false;
+    // A handful of spellings; the bound only keeps a caller from filling the set with port numbers.
+    if (this.#known.size < 16) this.#known.add(host);
+    return true;
+  }
+}
+
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+export function bracketed(host: string): string {
+  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+}
+
+function sameHost(origin: string, host: string | undefined): boolean {
+  return URL.canParse(origin) && new URL(origin).host === host?.toLowerCase();
+}

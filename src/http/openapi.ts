@@ -1,0 +1,34 @@
+/** The OpenAPI document and the page that shows it, both from the routes. The page's files come with the package. */
+
+import swagger from "@fastify/swagger";
+import swaggerUi from "@fastify/swagger-ui";
+import type { FastifyInstance } from "fastify";
+
+/** Before the routes: it collects them as they are declared. */
+export async function collectRoutes(app: FastifyInstance, version: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: {
+        title: "Baton",
+        version,
+        description:
+          'A highly available job cluster. Refusals are flat: {"error": CODE, "message": …}; test the code, never the text.',
+      },
+      tags: [
+        { name: "jobs", description: "Submit jobs, look at them, steer them" },
+        { name: "queues", description: "Pause and resume queues" },
+        { name: "schedules", description: "Jobs by the clock" },
+        { name: "node", description: "This node: health, role, promises" },
+      ],
+    },
+  });
+}
+
+export async function serveDocs(app: FastifyInstance): Promise<void> {
+  app.get("/openapi.json", { schema: { hide: true } as object }, () => app.swagger());
+  await app.register(swaggerUi, {
+    routePrefix: "/docs",
+    uiConfig: { docExpansion: "list", displayRequestDuration: true, validatorUrl: null },
+  });
+}

@@ -1,0 +1,138 @@
+import type { Jobs, JobView, SubmitRequest, WaitingReason } from "../api/services.ts";
+import type { Channels } from "../channels/channels.ts";
+import { topics } from "../channels/names.ts";
+import type { CancelWish } from "../channels/messages.ts";
+import type { JobId } from "../core/ids.ts";
+import type { Job, JobStatus } from "../core/job.ts";
+import type {
+  CancelAnswer,
+  JobPage,
+  JobQuery,
+  LogLine,
+  QueueInfo,
+  Store,
+  Submitted,
+} from "../store/store.ts";
+import type { JobWatchers } from "./job-watchers.ts";
+import type { Submitter } from "./submitter.ts";
+import type { TaskRegistry } from "./task-registry.ts";
+
+export interface JobServiceOptions {
+  readonly store: Store;
+  readonly submitter: Submitter;
+  readonly tasks: TaskRegistry;
+  readonly channels: Channels;
+  readonly watchers: JobWatchers;
+  /** What the local worker is up to, for the answer to "why does it wait?". */
+  readonly worker: {
+    readonly draining: boolean;
+    readonly busy: boolean;
+    readonly queues: ReadonlySet<string> | null;
+  };
+  readonly onReady: () => void;
+}
+
+/** What callers do with jobs. */
+export class JobService implements Jobs {
+  readonly #o: JobServiceOptions;
+
+  constructor(options: JobServiceOptions) {
+    this.#o = options;
+  }
+
+  submit(requests: readonly SubmitRequest[]): Promise<readonly Submitted[]> {
+    return this.#o.submitter.submit(requests);
+  }
+
+  async get(id: JobId): Promise<JobView | null> {
+    const job = await this.#o.store.jobs.get(id);
+    return job && { ...job, waitingFor: await this.#whyWaiting(job) };
+  }
+
+  result(id: JobId): Promise<string | null> {
+    return this.#o.store.jobs.result(id);
+  }
+
+  list(query: JobQuery): Promise<JobPage> {
+    return this.#o.store.jobs.list(query);
+  }
+
+  logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
+    return this.#o.store.jobs.logs(id, after, limit);
+  }
+
+  async cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+    const answer = await this.#o.store.jobs.cancel(id, reason);
+    if (answer.outcome === "requested") {
+      const wish: CancelWish = { id, reason };
+      await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: wish }]);
+    }
+    this.#o.watchers.changed(id);
+    return answer;
+  }
+
+  async retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
+    const answer = await this.#o.store.jobs.retry(id);
+    if (answer === "retried") this.#o.onReady();
+    this.#o.watchers.changed(id);
+    return answer;
+  }
+
+  async remove(id: JobId): Promise<"removed" | "running" | "missing"> {
+    const answer = await this.#o.store.jobs.remove(id);
+    this.#o.watchers.changed(id);
+    return answer;
+  }
+
+  changes(id: JobId, signal: AbortSignal): AsyncIterable<void> {
+    return this.#o.watchers.changes(id, signal);
+  }
+
+  async #whyWaiting(job: Job): Promise<WaitingReason | null> {
+    if (job.status === "scheduled") {
+      const at = new Date(job.runAt).toISOString();
+      return job.failures > 0
+        ? {
+            code: "retry_delay",
+            message: `attempt ${job.attempts} of ${job.maxAttempts} failed; the next one is at ${at}`,
+          }
+        : { code: "not_due", message: `it is due at ${at}` };
+    }
+    if (job.status !== "queued") return null;
+    const queues = await this.#o.store.queues.list();
+    return whyQueued(job, queues, this.#o.tasks.names(), this.#o.worker);
+  }
+}
+
+/** The first thing that keeps a queued job from running, in the order in which a person would want to know. */
+export function whyQueued(
+  job: Pick<Job, "queue" | "task" | "crashes">,
+  queues: readonly QueueInfo[],
+  tasks: ReadonlySet<string>,
+  worker: JobServiceOptions["worker"],
+): WaitingReason {
+  if (queues.find((queue) => queue.name === job.queue)?.paused) {
+    return {
+      code: "queue_paused",
+      message: `queue ${job.queue} is paused; resume it with: baton queues resume ${job.queue}`,
+    };
+  }
+  if (!tasks.has(job.task)) {
+    return {
+      code: "unknown_task",
+      message: `no node knows task ${job.task}; start one with a task folder (--tasks) that has it`,
+    };
+  }
+  if (worker.queues && !worker.queues.has(job.queue)) {
+    return { code: "no_worker", message: `no worker serves queue ${job.queue}; add it to worker.queues` };
+  }
+  if (worker.draining)
+    return { code: "draining", message: "the node is being stopped and takes no new jobs" };
+  if (job.crashes > 0) {
+    return {
+      code: "suspect",
+      message: `a node died while it ran this job (${job.crashes} so far), so it waits until it can run without another such job beside it`,
+    };
+  }
+  return { code: "workers_busy", message: "all workers are busy with jobs before it" };
+}

@@ -1,0 +1,132 @@
+import type { SubmitRequest } from "../api/services.ts";
+import { BatonError, nearest } from "../core/errors.ts";
+import { jobId, THING_NAME, type NodeName } from "../core/ids.ts";
+import { PRIORITY_MAX, PRIORITY_MIN } from "../core/job.ts";
+import { Batcher } from "../platform/batcher.ts";
+import type { Random } from "../platform/random.ts";
+import type { Author, Store, NewJob, Submitted } from "../store/store.ts";
+import { checkPayload } from "./task.ts";
+import type { TaskRegistry } from "./task-registry.ts";
+
+export interface SubmitterOptions {
+  readonly node: NodeName;
+  readonly store: Pick<Store, "jobs">;
+  readonly tasks: TaskRegistry;
+  readonly random: Random;
+  readonly author: () => Author;
+  readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
+  /** New work has been stored. */
+  readonly onStored: () => void;
+}
+
+export const ATTEMPTS_MAX = 1_000;
+/** A year: what is planned further ahead is a mistake in the unit more often than a wish. */
+export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
+const KEY_LENGTH_MAX = 255;
+
+/** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
+export class Submitter {
+  readonly #options: SubmitterOptions;
+  readonly #batcher: Batcher<NewJob, Submitted>;
+
+  constructor(options: SubmitterOptions) {
+    this.#options = options;
+    this.#batcher = new Batcher({
+      batchMax: 1_000,
+      flush: (jobs) => this.#store(jobs),
+    });
+  }
+
+  async submit(requests: readonly SubmitRequest[]): Promise<readonly Submitted[]> {
+    const single = requests.length === 1;
+    const jobs: NewJob[] = [];
+    for (let i = 0; i < requests.length; i++) {
+      const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`);
+      jobs.push(job instanceof Promise ? await job : job);
+    }
+    if (single) return [await this.#batcher.add(jobs[0]!)];
+    return jobs.length === 0 ? [] : this.#store(jobs);
+  }
+
+  async #store(jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
+    const answers = await this.#options.store.jobs.submit(jobs, this.#options.author());
+    this.#options.onStored();
+    return answers;
+  }
+
+  #prepare(request: SubmitRequest, at: string): NewJob | Promise<NewJob> {
+    this.#checkFields(request, at);
+    const task = this.#options.tasks.get(request.task);
+    if (!task?.schema) return this.#newJob(request, at);
+    const checked = checkPayload(task, request.payload);
+    const finish = (verdict: Awaited<typeof checked>): NewJob => {
+      if (verdict.ok) return this.#newJob(request, at);
+      throw new BatonError("BAD_PAYLOAD", `${at}${verdict.field}: ${verdict.message}`, {
+        field: `${at}${verdict.field}`,
+      });
+    };
+    return checked instanceof Promise ? checked.then(finish) : finish(checked);
+  }
+
+  #newJob(request: SubmitRequest, at: string): NewJob {
+    const { defaults, tasks, node, random } = this.#options;
+    const task = tasks.get(request.task);
+    return {
+      id: jobId(node, random.timedUuid()),
+      task: request.task,
+      queue: request.queue ?? task?.queue ?? "default",
+      priority: request.priority ?? task?.priority ?? 0,
+      payload: payloadText(request.payload, at),
+      delayMs: request.delayMs ?? 0,
+      runAt: request.runAt ?? null,
+      maxAttempts: request.maxAttempts ?? task?.maxAttempts ?? defaults.maxAttempts,
+      timeoutMs: request.timeoutMs ?? task?.timeoutMs ?? defaults.timeoutMs,
+      idempotencyKey: request.idempotencyKey ?? null,
+    };
+  }
+
+  #checkFields(request: SubmitRequest, at: string): void {
+    if (typeof request.task !== "string" || !THING_NAME.test(request.task)) {
+      const near =
+        typeof request.task === "string" ? nearest(request.task, this.#options.tasks.names()) : null;
+      throw bad(at, "task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`);
+    }
+    if (request.queue !== undefined && !THING_NAME.test(request.queue)) {
+      throw bad(at, "queue", "must be letters, digits and . _ : / - (up to 128)");
+    }
+    whole(at, "priority", request.priority, PRIORITY_MIN, PRIORITY_MAX);
+    whole(at, "max_attempts", request.maxAttempts, 1, ATTEMPTS_MAX);
+    whole(at, "timeout_ms", request.timeoutMs, 1, DELAY_MS_MAX);
+    whole(at, "delay_ms", request.delayMs, 0, DELAY_MS_MAX);
+    whole(at, "run_at", request.runAt, 0, 8.64e15);
+    if (request.delayMs !== undefined && request.runAt !== undefined) {
+      throw bad(at, "run_at", "and delay_ms exclude each other; give one");
+    }
+    const key = request.idempotencyKey;
+    if (key !== undefined && (typeof key !== "string" || key.length === 0 || key.length > KEY_LENGTH_MAX)) {
+      throw bad(at, "idempotency_key", `must be 1 to ${KEY_LENGTH_MAX} characters`);
+    }
+  }
+}
+
+function whole(at: string, field: string, value: number | undefined, min: number, max: number): void {
+  if (value === undefined) return;
+  if (!Number.isSafeInteger(value) || value < min || value > max) {
+    throw bad(at, field, `must be a whole number from ${min} to ${max}, not ${String(value)}`);
+  }
+}
+
+function payloadText(payload: unknown, at: string): string {
+  if (payload === undefined) return "null";
+  try {
+    const text = JSON.stringify(payload);
+    if (text !== undefined) return text;
+  } catch (error) {
+    throw bad(at, "payload", `must be plain JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  throw bad(at, "payload", `must be plain JSON, not a ${typeof payload}`);
+}
+
+function bad(at: string, field: string, rest: string): BatonError {
+  return new BatonError("BAD_REQUEST", `${at}${field} ${rest}`, { field: `${at}${field}` });
+}

@@ -1,0 +1,66 @@
+/** Logs: JSON on stdout, readable lines on a terminal. The rest of the code knows only the small interface. */
+
+import { pino } from "pino";
+import type { DestinationStream } from "pino";
+import { PinoPretty } from "pino-pretty";
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+export interface Log {
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
+}
+
+export interface LogOptions {
+  readonly level: "debug" | "info" | "warn" | "error" | "silent";
+  /** `auto` is pretty on a terminal. */
+  readonly format: "auto" | "json" | "pretty";
+  /** The node's name, in every line. */
+  readonly name: string;
+  /** Where lines go; stdout unless told otherwise. */
+  readonly destination?: DestinationStream;
+}
+
+/** Wherever these stand, at the top of a line's fields or one level down, their values are not written. */
+const SECRETS = [
+  "password",
+  "secret",
+  "token",
+  "authorization",
+  "cookie",
+  "credentials",
+  "api_key",
+  "apiKey",
+];
+const REDACTED = [...SECRETS, ...SECRETS.map((name) => `*.${name}`), ...SECRETS.map((name) => `*.*.${name}`)];
+
+export function createLog(options: LogOptions): Log {
+  const terminal = options.destination === undefined && process.stdout.isTTY;
+  const pretty = options.format === "pretty" || (options.format === "auto" && terminal);
+  // Both write synchronously: the line that tells why a process ended must not die with it.
+  const stream = pretty
+    ? PinoPretty({
+        colorize: terminal && !process.env["NO_COLOR"],
+        destination: options.destination ?? 1,
+        ignore: "node",
+        singleLine: true,
+        sync: true,
+        translateTime: "SYS:HH:MM:ss.l",
+      })
+    : (options.destination ?? pino.destination({ fd: 1, sync: true }));
+  return pino(
+    {
+      level: options.level,
+      base: { node: options.name },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
+      redact: { paths: REDACTED, censor: "[hidden]" },
+    },
+    stream,
+  );
+}
+
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

@@ -1,0 +1,292 @@
+import { BatonError } from "../../core/errors.ts";
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { Budgets, Job, JobStatus } from "../../core/job.ts";
+import { isFinal } from "../../core/job.ts";
+import type { Term } from "../../core/term.ts";
+import type {
+  Abandoned,
+  Author,
+  CancelAnswer,
+  Claimed,
+  ClaimedJob,
+  ClaimRequest,
+  JobPage,
+  JobQuery,
+  JobStore,
+  LogLine,
+  NewJob,
+  Recovered,
+  Renewal,
+  Report,
+  Retention,
+  Settlement,
+  Submitted,
+  Verdict,
+} from "../store.ts";
+import type { Entry, Ledger } from "./ledger.ts";
+import type { Leases } from "./leases.ts";
+import { afterCrash, afterRun, appendLogs, cancelled, verdictOn } from "./runs.ts";
+import type { MemoryTerms } from "./terms.ts";
+import type { Turn } from "./turn.ts";
+
+export interface MemoryJobsOptions {
+  readonly ledger: Ledger;
+  readonly leases: Leases;
+  readonly terms: MemoryTerms;
+  readonly turn: Turn;
+}
+
+/** Batches are read to their end before the first write: one that cannot be read leaves nothing behind. */
+export class MemoryJobs implements JobStore {
+  readonly #ledger: Ledger;
+  readonly #leases: Leases;
+  readonly #terms: MemoryTerms;
+  readonly #turn: Turn;
+
+  constructor(options: MemoryJobsOptions) {
+    this.#ledger = options.ledger;
+    this.#leases = options.leases;
+    this.#terms = options.terms;
+    this.#turn = options.turn;
+  }
+
+  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
+    return this.#turn((now) => {
+      const wanted = jobs.map((job) => ({ ...job }));
+      return wanted.map((job) => this.#ledger.add(job, author, null, now));
+    });
+  }
+
+  claim(request: ClaimRequest): Promise<Claimed> {
+    return this.#turn((now) => {
+      const jobs: ClaimedJob[] = [];
+      if (this.#leases.open(request.lease, request.leaseMs)) {
+        for (const entry of this.#ledger.due(request)) jobs.push(this.#start(entry, request, now));
+      }
+      const nextDueAt = this.#ledger.nextDueAt();
+      return { jobs, nextDueInMs: nextDueAt === null ? null : nextDueAt - now };
+    });
+  }
+
+  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
+    return this.#turn((now) => {
+      const read = settlements.map(({ run, outcome }) => ({ run: { ...run }, outcome: { ...outcome } }));
+      return read.map(({ run, outcome }) => {
+        const entry = this.#ledger.find(run.id);
+        const verdict = verdictOn(entry, run);
+        if (verdict !== "accepted") return verdict;
+        this.#leases.give(run.lease, entry!);
+        this.#ledger.change(entry!, afterRun(entry!, outcome, now), now);
+        if (outcome.kind === "completed") entry!.result = outcome.result;
+        return verdict;
+      });
+    });
+  }
+
+  report(reports: readonly Report[]): Promise<readonly Verdict[]> {
+    return this.#turn((now) => {
+      const read = reports.map(({ run, logs, progress }) => ({
+        run: { ...run },
+        logs: logs.map((line) => ({ ...line })),
+        progress: progress ? { progress: progress.value, progressMessage: progress.message } : {},
+      }));
+      return read.map(({ run, logs, progress }) => {
+        const entry = this.#ledger.find(run.id);
+        const verdict = verdictOn(entry, run);
+        // A run that has ended writes no more: "replayed" is for results only.
+        if (verdict !== "accepted") return verdict === "replayed" ? "stale" : verdict;
+        appendLogs(entry!.logs, logs, run.jobEpoch, now);
+        this.#ledger.change(entry!, progress, now);
+        return verdict;
+      });
+    });
+  }
+
+  renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
+    return this.#turn(() => {
+      const runs = this.#leases.renew(lease, ttlMs);
+      if (!runs) return { held: false, cancelled: [] };
+      const unwanted = [...runs].filter(({ job }) => job.cancelRequested);
+      return {
+        held: true,
+        cancelled: unwanted.map(({ job, cancelReason }) => ({
+          id: job.id,
+          jobEpoch: job.jobEpoch,
+          reason: cancelReason,
+        })),
+      };
+    });
+  }
+
+  recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
+    return this.#turn((now) => {
+      this.#terms.require(fence);
+      return this.#leases.end(which).map((entry) => {
+        const worker = entry.job.worker!;
+        this.#ledger.change(entry, { ...afterCrash(entry, budgets, now), leaderEpoch: fence.epoch }, now);
+        entry.lease = null;
+        const { id, crashes } = entry.job;
+        return { id, worker, status: entry.job.status as Recovered["status"], crashes };
+      });
+    });
+  }
+
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+    return this.#turn((now) => {
+      const entry = this.#ledger.find(id);
+      if (!entry) return { outcome: "missing" };
+      const { status, cancelRequested } = entry.job;
+      if (isFinal(status)) return { outcome: "finished", status };
+      if (status !== "processing") {
+        this.#ledger.change(entry, cancelled(reason, now), now);
+        return { outcome: "cancelled" };
+      }
+      if (!cancelRequested) {
+        entry.cancelReason = reason;
+        this.#ledger.change(entry, { cancelRequested: true }, now);
+      }
+      return { outcome: "requested" };
+    });
+  }
+
+  retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
+    return this.#turn((now) => {
+      const entry = this.#ledger.find(id);
+      if (!entry) return "missing";
+      const { status } = entry.job;
+      if (status !== "failed" && status !== "cancelled") return status;
+      entry.cancelReason = null;
+      entry.lease = null;
+      this.#ledger.change(entry, { ...AFRESH, jobEpoch: entry.job.jobEpoch + 1, runAt: now }, now);
+      return "retried";
+    });
+  }
+
+  remove(id: JobId): Promise<"removed" | "running" | "missing"> {
+    return this.#turn(() => {
+      const entry = this.#ledger.find(id);
+      if (!entry) return "missing";
+      if (entry.job.status === "processing") return "running";
+      this.#ledger.remove(entry);
+      return "removed";
+    });
+  }
+
+  get(id: JobId): Promise<Job | null> {
+    return this.#turn(() => this.#ledger.find(id)?.job ?? null);
+  }
+
+  result(id: JobId): Promise<string | null> {
+    return this.#turn(() => this.#ledger.find(id)?.result ?? null);
+  }
+
+  list(query: JobQuery): Promise<JobPage> {
+    return this.#turn(() => {
+      const below = query.cursor === undefined ? Infinity : parseCursor(query.cursor);
+      const found: Entry[] = [];
+      for (const entry of [...this.#ledger.entries()].reverse()) {
+        if (entry.arrival >= below || !matches(entry.job, query)) continue;
+        // One more than asked for tells whether there is another page.
+        if (found.push(entry) > query.limit) break;
+      }
+      const page = found.slice(0, query.limit);
+      const cursor = found.length > page.length ? `${page.at(-1)?.arrival ?? below}` : null;
+      return { jobs: page.map((entry) => entry.job), cursor };
+    });
+  }
+
+  logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
+    return this.#turn(() => this.#ledger.find(id)?.logs.slice(after, after + limit) ?? []);
+  }
+
+  purge(retention: Retention, limit: number, fence: Term): Promise<number> {
+    return this.#turn((now) => {
+      this.#terms.require(fence);
+      const keptMs = {
+        completed: retention.completedMs,
+        failed: retention.failedMs,
+        cancelled: retention.cancelledMs,
+      };
+      let removed = 0;
+      for (const entry of this.#ledger.entries()) {
+        if (removed >= limit) break;
+        const { status, finishedAt } = entry.job;
+        if (!isFinal(status) || now - finishedAt! <= keptMs[status]) continue;
+        this.#ledger.remove(entry);
+        removed++;
+      }
+      return removed;
+    });
+  }
+
+  #start(entry: Entry, { author, worker, lease }: ClaimRequest, now: number): ClaimedJob {
+    const started: Partial<Job> = {
+      status: "processing",
+      jobEpoch: entry.job.jobEpoch + 1,
+      attempts: entry.job.attempts + 1,
+      startedAt: now,
+      progress: null,
+      progressMessage: null,
+      worker,
+      owner: author.node,
+      ownerEpoch: author.ownerEpoch,
+      leaderEpoch: author.leaderEpoch,
+    };
+    this.#ledger.change(entry, started, now);
+    entry.lease = lease;
+    this.#leases.take(lease, entry);
+    const { job } = entry;
+    return {
+      id: job.id,
+      jobEpoch: job.jobEpoch,
+      lease,
+      task: job.task,
+      queue: job.queue,
+      priority: job.priority,
+      payload: job.payload,
+      attempts: job.attempts,
+      failures: job.failures,
+      interruptions: job.interruptions,
+      crashes: job.crashes,
+      maxAttempts: job.maxAttempts,
+      timeoutMs: job.timeoutMs,
+      createdAt: job.createdAt,
+      runAt: job.runAt,
+      leaderEpoch: job.leaderEpoch,
+    };
+  }
+}
+
+/** Retried by hand: as new, but for the starts so far and the logs, and under a new epoch: its last run is history. */
+const AFRESH = {
+  status: "queued",
+  failures: 0,
+  interruptions: 0,
+  crashes: 0,
+  killed: [],
+  error: null,
+  progress: null,
+  progressMessage: null,
+  cancelRequested: false,
+  startedAt: null,
+  finishedAt: null,
+  worker: null,
+} as const satisfies Partial<Job>;
+
+function matches(job: Job, { status, queue, task, since }: JobQuery): boolean {
+  return (
+    (status === undefined || job.status === status) &&
+    (queue === undefined || job.queue === queue) &&
+    (task === undefined || job.task === task) &&
+    (since === undefined || job.createdAt >= since)
+  );
+}
+
+function parseCursor(cursor: string): number {
+  if (/^[1-9][0-9]{0,14}$/.test(cursor)) return Number(cursor);
+  throw new BatonError(
+    "BAD_REQUEST",
+    `cursor ${JSON.stringify(cursor)} was not given by this store; leave it out to start from the newest job`,
+    { field: "cursor" },
+  );
+}

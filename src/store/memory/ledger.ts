@@ -1,0 +1,220 @@
+/**
+ * All jobs, and the lines in which they wait.
+ *
+ *   later                    scheduled jobs of all queues, by due time
+ *   queue > task > fresh     due jobs, by priority, due time, arrival
+ *                > suspects  the same for jobs that were running when their node died
+ *
+ * A claim merges the heads of the lines that it may take from: what nobody can take (an unknown task, a paused queue)
+ * is passed over as a whole, however long it is.
+ */
+
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { Job, JobStatus } from "../../core/job.ts";
+import type { Author, LogLine, NewJob, QueueInfo, Submitted } from "../store.ts";
+import { Line } from "./line.ts";
+
+export interface Entry {
+  /** Replaced with each change and never altered, so that it can be given out as it is. */
+  job: Job;
+  readonly arrival: number;
+  /** Of the last run; null when there was none, or when it was taken away from its claimant. */
+  lease: LeaseId | null;
+  cancelReason: string | null;
+  result: string | null;
+  readonly logs: LogLine[];
+  place: number;
+}
+
+interface Lines {
+  readonly fresh: Line<Entry>;
+  readonly suspects: Line<Entry>;
+}
+
+interface Queue {
+  paused: boolean;
+  readonly counts: Record<JobStatus, number>;
+  readonly tasks: Map<string, Lines>;
+}
+
+export interface Wanted {
+  readonly tasks: ReadonlySet<string>;
+  readonly queues: ReadonlySet<string> | null;
+  readonly limit: number;
+  readonly suspect: boolean;
+}
+
+export class Ledger {
+  readonly #entries = new Map<JobId, Entry>();
+  readonly #keys = new Map<string, Entry>();
+  readonly #queues = new Map<string, Queue>();
+  readonly #later = new Line<Entry>(dueBefore);
+  #arrivals = 0;
+
+  find(id: JobId): Entry | undefined {
+    return this.#entries.get(id);
+  }
+
+  /** In the order of arrival. */
+  entries(): Iterable<Entry> {
+    return this.#entries.values();
+  }
+
+  add(wanted: NewJob, author: Author, schedule: string | null, now: number): Submitted {
+    const key = wanted.idempotencyKey;
+    const there = (key === null ? undefined : this.#keys.get(key)) ?? this.#entries.get(wanted.id);
+    if (there) return { id: there.job.id, status: there.job.status, existed: true };
+
+    const job = newJob(wanted, author, schedule, now);
+    const entry: Entry = {
+      job,
+      arrival: ++this.#arrivals,
+      lease: null,
+      cancelReason: null,
+      result: null,
+      logs: [],
+      place: -1,
+    };
+    this.#entries.set(job.id, entry);
+    if (key !== null) this.#keys.set(key, entry);
+    this.#enter(entry);
+    return { id: job.id, status: job.status, existed: false };
+  }
+
+  /** The only way in which a stored job changes: it leaves its line and count, and enters those of its new state. */
+  change(entry: Entry, fields: Partial<Job>, now: number): void {
+    this.#exit(entry);
+    entry.job = { ...entry.job, ...fields, updatedAt: now };
+    this.#enter(entry);
+  }
+
+  remove(entry: Entry): void {
+    this.#exit(entry);
+    this.#entries.delete(entry.job.id);
+    const key = entry.job.idempotencyKey;
+    if (key !== null) this.#keys.delete(key);
+  }
+
+  /** Scheduled jobs whose time has come join the line. That is no change of the job, so `updatedAt` stays. */
+  promote(now: number): void {
+    for (let entry = this.#later.first; entry && entry.job.runAt <= now; entry = this.#later.first) {
+      this.#exit(entry);
+      entry.job = { ...entry.job, status: "queued" };
+      this.#enter(entry);
+    }
+  }
+
+  nextDueAt(): number | null {
+    return this.#later.first?.job.runAt ?? null;
+  }
+
+  /** The jobs that a claimant may have, in order, one after the other: each must leave the line before the next. */
+  *due(wanted: Wanted): Generator<Entry> {
+    const lines = [...this.#lines(wanted)];
+    let suspect = wanted.suspect;
+    for (let taken = 0; taken < wanted.limit; taken++) {
+      let next: Entry | undefined;
+      for (const { fresh, suspects } of lines) {
+        next = earlier(next, fresh.first);
+        if (suspect) next = earlier(next, suspects.first);
+      }
+      if (!next) return;
+      if (next.job.crashes > 0) suspect = false;
+      yield next;
+    }
+  }
+
+  pause(queue: string, paused: boolean): void {
+    this.#queue(queue).paused = paused;
+  }
+
+  queues(): readonly QueueInfo[] {
+    return [...this.#queues]
+      .map(([name, { paused, counts }]) => ({ name, paused, counts: { ...counts } }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  *#lines({ tasks, queues }: Wanted): Generator<Lines> {
+    for (const [name, queue] of this.#queues) {
+      if (queue.paused || (queues && !queues.has(name))) continue;
+      for (const [task, lines] of queue.tasks) if (tasks.has(task)) yield lines;
+    }
+  }
+
+  #enter(entry: Entry): void {
+    this.#queue(entry.job.queue).counts[entry.job.status]++;
+    this.#line(entry)?.join(entry);
+  }
+
+  #exit(entry: Entry): void {
+    this.#line(entry)?.leave(entry);
+    this.#queue(entry.job.queue).counts[entry.job.status]--;
+  }
+
+  #line({ job }: Entry): Line<Entry> | null {
+    if (job.status === "scheduled") return this.#later;
+    if (job.status !== "queued") return null;
+    const { tasks } = this.#queue(job.queue);
+    let lines = tasks.get(job.task);
+    if (!lines)
+      tasks.set(job.task, (lines = { fresh: new Line(goesBefore), suspects: new Line(goesBefore) }));
+    return job.crashes > 0 ? lines.suspects : lines.fresh;
+  }
+
+  #queue(name: string): Queue {
+    let queue = this.#queues.get(name);
+    if (!queue) {
+      const counts = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+      this.#queues.set(name, (queue = { paused: false, counts, tasks: new Map() }));
+    }
+    return queue;
+  }
+}
+
+function newJob(wanted: NewJob, author: Author, schedule: string | null, now: number): Job {
+  const runAt = wanted.runAt ?? now + wanted.delayMs;
+  return {
+    id: wanted.id,
+    task: wanted.task,
+    queue: wanted.queue,
+    status: runAt > now ? "scheduled" : "queued",
+    priority: wanted.priority,
+    payload: wanted.payload,
+    progress: null,
+    progressMessage: null,
+    attempts: 0,
+    failures: 0,
+    interruptions: 0,
+    crashes: 0,
+    maxAttempts: wanted.maxAttempts,
+    timeoutMs: wanted.timeoutMs,
+    idempotencyKey: wanted.idempotencyKey,
+    schedule,
+    cancelRequested: false,
+    createdAt: now,
+    updatedAt: now,
+    runAt,
+    startedAt: null,
+    finishedAt: null,
+    owner: author.node,
+    worker: null,
+    jobEpoch: 0,
+    ownerEpoch: author.ownerEpoch,
+    leaderEpoch: author.leaderEpoch,
+    error: null,
+    killed: [],
+  };
+}
+
+function dueBefore(a: Entry, b: Entry): boolean {
+  return a.job.runAt !== b.job.runAt ? a.job.runAt < b.job.runAt : a.arrival < b.arrival;
+}
+
+function goesBefore(a: Entry, b: Entry): boolean {
+  return a.job.priority !== b.job.priority ? a.job.priority > b.job.priority : dueBefore(a, b);
+}
+
+function earlier(a: Entry | undefined, b: Entry | undefined): Entry | undefined {
+  if (!a || !b) return a ?? b;
+  return goesBefore(b, a) ? b : a;
+}

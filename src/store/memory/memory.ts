@@ -1,0 +1,56 @@
+/**
+ * The store without a disk: for tests, the simulation, and nodes whose jobs may be forgotten. It keeps every promise
+ * of the port but durability: what it holds ends with the process. The same calls under the same clock always give
+ * the same answers.
+ */
+
+import { BatonError } from "../../core/errors.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import { MemoryJobs } from "./jobs.ts";
+import { Leases } from "./leases.ts";
+import { Ledger } from "./ledger.ts";
+import { MemoryQueues } from "./queues.ts";
+import { MemorySchedules } from "./schedules.ts";
+import { MemoryTerms } from "./terms.ts";
+import type { Turn } from "./turn.ts";
+
+export interface MemoryStoreOptions {
+  readonly clock: Clock;
+}
+
+export class MemoryStore extends Lifecycle implements Store {
+  readonly guarantees: Guarantees = { name: "memory", durability: "nothing", shared: false };
+  readonly jobs: JobStore;
+  readonly queues: QueueStore;
+  readonly schedules: ScheduleStore;
+  readonly terms: TermStore;
+
+  constructor({ clock }: MemoryStoreOptions) {
+    super();
+    const ledger = new Ledger();
+    // Async, so that whatever a step throws becomes a rejection; the step itself runs at once, within the call.
+    const turn: Turn = async (step) => {
+      if (!this.running)
+        throw new BatonError("STOPPED", "the store is not running; start it before it is used");
+      const now = clock.now();
+      ledger.promote(now);
+      return step(now);
+    };
+    const terms = new MemoryTerms({ turn });
+    this.jobs = new MemoryJobs({ ledger, leases: new Leases(clock), terms, turn });
+    this.queues = new MemoryQueues({ ledger, turn });
+    this.schedules = new MemorySchedules({ ledger, terms, turn });
+    this.terms = terms;
+  }
+
+  protected override onStart(): void {}
+
+  /** What was stored stays while the object does: a store may be stopped and started again. */
+  protected override onStop(): void {}
+}
+
+export function openMemoryStore(options: MemoryStoreOptions): MemoryStore {
+  return new MemoryStore(options);
+}

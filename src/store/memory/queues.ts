@@ -1,0 +1,21 @@
+import type { QueueInfo, QueueStore } from "../store.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Turn } from "./turn.ts";
+
+export class MemoryQueues implements QueueStore {
+  readonly #ledger: Ledger;
+  readonly #turn: Turn;
+
+  constructor(options: { readonly ledger: Ledger; readonly turn: Turn }) {
+    this.#ledger = options.ledger;
+    this.#turn = options.turn;
+  }
+
+  setPaused(queue: string, paused: boolean): Promise<void> {
+    return this.#turn(() => this.#ledger.pause(queue, paused));
+  }
+
+  list(): Promise<readonly QueueInfo[]> {
+    return this.#turn(() => this.#ledger.queues());
+  }
+}

@@ -1,0 +1,316 @@
+/**
+ * Who is next in line. Candidates come from up to four places, each already in order:
+ *
+ *   the log      fresh jobs behind the head
+ *   the line     jobs in `live` that anybody may take (delayed ones whose time has come, retries, other priorities)
+ *   the lanes    jobs that an earlier claimant had to pass over: one lane for each queue and task
+ *   suspects     jobs that were running when a node died
+ *
+ * They are merged by priority, due time and arrival; what was not taken stays where it is.
+ */
+
+import type { JobId } from "../../core/ids.ts";
+import type { Claimed, ClaimedJob, ClaimRequest } from "../store.ts";
+import type { Ledger } from "./ledger.ts";
+
+interface Candidate {
+  readonly seq: number;
+  readonly fresh: boolean;
+  readonly id: JobId;
+  readonly task: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly payload: string;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly createdAt: number;
+  readonly runAt: number;
+  readonly jobEpoch: number;
+  readonly attempts: number;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+}
+
+type LogRow = [number, string, string, string, string, number, number | null, number];
+type LiveRow = [...LogRow, number, number, number, number, number, number, number];
+
+const LIVE_COLUMNS = `j.seq, j.id, j.task, j.queue, j.payload, j.max_attempts, j.timeout_ms, j.created_at,
+  l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes`;
+const IN_ORDER = "ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ?";
+
+/** Due jobs made claimable at once: bounds how long one claim may take after a night away. */
+const PROMOTE_MAX = 5_000;
+
+/** Fresh rows that one claim looks at: a million jobs of an unknown task must not hold up the event loop at once. */
+const SCAN_MAX = 20_000;
+
+interface LogScan {
+  readonly chosen: readonly Candidate[];
+  /** Seen behind the first chosen one, and not for this claimant. */
+  readonly passed: readonly Candidate[];
+  /** False when there may be more for this claimant further on. */
+  readonly exhausted: boolean;
+}
+
+const NOTHING: LogScan = { chosen: [], passed: [], exhausted: true };
+
+export class Claim {
+  readonly #ledger: Ledger;
+  readonly #sql;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+    const { file } = ledger;
+    const arrays = (sql: string) => {
+      const statement = file.prepare(sql);
+      statement.setReturnArrays(true);
+      return statement;
+    };
+    const live = (where: string) =>
+      arrays(
+        `SELECT ${LIVE_COLUMNS} FROM live l JOIN job j ON j.seq = l.seq WHERE l.status = 1 AND ${where} ${IN_ORDER}`,
+      );
+    this.#sql = {
+      due: arrays(
+        "SELECT l.seq, j.queue FROM live l JOIN job j ON j.seq = l.seq WHERE l.status = 0 AND l.run_at <= ? ORDER BY l.run_at, l.seq LIMIT ?",
+      ),
+      promote: file.prepare("UPDATE live SET status = 1, updated_at = ? WHERE seq = ?"),
+      nextDue: arrays("SELECT run_at FROM live WHERE status = 0 ORDER BY run_at, seq LIMIT 1"),
+      log: arrays(
+        `SELECT seq, id, task, queue, payload, max_attempts, timeout_ms, created_at FROM job
+         WHERE seq > ? AND fresh = 1 ORDER BY seq LIMIT ?`,
+      ),
+      line: live("l.lane IS NULL AND l.crashes = 0"),
+      lane: live("l.lane = ? AND l.lane IS NOT NULL AND l.crashes = 0"),
+      suspects: live("l.crashes > 0"),
+      park: file.prepare("UPDATE live SET lane = ? WHERE seq = ?"),
+      parkFresh: file.prepare(
+        `INSERT INTO live (seq, status, lane, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
+         SELECT seq, 1, ?, priority, created_at, 0, 0, 0, 0, 0, created_at, author FROM job WHERE seq = ?`,
+      ),
+      takeFresh: file.prepare(
+        `INSERT OR IGNORE INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, started_at, worker, lease, author)
+         SELECT seq, 2, 0, created_at, 1, 1, 0, 0, 0, ?1, ?1, ?2, ?3, ?4 FROM job WHERE seq > ?5 AND seq <= ?6 AND fresh = 1`,
+      ),
+      take: file.prepare(
+        `UPDATE live SET status = 2, lane = NULL, job_epoch = job_epoch + 1, attempts = attempts + 1, updated_at = ?1, started_at = ?1,
+         worker = ?2, lease = ?3, author = ?4, progress = NULL, progress_message = NULL WHERE seq = ?5`,
+      ),
+    };
+  }
+
+  run(request: ClaimRequest): Claimed {
+    const now = this.#ledger.clock.now();
+    this.#promote(now);
+    const lease = request.limit > 0 ? this.#ledger.holdLease(request.lease, now + request.leaseMs) : null;
+    const log = lease === null ? NOTHING : this.#fromLog(request);
+    const taken = lease === null ? [] : this.#choose(request, log.chosen);
+    const jobs = lease !== null && taken.length > 0 ? this.#take(taken, log.passed, request, lease, now) : [];
+    if (jobs.length === 0 && !log.exhausted) return { jobs, nextDueInMs: 0 };
+    const next = this.#sql.nextDue.get() as unknown as [number] | undefined;
+    return { jobs, nextDueInMs: next ? Math.max(0, next[0] - now) : null };
+  }
+
+  #promote(now: number): void {
+    const due = this.#sql.due.all(now, PROMOTE_MAX) as unknown as [number, string][];
+    for (const [seq, queue] of due) {
+      this.#sql.promote.run(now, seq);
+      this.#ledger.count(queue, "scheduled", "queued");
+    }
+  }
+
+  #choose(request: ClaimRequest, fromLog: readonly Candidate[]): readonly Candidate[] {
+    const { limit } = request;
+    const places = [fromLog, this.#fromLine(request), ...this.#fromLanes(request)];
+    if (request.suspect) places.push(this.#fromSuspects(request));
+    const filled = places.filter((place) => place.length > 0);
+    if (filled.length === 1) return filled[0]!.length > limit ? filled[0]!.slice(0, limit) : filled[0]!;
+    return filled.flat().sort(inOrder).slice(0, limit);
+  }
+
+  #may(request: ClaimRequest, queue: string, task: string): boolean {
+    return (
+      request.tasks.has(task) &&
+      !this.#ledger.paused.has(queue) &&
+      (request.queues === null || request.queues.has(queue))
+    );
+  }
+
+  /**
+   * Fresh jobs. Those that this claimant may not take are given a lane, so that the log moves on: at once while they
+   * stand at the head, else together with the next one that is taken behind them.
+   */
+  #fromLog(request: ClaimRequest): LogScan {
+    const ledger = this.#ledger;
+    const chosen: Candidate[] = [];
+    const passed: Candidate[] = [];
+    let cursor = ledger.head;
+    for (let scanned = 0; scanned < SCAN_MAX && chosen.length < request.limit;) {
+      const wanted = request.limit - chosen.length;
+      const rows = this.#sql.log.all(cursor, wanted) as unknown as LogRow[];
+      for (const row of rows) {
+        const candidate = fromLog(row);
+        cursor = candidate.seq;
+        if (this.#may(request, candidate.queue, candidate.task)) chosen.push(candidate);
+        else if (chosen.length > 0) passed.push(candidate);
+        else this.#park(candidate);
+      }
+      if (chosen.length === 0) ledger.moveHead(rows.length < wanted ? ledger.lastSeq : cursor);
+      if (rows.length < wanted) return { chosen, passed, exhausted: true };
+      scanned += rows.length;
+    }
+    return { chosen, passed, exhausted: chosen.length > 0 };
+  }
+
+  #park(candidate: Candidate): void {
+    const lane = this.#ledger.laneFor(candidate.queue, candidate.task);
+    if (candidate.fresh) this.#sql.parkFresh.run(lane, candidate.seq);
+    else this.#sql.park.run(lane, candidate.seq);
+  }
+
+  #fromLine(request: ClaimRequest): Candidate[] {
+    for (;;) {
+      const rows = this.#sql.line.all(request.limit) as unknown as LiveRow[];
+      const candidates = rows.map(fromLive);
+      const foreign = candidates.filter((c) => !this.#may(request, c.queue, c.task));
+      if (foreign.length === 0) return candidates;
+      for (const candidate of foreign) this.#park(candidate);
+    }
+  }
+
+  #fromLanes(request: ClaimRequest): Candidate[][] {
+    const found: Candidate[][] = [];
+    for (const [lane, { queue, task }] of this.#ledger.lanes) {
+      if (!this.#may(request, queue, task)) continue;
+      const rows = this.#sql.lane.all(lane, request.limit) as unknown as LiveRow[];
+      if (rows.length === 0) this.#ledger.lanes.delete(lane);
+      else found.push(rows.map(fromLive));
+    }
+    return found;
+  }
+
+  /** Suspects are few: those of a paused queue or an unknown task are stepped over. */
+  #fromSuspects(request: ClaimRequest): Candidate[] {
+    const rows = this.#sql.suspects.all(1_000) as unknown as LiveRow[];
+    const first = rows.map(fromLive).find((c) => this.#may(request, c.queue, c.task));
+    return first ? [first] : [];
+  }
+
+  #take(
+    taken: readonly Candidate[],
+    passed: readonly Candidate[],
+    request: ClaimRequest,
+    lease: number,
+    now: number,
+  ): ClaimedJob[] {
+    const ledger = this.#ledger;
+    const worker = ledger.workerId(request.worker);
+    const by = ledger.authorId(request.author);
+    const { leaderEpoch } = request.author;
+    let lastFresh = 0;
+    const jobs = taken.map((candidate): ClaimedJob => {
+      if (candidate.fresh) lastFresh = candidate.seq;
+      else this.#sql.take.run(now, worker, lease, by, candidate.seq);
+      const jobEpoch = candidate.jobEpoch + 1;
+      ledger.running.set(candidate.seq, { queue: candidate.queue, lease: request.lease, jobEpoch });
+      return {
+        id: candidate.id,
+        jobEpoch,
+        lease: request.lease,
+        ref: candidate.seq,
+        task: candidate.task,
+        queue: candidate.queue,
+        priority: candidate.priority,
+        payload: candidate.payload,
+        attempts: candidate.attempts + 1,
+        failures: candidate.failures,
+        interruptions: candidate.interruptions,
+        crashes: candidate.crashes,
+        maxAttempts: candidate.maxAttempts,
+        timeoutMs: candidate.timeoutMs,
+        createdAt: candidate.createdAt,
+        runAt: candidate.runAt,
+        leaderEpoch,
+      };
+    });
+    if (lastFresh > 0) {
+      // One statement for all of them: the fresh rows up to the last one taken are those taken and those parked here.
+      for (const candidate of passed) if (candidate.seq < lastFresh) this.#park(candidate);
+      this.#sql.takeFresh.run(now, worker, lease, by, ledger.head, lastFresh);
+      ledger.moveHead(lastFresh);
+    }
+    this.#countTaken(taken);
+    return jobs;
+  }
+
+  #countTaken(taken: readonly Candidate[]): void {
+    const byQueue = new Map<string, number>();
+    for (const { queue } of taken) byQueue.set(queue, (byQueue.get(queue) ?? 0) + 1);
+    for (const [queue, by] of byQueue) this.#ledger.count(queue, "queued", "processing", by);
+  }
+}
+
+function inOrder(a: Candidate, b: Candidate): number {
+  return b.priority - a.priority || a.runAt - b.runAt || a.seq - b.seq;
+}
+
+function fromLog(row: LogRow): Candidate {
+  const [seq, id, task, queue, payload, maxAttempts, timeoutMs, createdAt] = row;
+  return {
+    seq,
+    fresh: true,
+    id: id as JobId,
+    task,
+    queue,
+    payload,
+    maxAttempts,
+    timeoutMs,
+    createdAt,
+    priority: 0,
+    runAt: createdAt,
+    jobEpoch: 0,
+    attempts: 0,
+    failures: 0,
+    interruptions: 0,
+    crashes: 0,
+  };
+}
+
+function fromLive(row: LiveRow): Candidate {
+  const [
+    seq,
+    id,
+    task,
+    queue,
+    payload,
+    maxAttempts,
+    timeoutMs,
+    createdAt,
+    priority,
+    runAt,
+    jobEpoch,
+    attempts,
+    failures,
+    interruptions,
+    crashes,
+  ] = row;
+  return {
+    seq,
+    fresh: false,
+    id: id as JobId,
+    task,
+    queue,
+    payload,
+    maxAttempts,
+    timeoutMs,
+    createdAt,
+    priority,
+    runAt,
+    jobEpoch,
+    attempts,
+    failures,
+    interruptions,
+    crashes,
+  };
+}

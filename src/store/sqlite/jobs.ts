@@ -1,0 +1,126 @@
+import type { Budgets, Job, JobStatus } from "../../core/job.ts";
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { Term } from "../../core/term.ts";
+import type {
+  Abandoned,
+  Author,
+  CancelAnswer,
+  Claimed,
+  ClaimRequest,
+  JobPage,
+  JobQuery,
+  JobStore,
+  LogLine,
+  NewJob,
+  Recovered,
+  Renewal,
+  Report,
+  Retention,
+  Settlement,
+  Submitted,
+  Verdict,
+} from "../store.ts";
+import { Claim } from "./claim.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Read } from "./read.ts";
+import { Settle } from "./settle.ts";
+import { Steer } from "./steer.ts";
+import type { Submit } from "./submit.ts";
+import type { SqliteTerms } from "./terms.ts";
+
+/** The job port: each call is one operation in the file's group commit. */
+export class SqliteJobs implements JobStore {
+  readonly #ledger: Ledger;
+  readonly #terms: SqliteTerms;
+  readonly #submit: Submit;
+  readonly #claim: Claim;
+  readonly #settle: Settle;
+  readonly #steer: Steer;
+  readonly #read: Read;
+
+  constructor(parts: { ledger: Ledger; terms: SqliteTerms; submit: Submit; read: Read }) {
+    this.#ledger = parts.ledger;
+    this.#terms = parts.terms;
+    this.#submit = parts.submit;
+    this.#read = parts.read;
+    this.#claim = new Claim(parts.ledger);
+    this.#settle = new Settle(parts.ledger);
+    this.#steer = new Steer(parts.ledger);
+  }
+
+  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
+    return this.#write(() => this.#submit.run(jobs, author));
+  }
+
+  claim(request: ClaimRequest): Promise<Claimed> {
+    return this.#write(() => this.#claim.run(request));
+  }
+
+  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
+    return this.#write(() => this.#settle.run(settlements));
+  }
+
+  report(reports: readonly Report[]): Promise<readonly Verdict[]> {
+    return this.#write(() => this.#settle.report(reports));
+  }
+
+  renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
+    return this.#write(() => {
+      const ledger = this.#ledger;
+      if (!ledger.prolongLease(lease, ledger.clock.now() + ttlMs)) return { held: false, cancelled: [] };
+      const cancelled: { id: JobId; jobEpoch: number; reason: string | null }[] = [];
+      for (const [seq, reason] of ledger.cancelWishes) {
+        const run = ledger.running.get(seq);
+        if (run?.lease === lease)
+          cancelled.push({ id: this.#read.idOf(seq), jobEpoch: run.jobEpoch, reason });
+      }
+      return { held: true, cancelled };
+    });
+  }
+
+  recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
+    return this.#write(() => {
+      this.#terms.check(fence);
+      return this.#settle.recover(which, budgets, fence.epoch);
+    });
+  }
+
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+    return this.#write(() => this.#steer.cancel(id, reason));
+  }
+
+  retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
+    return this.#write(() => this.#steer.retry(id));
+  }
+
+  remove(id: JobId): Promise<"removed" | "running" | "missing"> {
+    return this.#write(() => this.#steer.remove(id));
+  }
+
+  purge(retention: Retention, limit: number, fence: Term): Promise<number> {
+    return this.#write(() => {
+      this.#terms.check(fence);
+      return this.#steer.purge(retention, limit);
+    });
+  }
+
+  async get(id: JobId): Promise<Job | null> {
+    return this.#ledger.file.read(() => this.#read.get(id));
+  }
+
+  async result(id: JobId): Promise<string | null> {
+    return this.#ledger.file.read(() => this.#read.result(id));
+  }
+
+  async list(query: JobQuery): Promise<JobPage> {
+    return this.#ledger.file.read(() => this.#read.list(query));
+  }
+
+  async logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
+    return this.#ledger.file.read(() => this.#read.logs(id, after, limit));
+  }
+
+  #write<T>(operation: () => T): Promise<T> {
+    return this.#ledger.file.write(operation);
+  }
+}

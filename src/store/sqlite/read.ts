@@ -1,0 +1,191 @@
+import { BatonError } from "../../core/errors.ts";
+import type { JobId } from "../../core/ids.ts";
+import { isFinal, type Job, type JobError, type JobStatus } from "../../core/job.ts";
+import type { JobPage, JobQuery, LogLine } from "../store.ts";
+import { type Ledger, statusName } from "./ledger.ts";
+import { STATUS } from "./schema.ts";
+
+const COLUMNS = `j.seq, j.id, j.task, j.queue, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule,
+  coalesce(d.status, l.status, 1) AS stored_status,
+  coalesce(d.run_at, l.run_at, j.created_at) AS run_at,
+  coalesce(d.job_epoch, l.job_epoch, 0) AS job_epoch,
+  coalesce(d.attempts, l.attempts, 0) AS attempts,
+  coalesce(d.failures, l.failures, 0) AS failures,
+  coalesce(d.interruptions, l.interruptions, 0) AS interruptions,
+  coalesce(d.crashes, l.crashes, 0) AS crashes,
+  coalesce(d.finished_at, l.updated_at, j.created_at) AS updated_at,
+  coalesce(d.started_at, l.started_at) AS started_at,
+  d.finished_at AS finished_at,
+  coalesce(d.worker, l.worker) AS worker,
+  coalesce(d.author, l.author, j.author) AS author,
+  coalesce(d.progress, l.progress) AS progress,
+  coalesce(d.progress_message, l.progress_message) AS progress_message,
+  coalesce(d.cancel_requested, l.cancel_requested, 0) AS cancel_requested,
+  coalesce(d.error, l.error) AS error,
+  coalesce(d.killed, l.killed) AS killed`;
+const JOINED = "LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq";
+
+/**
+ * Rows that one page may look at. A filter that fits hardly any job then gives a short page and a cursor to go on
+ * with, instead of holding up the event loop for a walk through a million jobs.
+ */
+const SCAN_MAX = 20_000;
+
+type Row = Record<string, string | number | null>;
+
+export class Read {
+  readonly #ledger: Ledger;
+  readonly #sql;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+    const { file } = ledger;
+    const page = (from: string) =>
+      file.prepare(
+        `SELECT ${COLUMNS} FROM (${from}) AS s JOIN job j ON j.seq = s.seq ${JOINED}
+         WHERE (?2 IS NULL OR j.queue = ?2) AND (?3 IS NULL OR j.task = ?3) AND j.created_at >= ?4
+           AND (?5 IS NULL OR coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?7 THEN 1 ELSE l.status END, 1) = ?5) ORDER BY j.seq DESC LIMIT ?6`,
+      );
+    const bounded = `ORDER BY seq DESC LIMIT ${SCAN_MAX}`;
+    this.#sql = {
+      one: file.prepare(`SELECT ${COLUMNS} FROM job j ${JOINED} WHERE j.seq = ?`),
+      id: file.prepare("SELECT id FROM job WHERE seq = ?"),
+      result: file.prepare("SELECT result FROM done WHERE seq = ?"),
+      logs: file.prepare(
+        "SELECT n, at, level, message, job_epoch FROM log WHERE seq = ? AND n > ? ORDER BY n LIMIT ?",
+      ),
+      any: page(`SELECT seq FROM job WHERE seq < ?1 ${bounded}`),
+      // A waiting job is fresh or in `live`; both are walked from their newest end.
+      queued: page(
+        `SELECT seq FROM (SELECT seq FROM (SELECT seq FROM job WHERE seq < ?1 AND seq > ?8 AND fresh = 1 ${bounded})
+         UNION ALL SELECT seq FROM (SELECT seq FROM live WHERE seq < ?1 ${bounded})) ${bounded}`,
+      ),
+      live: page(`SELECT seq FROM live WHERE seq < ?1 ${bounded}`),
+      completed: page(`SELECT seq FROM done WHERE seq < ?1 ${bounded}`),
+      unusual: page(`SELECT seq FROM done WHERE status = ?5 AND status <> 3 AND seq < ?1 ${bounded}`),
+    };
+  }
+
+  idOf(seq: number): JobId {
+    return this.#sql.id.get(seq)!["id"] as JobId;
+  }
+
+  get(id: JobId): Job | null {
+    const seq = this.#ledger.seqOf(id);
+    const row = seq === null ? undefined : this.#sql.one.get(seq);
+    return row ? this.#job(row as Row) : null;
+  }
+
+  result(id: JobId): string | null {
+    const seq = this.#ledger.seqOf(id);
+    return seq === null
+      ? null
+      : ((this.#sql.result.get(seq)?.["result"] as string | null | undefined) ?? null);
+  }
+
+  logs(id: JobId, after: number, limit: number): LogLine[] {
+    const seq = this.#ledger.seqOf(id);
+    if (seq === null) return [];
+    return this.#sql.logs.all(seq, after, limit).map((row) => ({
+      seq: row["n"] as number,
+      at: row["at"] as number,
+      level: row["level"] as LogLine["level"],
+      message: row["message"] as string,
+      jobEpoch: row["job_epoch"] as number,
+    }));
+  }
+
+  list(query: JobQuery): JobPage {
+    const before = cursorSeq(query.cursor);
+    const now = this.#ledger.clock.now();
+    const filters = [before, query.queue ?? null, query.task ?? null, query.since ?? 0] as const;
+    const status = query.status === undefined ? null : STATUS[query.status];
+    const extra = query.status === "queued" ? [this.#ledger.head] : [];
+    const rows = this.#place(query).all(...filters, status, query.limit, now, ...extra) as Row[];
+    return { jobs: rows.map((row) => this.#job(row)), cursor: this.#cursor(query, before, rows) };
+  }
+
+  #place(query: JobQuery) {
+    if (query.status === undefined) return this.#sql.any;
+    if (query.status === "queued") return this.#sql.queued;
+    if (!isFinal(query.status)) return this.#sql.live;
+    return query.status === "completed" ? this.#sql.completed : this.#sql.unusual;
+  }
+
+  /** Where the next page begins: behind the last row given, or behind the last one looked at. */
+  #cursor(query: JobQuery, before: number, rows: readonly Row[]): string | null {
+    const last = rows.at(-1);
+    if (last && rows.length === query.limit) return String(last["seq"]);
+    const source =
+      query.status === undefined
+        ? "job"
+        : isFinal(query.status)
+          ? "done"
+          : query.status === "queued"
+            ? "job"
+            : "live";
+    const walked = this.#ledger.file
+      .prepare(`SELECT seq FROM ${source} WHERE seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?`)
+      .get(before, SCAN_MAX - 1);
+    return walked && rows.length < query.limit ? String(walked["seq"]) : null;
+  }
+
+  /** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
+  #status(row: Row): JobStatus {
+    const status = statusName(row["stored_status"] as number);
+    return status === "scheduled" && (row["run_at"] as number) <= this.#ledger.clock.now()
+      ? "queued"
+      : status;
+  }
+
+  #job(row: Row): Job {
+    const author = this.#ledger.author(row["author"] as number);
+    return {
+      id: row["id"] as JobId,
+      task: row["task"] as string,
+      queue: row["queue"] as string,
+      status: this.#status(row),
+      priority: row["priority"] as number,
+      payload: row["payload"] as string,
+      progress: row["progress"] as number | null,
+      progressMessage: row["progress_message"] as string | null,
+      attempts: row["attempts"] as number,
+      failures: row["failures"] as number,
+      interruptions: row["interruptions"] as number,
+      crashes: row["crashes"] as number,
+      maxAttempts: row["max_attempts"] as number,
+      timeoutMs: row["timeout_ms"] as number | null,
+      idempotencyKey: row["idempotency_key"] as string | null,
+      schedule: row["schedule"] as string | null,
+      cancelRequested: row["cancel_requested"] === 1,
+      createdAt: row["created_at"] as number,
+      updatedAt: row["updated_at"] as number,
+      runAt: row["run_at"] as number,
+      startedAt: row["started_at"] as number | null,
+      finishedAt: row["finished_at"] as number | null,
+      owner: author.node,
+      worker: this.#ledger.workerName(row["worker"] as number | null),
+      jobEpoch: row["job_epoch"] as number,
+      ownerEpoch: author.ownerEpoch,
+      leaderEpoch: author.leaderEpoch,
+      error: parse<JobError>(row["error"] as string | null),
+      killed: parse<string[]>(row["killed"] as string | null) ?? [],
+    };
+  }
+}
+
+function cursorSeq(cursor: string | undefined): number {
+  if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
+  if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);
+  throw new BatonError(
+    "BAD_REQUEST",
+    "cursor is not one that a list gave; leave it out to start at the newest",
+    {
+      field: "cursor",
+    },
+  );
+}
+
+function parse<T>(text: string | null): T | null {
+  return text === null ? null : (JSON.parse(text) as T);
+}

@@ -1,0 +1,146 @@
+import { isDeepStrictEqual } from "node:util";
+import type { JobId } from "../../core/ids.ts";
+import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedule.ts";
+import { isFinal } from "../../core/job.ts";
+import type { Term } from "../../core/term.ts";
+import type { Author, Firing, FireVerdict, NotedOccurrence, ScheduleStore } from "../store.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Read } from "./read.ts";
+import type { Submit } from "./submit.ts";
+import type { SqliteTerms } from "./terms.ts";
+
+type Row = Record<string, string | number | null>;
+
+export class SqliteSchedules implements ScheduleStore {
+  readonly #ledger: Ledger;
+  readonly #terms: SqliteTerms;
+  readonly #submit: Submit;
+  readonly #read: Read;
+  readonly #sql;
+
+  constructor(parts: { ledger: Ledger; terms: SqliteTerms; submit: Submit; read: Read }) {
+    this.#ledger = parts.ledger;
+    this.#terms = parts.terms;
+    this.#submit = parts.submit;
+    this.#read = parts.read;
+    const { file } = parts.ledger;
+    this.#sql = {
+      one: file.prepare("SELECT * FROM schedule WHERE name = ?"),
+      all: file.prepare("SELECT * FROM schedule ORDER BY name"),
+      insert: file.prepare("INSERT INTO schedule VALUES (?1, ?2, 0, ?3, ?3, ?4, NULL, NULL, 0)"),
+      replace: file.prepare("UPDATE schedule SET definition = ?, updated_at = ?, next_at = ? WHERE name = ?"),
+      remove: file.prepare("DELETE FROM schedule WHERE name = ?"),
+      pause: file.prepare("UPDATE schedule SET paused = ?, next_at = ?, updated_at = ? WHERE name = ?"),
+      advance: file.prepare("UPDATE schedule SET next_at = ?, leader_epoch = ? WHERE name = ?"),
+      fired: file.prepare("UPDATE schedule SET last_fired_at = ?, last_job = ? WHERE name = ?"),
+      noted: file.prepare("SELECT 1 FROM occurrence WHERE schedule = ? AND at = ?"),
+      note: file.prepare("INSERT INTO occurrence VALUES (?, ?, ?, ?, ?, ?, ?)"),
+      history: file.prepare("SELECT * FROM occurrence WHERE schedule = ? ORDER BY at DESC LIMIT ?"),
+    };
+  }
+
+  put(definition: ScheduleDefinition, nextAt: number | null) {
+    return this.#ledger.file.write(() => {
+      const now = this.#ledger.clock.now();
+      const text = JSON.stringify(definition);
+      const known = this.#sql.one.get(definition.name) as Row | undefined;
+      if (known && isDeepStrictEqual(JSON.parse(known["definition"] as string), JSON.parse(text))) {
+        return { schedule: toSchedule(known), outcome: "unchanged" as const };
+      }
+      if (known) this.#sql.replace.run(text, now, nextAt, definition.name);
+      else this.#sql.insert.run(definition.name, text, now, nextAt);
+      const outcome = known ? ("replaced" as const) : ("created" as const);
+      return { schedule: this.#one(definition.name)!, outcome };
+    });
+  }
+
+  async get(name: string): Promise<Schedule | null> {
+    return this.#ledger.file.read(() => this.#one(name));
+  }
+
+  async list(): Promise<readonly Schedule[]> {
+    return this.#ledger.file.read(() => (this.#sql.all.all() as Row[]).map(toSchedule));
+  }
+
+  remove(name: string): Promise<boolean> {
+    return this.#ledger.file.write(() => this.#sql.remove.run(name).changes === 1);
+  }
+
+  setPaused(name: string, paused: boolean, nextAt: number | null): Promise<Schedule | null> {
+    return this.#ledger.file.write(() => {
+      this.#sql.pause.run(paused ? 1 : 0, nextAt, this.#ledger.clock.now(), name);
+      return this.#one(name);
+    });
+  }
+
+  fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]> {
+    return this.#ledger.file.write(() => {
+      this.#terms.check(fence);
+      const schedule = this.#one(firing.schedule);
+      if (!schedule || schedule.paused || schedule.nextAt !== firing.expectedNextAt) {
+        return firing.occurrences.map((): FireVerdict => "changed");
+      }
+      let lastJob = schedule.lastJob as JobId | null;
+      const verdicts = firing.occurrences.map((occurrence): FireVerdict => {
+        if (this.#sql.noted.get(schedule.name, occurrence.at)) return "already";
+        const blocked = firing.overlap === "skip" && this.#unfinished(lastJob);
+        const job = occurrence.do === "fire" && !blocked ? occurrence.job : null;
+        const reason: SkipReason | null = occurrence.do === "fire" && blocked ? "overlap" : occurrence.reason;
+        const now = this.#ledger.clock.now();
+        this.#sql.note.run(
+          schedule.name,
+          occurrence.at,
+          job ? 1 : 0,
+          reason,
+          job?.id ?? null,
+          fence.epoch,
+          now,
+        );
+        if (!job) return "skipped";
+        this.#submit.run([job], { ...author, leaderEpoch: fence.epoch }, schedule.name);
+        this.#sql.fired.run(occurrence.at, job.id, schedule.name);
+        lastJob = job.id;
+        return "fired";
+      });
+      this.#sql.advance.run(firing.nextAt, fence.epoch, schedule.name);
+      return verdicts;
+    });
+  }
+
+  async history(name: string, limit: number): Promise<readonly NotedOccurrence[]> {
+    return this.#ledger.file.read(() =>
+      (this.#sql.history.all(name, limit) as Row[]).map((row) => ({
+        schedule: name,
+        at: row["at"] as number,
+        do: row["fired"] === 1 ? ("fire" as const) : ("skip" as const),
+        reason: row["reason"] as SkipReason | null,
+        job: row["job"] as JobId | null,
+        leaderEpoch: row["leader_epoch"] as number,
+        notedAt: row["noted_at"] as number,
+      })),
+    );
+  }
+
+  #one(name: string): Schedule | null {
+    const row = this.#sql.one.get(name) as Row | undefined;
+    return row ? toSchedule(row) : null;
+  }
+
+  #unfinished(job: JobId | null): boolean {
+    const found = job === null ? null : this.#read.get(job);
+    return found !== null && !isFinal(found.status);
+  }
+}
+
+function toSchedule(row: Row): Schedule {
+  return {
+    ...(JSON.parse(row["definition"] as string) as ScheduleDefinition),
+    paused: row["paused"] === 1,
+    createdAt: row["created_at"] as number,
+    updatedAt: row["updated_at"] as number,
+    nextAt: row["next_at"] as number | null,
+    lastFiredAt: row["last_fired_at"] as number | null,
+    lastJob: row["last_job"] as string | null,
+    leaderEpoch: row["leader_epoch"] as number,
+  };
+}

@@ -1,0 +1,158 @@
+/**
+ * The tables of the embedded store.
+ *
+ *   job    what was asked for; written once and never changed or moved until it is removed
+ *   live   the state of a job that is neither fresh nor finished
+ *   done   how a job ended
+ *
+ * A plain job (due at once, priority 0) has no row in `live` until it is claimed: the end of `job` behind the cursor
+ * `head` is its queue, as a log. That makes a submit one row and one narrow index entry, and a claim one small row
+ * instead of an update that would copy the payload. A job that the head passes without claiming it (paused queue,
+ * unknown task) gets a row in `live` with a `lane`, where a claimant that may take it finds it.
+ *
+ * All access follows `seq`, the order of arrival, so that a million finished jobs cost the hot path nothing.
+ */
+
+import type { SqliteFile } from "../../platform/drivers/sqlite.ts";
+
+export const STATUS = {
+  scheduled: 0,
+  queued: 1,
+  processing: 2,
+  completed: 3,
+  failed: 4,
+  cancelled: 5,
+} as const;
+
+/** Numbered from 1; each runs in its own transaction together with the raise of `user_version`. Never edit one that shipped. */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE job (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    id_key INTEGER NOT NULL,
+    task TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    payload TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    max_attempts INTEGER NOT NULL,
+    timeout_ms INTEGER,
+    idempotency_key TEXT,
+    schedule TEXT,
+    author INTEGER NOT NULL,
+    fresh INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX job_id_key ON job (id_key);
+  CREATE UNIQUE INDEX job_idempotency ON job (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+  CREATE TABLE live (
+    seq INTEGER PRIMARY KEY,
+    status INTEGER NOT NULL,
+    lane TEXT,
+    priority INTEGER NOT NULL,
+    run_at INTEGER NOT NULL,
+    job_epoch INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    interruptions INTEGER NOT NULL,
+    crashes INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    started_at INTEGER,
+    worker INTEGER,
+    lease INTEGER,
+    author INTEGER NOT NULL,
+    logs INTEGER NOT NULL DEFAULT 0,
+    progress REAL,
+    progress_message TEXT,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    cancel_reason TEXT,
+    error TEXT,
+    killed TEXT
+  ) STRICT;
+  CREATE INDEX live_line ON live (priority DESC, run_at, seq) WHERE status = 1 AND lane IS NULL AND crashes = 0;
+  CREATE INDEX live_lane ON live (lane, priority DESC, run_at, seq) WHERE status = 1 AND lane IS NOT NULL AND crashes = 0;
+  CREATE INDEX live_suspect ON live (priority DESC, run_at, seq) WHERE status = 1 AND crashes > 0;
+  CREATE INDEX live_due ON live (run_at, seq) WHERE status = 0;
+
+  CREATE TABLE done (
+    seq INTEGER PRIMARY KEY,
+    status INTEGER NOT NULL,
+    finished_at INTEGER NOT NULL,
+    run_at INTEGER NOT NULL,
+    job_epoch INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    interruptions INTEGER NOT NULL,
+    crashes INTEGER NOT NULL,
+    started_at INTEGER,
+    worker INTEGER,
+    lease INTEGER,
+    author INTEGER NOT NULL,
+    logs INTEGER NOT NULL DEFAULT 0,
+    progress REAL,
+    progress_message TEXT,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    killed TEXT,
+    result TEXT
+  ) STRICT;
+  CREATE INDEX done_unusual ON done (status, seq) WHERE status <> 3;
+
+  CREATE TABLE log (
+    seq INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    level TEXT NOT NULL,
+    message TEXT NOT NULL,
+    job_epoch INTEGER NOT NULL,
+    PRIMARY KEY (seq, n)
+  ) WITHOUT ROWID, STRICT;
+
+  CREATE TABLE author (id INTEGER PRIMARY KEY, node TEXT NOT NULL, owner_epoch INTEGER NOT NULL, leader_epoch INTEGER NOT NULL) STRICT;
+  CREATE TABLE worker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+  CREATE TABLE lease (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, expires_at INTEGER NOT NULL) STRICT;
+  CREATE TABLE cursor (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
+  CREATE TABLE queue (name TEXT PRIMARY KEY, paused INTEGER NOT NULL) STRICT;
+  CREATE TABLE tally (queue TEXT NOT NULL, status INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (queue, status)) WITHOUT ROWID, STRICT;
+
+  CREATE TABLE schedule (
+    name TEXT PRIMARY KEY,
+    definition TEXT NOT NULL,
+    paused INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    next_at INTEGER,
+    last_fired_at INTEGER,
+    last_job TEXT,
+    leader_epoch INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE occurrence (
+    schedule TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    fired INTEGER NOT NULL,
+    reason TEXT,
+    job TEXT,
+    leader_epoch INTEGER NOT NULL,
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (schedule, at)
+  ) WITHOUT ROWID, STRICT;
+
+  CREATE TABLE term (role TEXT PRIMARY KEY, leader TEXT NOT NULL, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL) STRICT;
+  `,
+];
+
+export function migrate(file: SqliteFile): void {
+  const found = Number(Object.values(file.prepare("PRAGMA user_version").get()!)[0]);
+  if (found > MIGRATIONS.length) {
+    throw new Error(
+      `${file.path} was written by a newer version of Baton (schema ${found}, this version knows ${MIGRATIONS.length}); start that version, or use another --data directory`,
+    );
+  }
+  for (let version = found; version < MIGRATIONS.length; version++) {
+    file.exec("BEGIN IMMEDIATE");
+    file.exec(MIGRATIONS[version]!);
+    file.exec(`PRAGMA user_version = ${version + 1}`);
+    file.exec("COMMIT");
+  }
+}

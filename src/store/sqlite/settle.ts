@@ -1,0 +1,287 @@
+import { crashError, type Budgets, type JobError, type JobStatus } from "../../core/job.ts";
+import type { LeaseId } from "../../core/ids.ts";
+import { LOG_LINES_MAX } from "../store.ts";
+import type {
+  Abandoned,
+  NewLogLine,
+  Outcome,
+  Recovered,
+  Report,
+  Run,
+  Settlement,
+  Verdict,
+} from "../store.ts";
+import type { Ledger } from "./ledger.ts";
+import { STATUS } from "./schema.ts";
+
+const DONE_COLUMNS =
+  "seq, status, finished_at, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested, error, killed, result";
+const KEPT =
+  "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";
+
+/** Ends runs, and takes their logs and progress. All of it is refused unless the run is the one that holds the job. */
+export class Settle {
+  readonly #ledger: Ledger;
+  readonly #sql;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+    const { file } = ledger;
+    const finish = (result: string, where: string) =>
+      file.prepare(
+        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, 3, ?1, run_at, job_epoch, ${KEPT}, NULL, killed, ${result} FROM live WHERE ${where}`,
+      );
+    this.#sql = {
+      completeMany: finish("'null'", "seq IN (SELECT value FROM json_each(?2))"),
+      completeOne: finish("?2", "seq = ?3"),
+      drop: file.prepare("DELETE FROM live WHERE seq = ?"),
+      dropMany: file.prepare("DELETE FROM live WHERE seq IN (SELECT value FROM json_each(?))"),
+      end: file.prepare(
+        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, ?1, ?2, run_at, job_epoch, ${KEPT}, ?3, killed, NULL FROM live WHERE seq = ?4`,
+      ),
+      spend: file.prepare(
+        "UPDATE live SET failures = failures + ?, interruptions = interruptions + ? WHERE seq = ?",
+      ),
+      requeue: file.prepare(
+        `UPDATE live SET status = ?1, run_at = coalesce(?2, run_at), updated_at = ?3, started_at = NULL, worker = NULL,
+         attempts = attempts - ?4, failures = failures + ?5, interruptions = interruptions + ?6,
+         error = coalesce(?7, error) WHERE seq = ?8`,
+      ),
+      crash: file.prepare(
+        `UPDATE live SET status = 1, job_epoch = job_epoch + 1, crashes = crashes + 1, updated_at = ?1, started_at = NULL, worker = NULL, lease = NULL,
+         killed = ?2, author = ?3 WHERE seq = ?4`,
+      ),
+      touch: file.prepare(
+        "UPDATE live SET logs = logs + ?1, progress = coalesce(?2, progress), progress_message = CASE WHEN ?2 IS NULL THEN progress_message ELSE ?3 END, updated_at = ?4 WHERE seq = ?5",
+      ),
+      logCount: file.prepare("SELECT logs FROM live WHERE seq = ?"),
+      addLog: file.prepare("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"),
+      settled: file.prepare(
+        `SELECT coalesce(d.job_epoch, l.job_epoch) AS epoch, coalesce(d.lease, l.lease) AS lease, l.status AS live_status
+         FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
+      ),
+      lost: file.prepare(
+        `SELECT l.seq, j.id, j.queue, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts
+         FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`,
+      ),
+    };
+  }
+
+  run(settlements: readonly Settlement[]): Verdict[] {
+    const now = this.#ledger.clock.now();
+    const done = new Completions();
+    const verdicts = settlements.map(({ run, outcome }): Verdict => {
+      const seq = this.#holder(run);
+      if (seq === null) {
+        this.#complete(done, now); // what this batch did so far decides what a repeat in it is
+        return this.#refusal(run);
+      }
+      if (outcome.kind === "completed") {
+        this.#forget(seq, "completed");
+        done.add(seq, outcome.result);
+      } else this.#apply(seq, outcome, now);
+      return "accepted";
+    });
+    this.#complete(done, now);
+    return verdicts;
+  }
+
+  report(reports: readonly Report[]): Verdict[] {
+    const now = this.#ledger.clock.now();
+    return reports.map(({ run, logs, progress }): Verdict => {
+      const seq = this.#holder(run);
+      if (seq === null) {
+        const refusal = this.#refusal(run);
+        return refusal === "replayed" ? "stale" : refusal;
+      }
+      const added = this.#addLogs(seq, run, logs);
+      this.#sql.touch.run(added, progress?.value ?? null, progress?.message ?? null, now, seq);
+      return "accepted";
+    });
+  }
+
+  recover(which: Abandoned, budgets: Budgets, leaderEpoch: number): Recovered[] {
+    const ledger = this.#ledger;
+    const now = ledger.clock.now();
+    const over = new Set<LeaseId>();
+    for (const name of ledger.leaseNames()) if (isAbandoned(name, which, ledger, now)) over.add(name);
+    const recovered: Recovered[] = [];
+    for (const [seq, run] of ledger.running) {
+      const lost = over.has(run.lease) || ledger.leaseId(run.lease) === null;
+      if (lost) recovered.push(this.#crashed(seq, budgets, leaderEpoch, now));
+    }
+    for (const name of over) ledger.dropLease(name);
+    return recovered;
+  }
+
+  /** The job's number if this run is the one that holds it. */
+  #holder(run: Run): number | null {
+    const seq = (run.ref as number | undefined) ?? this.#ledger.seqOf(run.id);
+    if (seq === null) return null;
+    const holder = this.#ledger.running.get(seq);
+    return holder && holder.jobEpoch === run.jobEpoch && holder.lease === run.lease ? seq : null;
+  }
+
+  #refusal(run: Run): Verdict {
+    const seq = this.#ledger.seqOf(run.id);
+    const row = seq === null ? undefined : this.#sql.settled.get(seq);
+    if (!row) return "missing";
+    // An epoch names one run, so an equal one that runs no more was settled before. A lease that is still known must fit too.
+    const over =
+      row["live_status"] !== STATUS.processing && run.jobEpoch > 0 && row["epoch"] === run.jobEpoch;
+    const lease = this.#ledger.leaseName(row["lease"] as number | null);
+    return over && (lease === null || lease === run.lease) ? "replayed" : "stale";
+  }
+
+  #apply(seq: number, outcome: Exclude<Outcome, { kind: "completed" }>, now: number): void {
+    const wish = this.#ledger.cancelWishes.get(seq);
+    if (wish !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "failed") {
+      // It would go back to the queue, where it would have been cancelled at once.
+      return this.#end(seq, "cancelled", { code: "CANCELLED", message: wish ?? "cancelled" }, now);
+    }
+    switch (outcome.kind) {
+      case "retry":
+        return this.#requeue(seq, now, { delayMs: outcome.delayMs, failure: 1, error: outcome.error });
+      case "interrupted":
+        return this.#requeue(seq, now, { interruption: 1 });
+      case "released":
+        return this.#requeue(seq, now, { unstarted: 1 });
+      case "failed":
+        this.#sql.spend.run(
+          outcome.spends === "failure" ? 1 : 0,
+          outcome.spends === "interruption" ? 1 : 0,
+          seq,
+        );
+        return this.#end(seq, "failed", outcome.error, now);
+      case "cancelled":
+        return this.#end(seq, "cancelled", outcome.error, now);
+    }
+  }
+
+  #requeue(
+    seq: number,
+    now: number,
+    change: {
+      delayMs?: number;
+      failure?: number;
+      interruption?: number;
+      unstarted?: number;
+      error?: JobError;
+    },
+  ): void {
+    const status: JobStatus = (change.delayMs ?? 0) > 0 ? "scheduled" : "queued";
+    const runAt = change.delayMs === undefined ? null : now + change.delayMs;
+    const error = change.error ? JSON.stringify(change.error) : null;
+    const { failure = 0, interruption = 0, unstarted = 0 } = change;
+    this.#sql.requeue.run(STATUS[status], runAt, now, unstarted, failure, interruption, error, seq);
+    this.#forget(seq, status);
+  }
+
+  #end(seq: number, status: "failed" | "cancelled", error: JobError, now: number): void {
+    this.#sql.end.run(STATUS[status], now, JSON.stringify(error), seq);
+    this.#sql.drop.run(seq);
+    this.#forget(seq, status);
+  }
+
+  #complete(done: Completions, now: number): void {
+    if (done.size === 0) return;
+    for (const [seq, result] of done.withResult) this.#sql.completeOne.run(now, result, seq);
+    if (done.plain.length > 0) this.#sql.completeMany.run(now, JSON.stringify(done.plain));
+    this.#sql.dropMany.run(JSON.stringify(done.all()));
+    done.clear();
+  }
+
+  #crashed(seq: number, budgets: Budgets, leaderEpoch: number, now: number): Recovered {
+    const row = this.#sql.lost.get(seq)!;
+    const worker = this.#ledger.workerName(row["worker"] as number | null) ?? "unknown";
+    const killed = [...(JSON.parse((row["killed"] as string | null) ?? "[]") as string[]), worker];
+    const spent = {
+      failures: row["failures"] as number,
+      interruptions: row["interruptions"] as number,
+      crashes: row["crashes"] as number,
+      maxAttempts: row["max_attempts"] as number,
+    };
+    const author = { ...this.#ledger.author(row["author"] as number), leaderEpoch };
+    this.#sql.crash.run(now, JSON.stringify(killed), this.#ledger.authorId(author), seq);
+    const answer = (status: Recovered["status"]): Recovered => ({
+      id: row["id"] as Recovered["id"],
+      worker,
+      status,
+      crashes: spent.crashes + 1,
+    });
+    if (row["cancel_requested"]) {
+      const reason = row["cancel_reason"] as string | null;
+      this.#end(
+        seq,
+        "cancelled",
+        { code: "CANCELLED", message: reason ?? "cancelled while its node died" },
+        now,
+      );
+      return answer("cancelled");
+    }
+    const quarantine = crashError(spent, budgets, killed);
+    if (quarantine) {
+      this.#end(seq, "failed", quarantine, now);
+      return answer("failed");
+    }
+    this.#forget(seq, "queued");
+    return answer("queued");
+  }
+
+  #addLogs(seq: number, run: Run, lines: readonly NewLogLine[]): number {
+    if (lines.length === 0) return 0;
+    const before = this.#sql.logCount.get(seq)!["logs"] as number;
+    let n = before;
+    for (const line of lines) {
+      if (n >= LOG_LINES_MAX) break;
+      n++;
+      const last = n === LOG_LINES_MAX;
+      const level = last ? "warn" : line.level;
+      const message = last
+        ? `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`
+        : line.message;
+      this.#sql.addLog.run(seq, n, line.at, level, message, run.jobEpoch);
+    }
+    return n - before;
+  }
+
+  /** The run is over: its job goes from processing to another status. */
+  #forget(seq: number, to: JobStatus): void {
+    const ledger = this.#ledger;
+    ledger.count(ledger.running.get(seq)!.queue, "processing", to);
+    ledger.running.delete(seq);
+    ledger.cancelWishes.delete(seq);
+  }
+}
+
+class Completions {
+  readonly plain: number[] = [];
+  readonly withResult: [number, string][] = [];
+
+  get size(): number {
+    return this.plain.length + this.withResult.length;
+  }
+
+  add(seq: number, result: string): void {
+    if (result === "null") this.plain.push(seq);
+    else this.withResult.push([seq, result]);
+  }
+
+  all(): number[] {
+    return this.withResult.length === 0
+      ? this.plain
+      : [...this.plain, ...this.withResult.map(([seq]) => seq)];
+  }
+
+  clear(): void {
+    this.plain.length = 0;
+    this.withResult.length = 0;
+  }
+}
+
+/** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
+function isAbandoned(name: LeaseId, which: Abandoned, ledger: Ledger, now: number): boolean {
+  if (which.by === "expiry") return ledger.leaseExpired(name, now);
+  const [node, incarnation] = name.split("/");
+  return node === which.node && incarnation !== which.except;
+}

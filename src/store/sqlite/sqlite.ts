@@ -1,0 +1,88 @@
+import { join } from "node:path";
+import { BatonError } from "../../core/errors.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { SqliteFile } from "../../platform/drivers/sqlite.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import { SqliteJobs } from "./jobs.ts";
+import { Ledger } from "./ledger.ts";
+import { SqliteQueues } from "./queues.ts";
+import { Read } from "./read.ts";
+import { SqliteSchedules } from "./schedules.ts";
+import { migrate } from "./schema.ts";
+import { Submit } from "./submit.ts";
+import { SqliteTerms } from "./terms.ts";
+
+export interface SqliteOptions {
+  /** Where the file lies; made if it is not there. */
+  readonly dir: string;
+  readonly clock: Clock;
+}
+
+interface Parts {
+  readonly file: SqliteFile;
+  readonly jobs: JobStore;
+  readonly queues: QueueStore;
+  readonly schedules: ScheduleStore;
+  readonly terms: TermStore;
+}
+
+/** The embedded store: one file, one process, nothing else to install. */
+export class SqliteStore extends Lifecycle implements Store {
+  readonly guarantees: Guarantees = { name: "sqlite", durability: "power loss", shared: false };
+  readonly #options: SqliteOptions;
+  #parts: Parts | null = null;
+
+  constructor(options: SqliteOptions) {
+    super();
+    this.#options = options;
+  }
+
+  get jobs(): JobStore {
+    return this.#open().jobs;
+  }
+
+  get queues(): QueueStore {
+    return this.#open().queues;
+  }
+
+  get schedules(): ScheduleStore {
+    return this.#open().schedules;
+  }
+
+  get terms(): TermStore {
+    return this.#open().terms;
+  }
+
+  protected onStart(): void {
+    const file = new SqliteFile(join(this.#options.dir, "baton.db"));
+    try {
+      migrate(file);
+      const ledger = new Ledger(file, this.#options.clock);
+      file.setHooks({ beforeCommit: () => ledger.save(), afterRollback: () => ledger.reload() });
+      const terms = new SqliteTerms(file);
+      const read = new Read(ledger);
+      const submit = new Submit(ledger, read);
+      const parts = { ledger, terms, submit, read };
+      this.#parts = {
+        file,
+        terms,
+        jobs: new SqliteJobs(parts),
+        queues: new SqliteQueues(ledger),
+        schedules: new SqliteSchedules(parts),
+      };
+    } catch (error) {
+      file.close();
+      throw error;
+    }
+  }
+
+  protected onStop(): void {
+    this.#parts?.file.close();
+  }
+
+  #open(): Parts {
+    if (!this.#parts) throw new BatonError("STOPPED", "the store has not been started");
+    return this.#parts;
+  }
+}

@@ -1,0 +1,120 @@
+import type { JobId } from "../../core/ids.ts";
+import type { JobStatus } from "../../core/job.ts";
+import type { Author, NewJob, Submitted } from "../store.ts";
+import { idKey, type Ledger } from "./ledger.ts";
+import type { Read } from "./read.ts";
+import { STATUS } from "./schema.ts";
+
+/**
+ * Rows in one INSERT. A statement a row costs 1.5 µs more a job than ten or fifty rows in one, measured; more gain
+ * nothing. Parameters stay anonymous: looking up numbered ones is quadratic in their number.
+ */
+const ROWS = [50, 10, 1] as const;
+
+const COLUMNS =
+  "(seq, id, id_key, task, queue, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh)";
+
+/** Submits jobs inside the caller's transaction. */
+export class Submit {
+  readonly #ledger: Ledger;
+  readonly #read: Read;
+  readonly #sql;
+
+  constructor(ledger: Ledger, read: Read) {
+    this.#ledger = ledger;
+    this.#read = read;
+    const { file } = ledger;
+    this.#sql = {
+      plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows)) })),
+      other: file.prepare(`INSERT INTO job ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`),
+      waiting: file.prepare(
+        `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
+         VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)`,
+      ),
+      byKey: file.prepare("SELECT id FROM job WHERE idempotency_key = ?"),
+    };
+  }
+
+  run(jobs: readonly NewJob[], author: Author, schedule: string | null = null): Submitted[] {
+    const now = this.#ledger.clock.now();
+    const by = this.#ledger.authorId(author);
+    const answers: Submitted[] = [];
+    let plain: NewJob[] = [];
+    for (const job of jobs) {
+      const existing = this.#existing(job);
+      if (existing) {
+        answers.push(existing);
+        continue;
+      }
+      this.#ledger.noteId(job.id);
+      if (isPlain(job) && schedule === null) {
+        plain.push(job);
+        answers.push({ id: job.id, status: "queued", existed: false });
+        continue;
+      }
+      // Arrival is the order of the numbers: what came before goes in first.
+      this.#insertPlain(plain, by, now);
+      plain = [];
+      answers.push({ id: job.id, status: this.#insertOther(job, by, now, schedule), existed: false });
+    }
+    this.#insertPlain(plain, by, now);
+    return answers;
+  }
+
+  /** The job that this one would repeat: the same key, or the same id after an answer that was lost. */
+  #existing(job: NewJob): Submitted | null {
+    let id: JobId | null = this.#ledger.isNewId(job.id) ? null : job.id;
+    if (id === null && job.idempotencyKey !== null) {
+      id = (this.#sql.byKey.get(job.idempotencyKey)?.["id"] as JobId | undefined) ?? null;
+    }
+    return id === null ? null : { id, status: this.#read.get(id)!.status, existed: true };
+  }
+
+  #insertPlain(jobs: readonly NewJob[], by: number, now: number): void {
+    const ledger = this.#ledger;
+    let at = 0;
+    for (const { rows, insert } of this.#sql.plain) {
+      while (jobs.length - at >= rows) {
+        const values: (string | number | null)[] = [];
+        for (const end = at + rows; at < end; at++) {
+          const { id, task, queue, payload, maxAttempts, timeoutMs } = jobs[at]!;
+          values.push(++ledger.lastSeq, id, idKey(id), task, queue, payload, now, maxAttempts, timeoutMs, by);
+        }
+        insert.run(...values);
+      }
+    }
+    this.#countQueued(jobs);
+  }
+
+  #countQueued(jobs: readonly NewJob[]): void {
+    for (let from = 0, to = 0; from < jobs.length; from = to) {
+      const { queue } = jobs[from]!;
+      while (to < jobs.length && jobs[to]!.queue === queue) to++;
+      this.#ledger.count(queue, null, "queued", to - from);
+    }
+  }
+
+  #insertOther(job: NewJob, by: number, now: number, schedule: string | null): JobStatus {
+    const seq = ++this.#ledger.lastSeq;
+    const runAt = job.runAt ?? now + job.delayMs;
+    const status = runAt > now ? "scheduled" : "queued";
+    const { id, task, queue, priority, payload, maxAttempts, timeoutMs, idempotencyKey } = job;
+    this.#sql.other.run(
+      ...[seq, id, idKey(id), task, queue, priority, payload, now, maxAttempts, timeoutMs],
+      ...[idempotencyKey, schedule, by],
+    );
+    this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
+    this.#ledger.count(queue, null, status);
+    return status;
+  }
+}
+
+/** Nothing about it but what to run: it waits in the log and needs no row in `live`. */
+function isPlain(job: NewJob): boolean {
+  return job.priority === 0 && job.delayMs === 0 && job.runAt === null && job.idempotencyKey === null;
+}
+
+function plainInsert(rows: number): string {
+  const row = "(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, 1)";
+  return `INSERT INTO job ${COLUMNS} VALUES ${Array(rows).fill(row).join(", ")}`;
+}

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { redeliveryDelayMs } from "../../../src/channels/memory/queue.ts";
+import { openChannels } from "../../../src/channels/open.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { channelsContract } from "./contract.ts";
+import { Reader, gate, message, messages, turn, until } from "./world.ts";
+
+channelsContract("memory", async () => {
+  const channels = openChannels({ kind: "memory", clock: systemClock });
+  await channels.start();
+  return { here: channels, there: channels };
+});
+
+describe("memory channels", () => {
+  test("a batch that fails again and again is delivered at growing intervals", async () => {
+    const clock = new ManualClock();
+    const warned: string[] = [];
+    const log = { warn: (_: object, text: string) => void warned.push(text) };
+    await using channels = openChannels({ kind: "memory", clock, log });
+    await channels.start();
+    const at: number[] = [];
+    channels.consume("q", async () => {
+      at.push(clock.monotonic());
+      throw new Error("never");
+    });
+    await channels.send("q", [message("poison")]);
+    await clock.advance(100);
+    assert.deepEqual(at, [0, 0, 10, 30, 70]);
+    assert.deepEqual(new Set(warned), new Set(["a batch failed; it is delivered again"]));
+    assert.equal(redeliveryDelayMs(1_000), 5_000);
+  });
+
+  test("a message that nobody can handle does not block its key", async () => {
+    await using channels = openChannels({ kind: "memory", clock: new ManualClock() });
+    await channels.start();
+    const reader = new Reader();
+    channels.consume(
+      "q",
+      async (batch) => {
+        if (batch[0]!.body === "poison") throw new Error("never");
+        await reader.handle(batch);
+      },
+      { batchMax: 1 },
+    );
+    await channels.send("q", [message("poison"), message("behind it")]);
+    await until("the message behind", () => reader.deliveries.length === 1);
+  });
+
+  test("nothing waits for its redelivery after a stop, and a new start finds it", async () => {
+    const clock = new ManualClock();
+    const channels = openChannels({ kind: "memory", clock });
+    await channels.start();
+    let tries = 0;
+    channels.consume("q", async () => {
+      tries += 1;
+      throw new Error("never");
+    });
+    await channels.send("q", messages(2));
+    await until("a pause before the third delivery", () => tries === 2 && clock.waiting === 1);
+    await channels.stop();
+    assert.equal(clock.waiting, 0);
+    await channels.start();
+    const reader = new Reader();
+    channels.consume("q", reader.handle);
+    await until("both messages", () => reader.deliveries.length === 2);
+    assert.deepEqual(
+      reader.deliveries.map(({ deliveries }) => deliveries),
+      [3, 3],
+    );
+    await channels.stop();
+  });
+
+  test("a subscriber that hangs is kept a bounded backlog, of the newest", async () => {
+    const warned: object[] = [];
+    const log = { warn: (fields: object) => void warned.push(fields) };
+    await using channels = openChannels({ kind: "memory", clock: systemClock, log });
+    await channels.start();
+    const door = gate();
+    const bodies: unknown[] = [];
+    channels.subscribe("t", async ({ body }) => {
+      await door.passed;
+      bodies.push(body);
+    });
+    await channels.publish("t", [message("first")]);
+    await turn();
+    await turn();
+    await channels.publish("t", messages(100_010));
+    assert.deepEqual(warned, [{ topic: "t", messages: 10 }]);
+    door.open();
+    await until("the rest", () => bodies.length === 100_001);
+    assert.deepEqual(bodies.slice(0, 2), ["first", 10]);
+  });
+
+  lifecycleStress("memory channels", async () => ({
+    service: openChannels({ kind: "memory", clock: systemClock }),
+    works: async (channels) => {
+      const reader = new Reader();
+      const consumer = channels.consume("q", reader.handle);
+      await channels.send("q", messages(1));
+      await until("the message", () => reader.deliveries.length === 1);
+      await consumer.close();
+    },
+  }));
+});

@@ -1,0 +1,284 @@
+import assert from "node:assert/strict";
+import * as fc from "fast-check";
+import type { Delivery } from "../../../src/channels/channels.ts";
+import { hasCode } from "../../../src/core/errors.ts";
+import type { Promises } from "../promises.ts";
+import { Reader, gate, message, messages, quiet, turn, until } from "./world.ts";
+import type { ChannelsWorld } from "./world.ts";
+
+const byNumber = (a: unknown, b: unknown): number => Number(a) - Number(b);
+
+export const queuePromises: Promises<ChannelsWorld> = {
+  "what was sent before anybody consumed is kept": async ({ here, there }) => {
+    await here.send("q", messages(3));
+    await here.send("q", [message("last", "key-0")]);
+    const reader = new Reader();
+    there.consume("q", reader.handle);
+    await until("four messages", () => reader.deliveries.length === 4);
+    assert.deepEqual(reader.deliveries, [
+      { key: "key-0", body: 0, deliveries: 1 },
+      { key: "key-0", body: 1, deliveries: 1 },
+      { key: "key-0", body: 2, deliveries: 1 },
+      { key: "key-0", body: "last", deliveries: 1 },
+    ]);
+  },
+
+  "of consumers that compete, one handles each message, and all of them get some": async (world) => {
+    const readers = [new Reader(), new Reader(), new Reader()];
+    for (const [i, reader] of readers.entries()) {
+      const channels = i % 2 ? world.here : world.there;
+      channels.consume(
+        "q",
+        async (batch) => {
+          await reader.handle(batch);
+          await turn();
+        },
+        { batchMax: 5 },
+      );
+    }
+    await world.here.send("q", messages(300, 60));
+    const handled = (): unknown[] => readers.flatMap((reader) => reader.bodies);
+    await until("300 messages", () => handled().length >= 300);
+    await quiet(world);
+    assert.deepEqual(
+      handled().sort(byNumber),
+      messages(300).map(({ body }) => body),
+    );
+    for (const reader of readers) assert.ok(reader.batches.length > 0, "a consumer got nothing");
+  },
+
+  "a batch whose handler rejected comes again as a whole, counted": async ({ here, there }) => {
+    const reader = new Reader();
+    there.consume("q", async (batch) => {
+      await reader.handle(batch);
+      if (reader.deliveries.length < 9) throw new Error("not yet");
+    });
+    await here.send("q", messages(3, 3));
+    await until("three rounds of three messages", () => reader.deliveries.length === 9);
+    for (const body of [0, 1, 2]) {
+      const counts = reader.deliveries.filter((delivery) => delivery.body === body);
+      assert.deepEqual(
+        counts.map((delivery) => delivery.deliveries),
+        [1, 2, 3],
+      );
+    }
+  },
+
+  "a handler that throws before it waits for anything has failed too": async ({ here, there }) => {
+    const seen: Delivery[] = [];
+    const handler = (batch: readonly Delivery[]): Promise<void> => {
+      seen.push(...batch);
+      if (seen.length === 1) throw new Error("at once");
+      return Promise.resolve();
+    };
+    there.consume("q", handler);
+    await here.send("q", messages(1));
+    await until("the second delivery", () => seen.length === 2);
+    assert.deepEqual(
+      seen.map(({ deliveries }) => deliveries),
+      [1, 2],
+    );
+    await here.send("q", [message("next")]);
+    await until("the next message", () => seen.length === 3);
+  },
+
+  "what one consumer cannot handle, another may": async ({ here, there }) => {
+    const reader = new Reader();
+    here.consume("q", () => Promise.reject(new Error("I never can")), { batchMax: 1 });
+    there.consume("q", reader.handle, { batchMax: 1 });
+    await here.send("q", messages(20, 20));
+    await until("all twenty", () => reader.deliveries.length === 20);
+  },
+
+  "a consumer that closes in the middle of a batch leaves to the others what it did not handle": async (world) => {
+    const door = gate();
+    const first = new Reader();
+    const closing = world.here.consume("q", async (batch) => {
+      await first.handle(batch);
+      await door.passed;
+    });
+    await world.here.send("q", messages(3));
+    await until("the first consumer to be busy", () => first.deliveries.length === 3);
+    const second = new Reader();
+    world.there.consume("q", second.handle);
+    await world.here.send("q", [message("later", "another key")]);
+    const closed = closing.close();
+    door.fail();
+    await closed;
+    await until("the other to get all", () => second.deliveries.length === 4);
+    const redelivered = second.deliveries.filter(({ key }) => key === "key-0");
+    assert.deepEqual(
+      redelivered.map(({ body, deliveries }) => [body, deliveries]),
+      [
+        [0, 2],
+        [1, 2],
+        [2, 2],
+      ],
+    );
+    assert.equal(first.deliveries.length, 3, "a closed consumer was given more");
+  },
+
+  "closing resolves when no handler runs any more, and what was handled stays handled": async (world) => {
+    const door = gate();
+    let busy = false;
+    const closing = world.there.consume("q", async () => {
+      busy = true;
+      await door.passed;
+      busy = false;
+    });
+    await world.here.send("q", messages(2));
+    await until("a busy handler", () => busy);
+    const closed = closing.close().then(() => busy);
+    await turn();
+    door.open();
+    assert.equal(await closed, false, "closed while its handler runs");
+    await closing.close();
+    const reader = new Reader();
+    world.here.consume("q", reader.handle);
+    await quiet(world);
+    assert.deepEqual(reader.deliveries, []);
+  },
+
+  "messages of one key are handled in the order of sending, one batch after the other": async (world) => {
+    const handled = new Map<string, unknown[]>();
+    const busy = new Set<string>();
+    let count = 0;
+    for (const [i, channels] of [world.here, world.there, world.here].entries()) {
+      channels.consume(
+        "q",
+        async (batch) => {
+          const keys = new Set(batch.map(({ key }) => key));
+          for (const key of keys) {
+            assert.ok(!busy.has(key), `two batches with ${key} at the same time`);
+            busy.add(key);
+          }
+          for (let wait = 0; wait < (i * 7 + count) % 5; wait++) await turn();
+          for (const { key, body } of batch) handled.set(key, [...(handled.get(key) ?? []), body]);
+          for (const key of keys) busy.delete(key);
+          count += batch.length;
+        },
+        { batchMax: 4 },
+      );
+    }
+    for (let round = 0; round < 20; round++) {
+      await world.here.send(
+        "q",
+        Array.from({ length: 10 }, (_, i) => message(round, `key-${i}`)),
+      );
+      await turn();
+    }
+    await until("200 messages", () => count === 200);
+    const inOrder = Array.from({ length: 20 }, (_, round) => round);
+    for (const [key, bodies] of handled) assert.deepEqual(bodies, inOrder, key);
+  },
+
+  "a slow handler holds up neither the sender nor other consumers": async ({ here, there }) => {
+    const door = gate();
+    const started = new Set<string>();
+    here.consume(
+      "q",
+      async ([first]) => {
+        started.add(first!.key);
+        await door.passed;
+      },
+      { batchMax: 1 },
+    );
+    await here.send("q", [message(0, "slow")]);
+    await until("the slow one to start", () => started.size === 1);
+    const reader = new Reader();
+    there.consume("q", reader.handle);
+    await here.send("q", messages(50, 50));
+    await until("the others to be handled", () => reader.deliveries.length + started.size === 51);
+    door.open();
+  },
+
+  "no batch is larger than asked for": async ({ here, there }) => {
+    const reader = new Reader();
+    await here.send("q", messages(100, 3));
+    there.consume("q", reader.handle, { batchMax: 7 });
+    await until("100 messages", () => reader.deliveries.length === 100);
+    for (const batch of reader.batches) assert.ok(batch.length >= 1 && batch.length <= 7);
+  },
+
+  "twenty thousand messages in one call get through, each once": async ({ here, there }) => {
+    const seen = new Set<unknown>();
+    let count = 0;
+    there.consume(
+      "q",
+      async (batch) => {
+        count += batch.length;
+        for (const { body } of batch) seen.add(body);
+      },
+      { batchMax: 1_000 },
+    );
+    await here.send("q", messages(20_000, 100));
+    await until("all of them", () => count >= 20_000);
+    assert.equal(count, 20_000);
+    assert.equal(seen.size, 20_000);
+  },
+
+  "sending nothing delivers nothing, and queues do not mix": async (world) => {
+    const one = new Reader();
+    const other = new Reader();
+    world.there.consume("one", one.handle);
+    world.there.consume("other", other.handle);
+    await world.here.send("one", []);
+    await world.here.send("one", [message("for one")]);
+    await world.here.publish("one", [message("a topic of that name")]);
+    await quiet(world);
+    assert.deepEqual(one.bodies, ["for one"]);
+    assert.deepEqual(other.batches, []);
+  },
+
+  "a body is a copy: for the sender, and for every delivery": async ({ here, there }) => {
+    const body = { list: [1] };
+    const seen: unknown[] = [];
+    there.consume("q", async ([delivery]) => {
+      const received = delivery!.body as typeof body;
+      seen.push(structuredClone(received));
+      received.list.push(99);
+      if (seen.length === 1) throw new Error("once more");
+    });
+    await here.send("q", [message(body)]);
+    body.list.push(2);
+    await until("the second delivery", () => seen.length === 2);
+    assert.deepEqual(seen, [{ list: [1] }, { list: [1] }]);
+    assert.deepEqual(body, { list: [1, 2] });
+  },
+
+  "every JSON value arrives as it was sent": async ({ here, there }) => {
+    const reader = new Reader();
+    there.consume("q", reader.handle);
+    const bodies = fc.sample(fc.jsonValue(), { numRuns: 100, seed: 7 });
+    const awkward = ["", "\u0000\u2028\ud83d\ude00", '"quoted"', { __proto__: null, a: null }, -0, 1e300, []];
+    const sent = [...bodies, ...awkward].map((body) => message(body));
+    await here.send("q", sent);
+    await until("all values", () => reader.deliveries.length === sent.length);
+    const travelled: unknown[] = sent.map(({ body }) => JSON.parse(JSON.stringify(body)));
+    assert.deepEqual(reader.bodies, travelled);
+  },
+
+  "a body that is no JSON value is refused by its place, and nothing of its call is sent": async (world) => {
+    const reader = new Reader();
+    world.there.consume("q", reader.handle);
+    const circular: Record<string, unknown> = {};
+    circular["self"] = circular;
+    for (const body of [undefined, 10n, () => 1, circular]) {
+      await assert.rejects(
+        world.here.send("q", [message(1), message(body)]),
+        (error: unknown) => hasCode(error, "BAD_REQUEST") && error.details.field === "[1].body",
+      );
+    }
+    await quiet(world);
+    assert.deepEqual(reader.batches, []);
+  },
+
+  "a batch size below one is refused": async ({ here }) => {
+    for (const batchMax of [0, -1, 1.5, Number.NaN]) {
+      assert.throws(
+        () => here.consume("q", async () => {}, { batchMax }),
+        (error: unknown) => hasCode(error, "BAD_REQUEST") && error.details.field === "batchMax",
+      );
+    }
+  },
+};

@@ -1,0 +1,192 @@
+/** Locks with one mistake each, and the promise whose proof must find it. */
+
+import { describe, test } from "node:test";
+import type { NodeIdentity } from "../../../src/core/node.ts";
+import { sameTerm } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/term.ts";
+import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
+import { withLock } from "../../support/lock-world.ts";
+import { findsOut } from "../promises.ts";
+import { lockPromises } from "./contract.ts";
+
+class StealsByRenewal extends MemoryLeaseLock {
+  override async renew(term: Term, ttlMs: number): Promise<boolean> {
+    this.state.term = term;
+    this.state.until = this.clock.monotonic() + ttlMs;
+    return true;
+  }
+}
+
+class RenewsByNameOnly extends MemoryLeaseLock {
+  override async renew(term: Term, ttlMs: number): Promise<boolean> {
+    const valid = this.valid();
+    return valid !== null && valid.leader === term.leader && super.renew(valid, ttlMs);
+  }
+}
+
+class RenewsByEpochOnly extends MemoryLeaseLock {
+  override async renew(term: Term, ttlMs: number): Promise<boolean> {
+    const valid = this.valid();
+    return valid !== null && valid.epoch === term.epoch && super.renew(valid, ttlMs);
+  }
+}
+
+class RevivesReleasedTerms extends MemoryLeaseLock {
+  override async renew(term: Term, ttlMs: number): Promise<boolean> {
+    if (this.state.term === null && term.epoch === this.state.epoch) {
+      this.state.term = term;
+      this.state.until = this.clock.monotonic() + ttlMs;
+    }
+    return super.renew(term, ttlMs);
+  }
+}
+
+class ReusesEpochsAfterRelease extends MemoryLeaseLock {
+  override async release(term: Term): Promise<void> {
+    const ours = this.state.term && sameTerm(this.state.term, term);
+    await super.release(term);
+    if (ours) this.state.epoch -= 1;
+  }
+}
+
+class ForgetsEpochsAtRestart extends MemoryLeaseLock {
+  #epoch = 0;
+
+  protected override grant(candidate: NodeIdentity, ttlMs: number): Term {
+    this.state.epoch = this.#epoch++;
+    return super.grant(candidate, ttlMs);
+  }
+}
+
+class ReleasesLaterTerms extends MemoryLeaseLock {
+  override async release(): Promise<void> {
+    this.free();
+  }
+}
+
+class GrantsWhileValid extends MemoryLeaseLock {
+  override async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term> {
+    return this.grant(candidate, ttlMs);
+  }
+}
+
+class LooksThenLeaps extends MemoryLeaseLock {
+  override async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    if (this.valid()) return null;
+    await Promise.resolve();
+    return this.grant(candidate, ttlMs);
+  }
+}
+
+class SharesAnEpochInARace extends MemoryLeaseLock {
+  override async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    const epoch = this.state.epoch;
+    await Promise.resolve();
+    this.state.epoch = epoch;
+    return this.grant(candidate, ttlMs);
+  }
+}
+
+class KeepsTheTermOfAHolderThatAsksAgain extends MemoryLeaseLock {
+  override async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    const valid = this.valid();
+    if (valid?.leader === candidate.name && valid.incarnation === candidate.incarnation) return valid;
+    return super.acquire(candidate, ttlMs);
+  }
+}
+
+class TakesALaterLifeForTheSameNode extends MemoryLeaseLock {
+  override async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    if (this.valid()?.leader === candidate.name) return this.grant(candidate, ttlMs);
+    return super.acquire(candidate, ttlMs);
+  }
+}
+
+class ShowsTermsThatRanOut extends MemoryLeaseLock {
+  override async read(): Promise<Term | null> {
+    return this.state.term;
+  }
+}
+
+class NeverRunsOut extends MemoryLeaseLock {
+  protected override valid(): Term | null {
+    return this.state.term;
+  }
+}
+
+class NeverHints extends MemoryLeaseLock {
+  // oxlint-disable-next-line require-yield
+  override async *released(signal: AbortSignal): AsyncGenerator<void> {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  }
+}
+
+class ListensForEver extends MemoryLeaseLock {
+  override released(): AsyncIterable<void> {
+    return super.released(new AbortController().signal);
+  }
+}
+
+const BROKEN: readonly (readonly [typeof MemoryLeaseLock, ...sentences: string[]])[] = [
+  [
+    StealsByRenewal,
+    "a term that ran out and was granted anew cannot be renewed",
+    "any order of calls agrees with a plain lease",
+  ],
+  [RenewsByNameOnly, "a renewal is for the very term: name, incarnation and epoch"],
+  [RenewsByEpochOnly, "a renewal is for the very term: name, incarnation and epoch"],
+  [
+    RevivesReleasedTerms,
+    "a released term cannot be renewed",
+    "any order of calls keeps epochs, renewals, releases and reads straight, whoever may supersede whom",
+  ],
+  [
+    ReusesEpochsAfterRelease,
+    "an epoch is never given out twice: not after a release, an expiry or a restart",
+    "any order of calls agrees with a plain lease",
+  ],
+  [
+    ForgetsEpochsAtRestart,
+    "an epoch is never given out twice: not after a release, an expiry or a restart",
+  ],
+  [
+    ReleasesLaterTerms,
+    "a release of an earlier term leaves the later one alone",
+    "a release is for the very term: name, incarnation and epoch",
+    "a second release does nothing, also when somebody else leads by then",
+  ],
+  [
+    GrantsWhileValid,
+    "while a lease is valid nobody else is granted one",
+    "a renewed lease keeps the others out beyond its first end",
+    "of all who stand at once, exactly one is elected",
+    "any order of calls agrees with a plain lease",
+  ],
+  [LooksThenLeaps, "of all who stand at once, exactly one is elected"],
+  [
+    SharesAnEpochInARace,
+    "in every race each epoch has one holder, the highest of them leads, and none comes again",
+  ],
+  [
+    KeepsTheTermOfAHolderThatAsksAgain,
+    "a holder that asks again gets a new term, and its earlier one is over",
+  ],
+  [TakesALaterLifeForTheSameNode, "while a lease is valid nobody else is granted one"],
+  [ShowsTermsThatRanOut, "a lease that ran out is not shown as a term"],
+  [
+    NeverRunsOut,
+    "a lease that ran out is granted to the next candidate under a higher epoch",
+    "a refused renewal prolongs nothing",
+  ],
+  [NeverHints, "a release is hinted at to whoever listens"],
+  [ListensForEver, "listening for hints ends with its signal"],
+];
+
+describe("the contract of a lease lock finds out a lock that", { concurrency: true }, () => {
+  for (const [Kind, ...sentences] of BROKEN) {
+    for (const sentence of sentences) {
+      const mistake = Kind.name.replaceAll(/(?!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
+      test(`${mistake}: ${sentence}`, () => findsOut(lockPromises, sentence, withLock(openMemoryLock(Kind))));
+    }
+  }
+});

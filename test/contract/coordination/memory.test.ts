@@ -1,0 +1,4 @@
+import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
+import { leaseLockContract } from "./contract.ts";
+
+leaseLockContract("reference", openMemoryLock(MemoryLeaseLock));

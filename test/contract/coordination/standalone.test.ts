@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Coordination } from "../../../src/coordination/coordination.ts";
+import { openCoordination } from "../../../src/coordination/open.ts";
+import type { OwnInfo } from "../../../src/coordination/standalone/standalone.ts";
+import { hasCode } from "../../../src/core/errors.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import type { TermStore } from "../../../src/store/store.ts";
+import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { candidate, granted } from "../../support/lock-candidates.ts";
+import { MemoryTerms } from "../../support/lock-terms.ts";
+import { ROLE } from "../../support/lock-world.ts";
+import { leaseLockContract } from "./contract.ts";
+
+const info: OwnInfo = {
+  url: null,
+  hostname: "host",
+  roles: ["worker"],
+  capabilities: [],
+  version: "0.0.0",
+  startedAt: 5,
+  load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
+};
+
+function open(clock = new ManualClock(), terms: TermStore = new MemoryTerms()): Coordination {
+  return openCoordination({ kind: "standalone", identity: candidate("ada"), info: () => info, terms, clock });
+}
+
+const SUPERSEDES = "a new candidate proves that the old process is gone, so it is never kept waiting";
+
+leaseLockContract(
+  "standalone",
+  async () => {
+    const clock = new ManualClock();
+    const terms = new MemoryTerms();
+    const opened: Coordination[] = [];
+    const reopen = async () => {
+      const coordination = open(clock, terms);
+      opened.push(coordination);
+      await coordination.start();
+      return coordination.lock(ROLE);
+    };
+    return {
+      lock: await reopen(),
+      ttlMs: 1_000,
+      rounds: 100,
+      elapse: (ms) => clock.advance(ms),
+      reopen,
+      close: async () => {
+        for (const coordination of opened) await coordination.stop();
+      },
+    };
+  },
+  {
+    skip: {
+      "while a lease is valid nobody else is granted one": SUPERSEDES,
+      "a renewed lease keeps the others out beyond its first end": SUPERSEDES,
+      "of all who stand at once, exactly one is elected": SUPERSEDES,
+      "any order of calls agrees with a plain lease": SUPERSEDES,
+    },
+  },
+);
+
+describe("the standalone coordination", () => {
+  test("a new candidate supersedes the holder at once, and the old term is over", async () => {
+    await using coordination = open();
+    await coordination.start();
+    const lock = coordination.lock(ROLE);
+    const old = await granted(lock, candidate("ada", "first life"), 1_000);
+    const next = await granted(lock, candidate("ada", "second life"), 1_000);
+    assert.ok(next.epoch > old.epoch);
+    assert.equal(await lock.renew(old, 1_000), false);
+    assert.deepEqual(await lock.read(), next);
+  });
+
+  test("the epoch grows at each start on the same store", async () => {
+    const terms = new MemoryTerms();
+    const epochs: number[] = [];
+    for (let life = 0; life < 3; life++) {
+      await using coordination = open(new ManualClock(), terms);
+      await coordination.start();
+      const lock = coordination.lock(ROLE);
+      assert.equal(await lock.read(), null, "nobody leads in a process that has just started");
+      epochs.push((await granted(lock, candidate("ada", `life ${life}`), 1_000)).epoch);
+    }
+    assert.deepEqual(epochs, [1, 2, 3]);
+  });
+
+  test("a grant that answers after a later one does not take its place", async () => {
+    const terms = new MemoryTerms();
+    const first = Promise.withResolvers<void>();
+    let grants = 0;
+    const slowFirst: TermStore = {
+      grant: async (role, who) => {
+        const turn = grants++;
+        const term = await terms.grant(role, who);
+        if (turn === 0) await first.promise;
+        return term;
+      },
+      admit: (term) => terms.admit(term),
+      read: (role) => terms.read(role),
+    };
+    await using coordination = open(new ManualClock(), slowFirst);
+    await coordination.start();
+    const lock = coordination.lock(ROLE);
+    const late = lock.acquire(candidate("ada"), 1_000);
+    const next = await granted(lock, candidate("bob"), 1_000);
+    first.resolve();
+    assert.equal(await lock.renew((await late)!, 1_000), false);
+    assert.deepEqual(await lock.read(), next);
+  });
+
+  test("each role has one lock and epochs of its own", async () => {
+    await using coordination = open();
+    await coordination.start();
+    assert.equal(coordination.lock("scheduler"), coordination.lock("scheduler"));
+    await granted(coordination.lock("scheduler"), candidate("ada"), 1_000);
+    await granted(coordination.lock("scheduler"), candidate("ada"), 1_000);
+    const other = await granted(coordination.lock("log_compactor"), candidate("ada"), 1_000);
+    assert.equal(other.role, "log_compactor");
+    assert.equal(other.epoch, 1);
+  });
+
+  test("only we are a member, with the status that we gave ourselves last", async () => {
+    const clock = new ManualClock(1_000);
+    await using coordination = open(clock);
+    await coordination.start();
+    const { membership } = coordination;
+    assert.deepEqual(membership.nodes(), [
+      { ...info, name: "ada", incarnation: "ada/1", status: "joining", lastSeenAt: 1_000 },
+    ]);
+    await membership.setStatus("active");
+    await clock.advance(50);
+    assert.deepEqual(
+      membership.nodes().map(({ status, lastSeenAt }) => ({ status, lastSeenAt })),
+      [{ status: "active", lastSeenAt: 1_050 }],
+    );
+  });
+
+  test("a lock rejects with STOPPED unless its coordination runs", async () => {
+    const coordination = open();
+    const lock = coordination.lock(ROLE);
+    const stopped = (error: unknown): boolean => hasCode(error, "STOPPED");
+    await assert.rejects(lock.acquire(candidate("ada"), 1_000), stopped);
+    await coordination.start();
+    const term = await granted(lock, candidate("ada"), 1_000);
+    await coordination.stop();
+    await assert.rejects(lock.renew(term, 1_000), stopped);
+    await assert.rejects(lock.release(term), stopped);
+    await assert.rejects(lock.read(), stopped);
+  });
+
+  lifecycleStress("standalone coordination", async () => ({
+    service: open(),
+    works: async (coordination) => void (await granted(coordination.lock(ROLE), candidate("ada"), 1_000)),
+  }));
+});

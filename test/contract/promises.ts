@@ -1,0 +1,59 @@
+/**
+ * A contract is a list of promises: a sentence, and a proof that throws when a keeper does not keep it. As plain
+ * values they run under node:test on every keeper, and one by one on the deliberately broken ones.
+ */
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { systemClock } from "../../src/platform/clock.ts";
+
+export type Promises<World> = Readonly<Record<string, (world: World) => Promise<void>>>;
+
+/** Opens a world for one proof and closes it whatever happens. */
+export type WithWorld<World> = (proof: (world: World) => Promise<void>) => Promise<void>;
+
+/** Sentence of a promise to the reason why this keeper cannot keep it; a test of its own pins what it does instead. */
+export type Skips = Readonly<Record<string, string>>;
+
+export function prove<World>(
+  title: string,
+  promises: Promises<World>,
+  within: WithWorld<World>,
+  skip: Skips = {},
+): void {
+  describe(title, () => {
+    for (const [sentence, proof] of Object.entries(promises)) {
+      test(sentence, { skip: skip[sentence] ?? false, timeout: 30_000 }, () => within(proof));
+    }
+
+    test("every skipped promise is one that the contract has", () => {
+      assert.deepEqual(
+        Object.keys(skip).filter((sentence) => !(sentence in promises)),
+        [],
+      );
+    });
+  });
+}
+
+/** A proof that waits in vain has found something too: most would take longer to say so. */
+const HANGS_AFTER_MS = 2_000;
+
+/** Runs the proof of one promise on a broken keeper and fails unless the proof does. */
+export async function findsOut<World>(
+  promises: Promises<World>,
+  sentence: string,
+  within: WithWorld<World>,
+): Promise<void> {
+  const proof = promises[sentence];
+  assert.ok(proof, `the contract has no promise "${sentence}"`);
+  const over = new AbortController();
+  const verdict = await Promise.race([
+    within(proof).then(
+      () => "kept" as const,
+      () => "broken" as const,
+    ),
+    systemClock.sleep(HANGS_AFTER_MS, over.signal).then(() => "hangs" as const),
+  ]);
+  over.abort();
+  assert.notEqual(verdict, "kept", `the contract did not notice: ${sentence}`);
+}

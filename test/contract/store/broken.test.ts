@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { OpenStore, Promises } from "../../support/store-world.ts";
+import { StoreWorld } from "../../support/store-world.ts";
+import { BROKEN, opening } from "./broken.ts";
+import { SUBJECTS } from "./contract.ts";
+import { modelPromises, randomHistories } from "./model.ts";
+
+/** The sentences that do not hold on a store. */
+async function brokenPromises(open: OpenStore, subjects: readonly Promises[]): Promise<string[]> {
+  const broken: string[] = [];
+  for (const promises of subjects) {
+    for (const [sentence, proof] of Object.entries(promises)) {
+      try {
+        await StoreWorld.with(open, proof);
+      } catch {
+        broken.push(sentence);
+      }
+    }
+  }
+  return broken;
+}
+
+// Random histories are for faults that nobody thought of; here a few known ones tell whether they find any.
+const plain = Object.values(SUBJECTS).filter((promises) => promises !== modelPromises);
+
+void describe("the store contract", () => {
+  void test("holds on a store that breaks nothing", async () => {
+    assert.deepEqual(
+      await brokenPromises(
+        opening(() => ({})),
+        Object.values(SUBJECTS),
+      ),
+      [],
+    );
+  });
+
+  for (const [fault, { caughtBy, replace }] of Object.entries(BROKEN)) {
+    void test(`notices a store that ${fault}`, async () => {
+      const broken = await brokenPromises(opening(replace), plain);
+      assert.ok(broken.includes(caughtBy), `"${caughtBy}" held; what failed was ${JSON.stringify(broken)}`);
+    });
+  }
+
+  for (const fault of [
+    "accepts results under an old epoch",
+    "does not raise the epoch when it recovers a job",
+    "forgets idempotency keys",
+    "hands a job out twice",
+    "takes from paused queues",
+    "never quarantines a job",
+  ]) {
+    void test(`notices in random histories a store that ${fault}`, async () => {
+      const open = opening(BROKEN[fault]!.replace);
+      await assert.rejects(StoreWorld.with(open, (world) => randomHistories(world, { shrink: false })));
+    });
+  }
+});

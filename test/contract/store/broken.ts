@@ -1,0 +1,58 @@
+/**
+ * Stores that each break one promise. The contract must fail on every one of them, in the proof that names what is
+ * broken: a suite that cannot fail proves nothing.
+ */
+
+import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import type { JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../../../src/store/store.ts";
+import type { OpenStore } from "../../support/store-world.ts";
+import { BROKEN_LEADERS } from "./broken-leaders.ts";
+import { BROKEN_LINES } from "./broken-lines.ts";
+import { BROKEN_RUNS } from "./broken-runs.ts";
+
+export interface Replaced {
+  readonly jobs?: Partial<JobStore>;
+  readonly queues?: Partial<QueueStore>;
+  readonly schedules?: Partial<ScheduleStore>;
+  readonly terms?: Partial<TermStore>;
+}
+
+export interface BrokenStore {
+  /** The proof that must fail. */
+  readonly caughtBy: string;
+  /** What to put in the place of the whole store's methods. */
+  readonly replace: (whole: Store) => Replaced;
+}
+
+/** By what they do wrong. */
+export type BrokenStores = Readonly<Record<string, BrokenStore>>;
+
+export const BROKEN: BrokenStores = { ...BROKEN_RUNS, ...BROKEN_LINES, ...BROKEN_LEADERS };
+
+/** Opens memory stores with some methods replaced; with none replaced they are as good as the original. */
+export function opening(replace: (whole: Store) => Replaced): OpenStore {
+  return async ({ clock }) => {
+    const whole = openMemoryStore({ clock });
+    const { jobs, queues, schedules, terms } = replace(whole);
+    await whole.start();
+    return {
+      guarantees: whole.guarantees,
+      jobs: patched(whole.jobs, jobs),
+      queues: patched(whole.queues, queues),
+      schedules: patched(whole.schedules, schedules),
+      terms: patched(whole.terms, terms),
+      start: () => whole.start(),
+      stop: () => whole.stop(),
+      [Symbol.asyncDispose]: () => whole.stop(),
+    };
+  };
+}
+
+function patched<T extends object>(port: T, replaced: Partial<T> = {}): T {
+  return new Proxy(port, {
+    get(target, key) {
+      const method: unknown = Reflect.get(key in replaced ? replaced : target, key);
+      return typeof method === "function" ? method.bind(target) : method;
+    },
+  });
+}

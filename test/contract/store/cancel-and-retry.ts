@@ -1,0 +1,224 @@
+import assert from "node:assert/strict";
+import type { Promises } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS, LEASE_MS, STOPPED_ERROR } from "../../support/store-world.ts";
+
+export const cancelAndRetryPromises: Promises = {
+  "a queued job is cancelled at once and never given out": async (world) => {
+    const id = await world.submit();
+    await world.clock.advance(5);
+    assert.deepEqual(await world.store.jobs.cancel(id, "not needed"), { outcome: "cancelled" });
+    const job = await world.job(id);
+    assert.equal(job.status, "cancelled");
+    assert.equal(job.finishedAt, world.clock.now());
+    assert.equal(job.updatedAt, world.clock.now());
+    assert.match(job.error?.message ?? "", /not needed/);
+    assert.deepEqual(await world.claimIds(), []);
+    assert.deepEqual(await world.counts(), { cancelled: 1 });
+  },
+
+  "a scheduled job is cancelled at once and does not come due": async (world) => {
+    const id = await world.submit({ delayMs: 1_000 });
+    assert.deepEqual(await world.store.jobs.cancel(id, null), { outcome: "cancelled" });
+    assert.equal(await world.nextDueInMs(), null);
+    await world.clock.advance(2_000);
+    assert.equal(await world.status(id), "cancelled");
+    assert.deepEqual(await world.claimIds(), []);
+  },
+
+  "jobs in all waiting places can be cancelled": async (world) => {
+    await world.store.queues.setPaused("q", true);
+    const paused = await world.submit({ queue: "q" });
+    const unknown = await world.submit({ task: "unheard-of" });
+    const urgent = await world.submit({ priority: 50 });
+    const suspect = await world.running({ queue: "s" }, { queues: new Set(["s"]) });
+    await world.crash();
+    const retried = await world.running({ queue: "r" }, { queues: new Set(["r"]) });
+    await world.settle(retried, { kind: "retry", error: ERROR, delayMs: 0 });
+    await world.claim({ limit: 0 });
+    for (const id of [paused, unknown, urgent, suspect.id, retried.id]) {
+      assert.deepEqual(await world.store.jobs.cancel(id, null), { outcome: "cancelled" });
+    }
+    await world.store.queues.setPaused("q", false);
+    assert.deepEqual(await world.claimIds({ tasks: new Set(["work", "unheard-of"]), suspect: true }), []);
+  },
+
+  "cancelling a running job is a wish that its claimant learns when it renews": async (world) => {
+    await world.submitMany(2);
+    const [run, other] = await world.claim();
+    assert.deepEqual(await world.store.jobs.cancel(run!.id, "user asked"), { outcome: "requested" });
+    const job = await world.job(run!.id);
+    assert.equal(job.status, "processing");
+    assert.equal(job.cancelRequested, true);
+    const expected = {
+      held: true,
+      cancelled: [{ id: run!.id, jobEpoch: run!.jobEpoch, reason: "user asked" }],
+    };
+    assert.deepEqual(await world.store.jobs.renew(run!.lease, LEASE_MS), expected);
+    // Told again until it is done: an answer may be lost.
+    assert.deepEqual(await world.store.jobs.renew(run!.lease, LEASE_MS), expected);
+    assert.equal(await world.settle(run!, { kind: "cancelled", error: STOPPED_ERROR }), "accepted");
+    assert.equal(await world.status(run!.id), "cancelled");
+    assert.deepEqual(await world.store.jobs.renew(other!.lease, LEASE_MS), { held: true, cancelled: [] });
+  },
+
+  "a job that completes in spite of the wish is completed": async (world) => {
+    const run = await world.running();
+    await world.store.jobs.cancel(run.id, null);
+    await world.finish(run, '"done"');
+    assert.equal(await world.status(run.id), "completed");
+    assert.equal(await world.store.jobs.result(run.id), '"done"');
+  },
+
+  "a job that was to be cancelled does not return to the queue when it is given back": async (world) => {
+    for (const outcome of [
+      { kind: "interrupted" },
+      { kind: "released" },
+      { kind: "retry", error: ERROR, delayMs: 0 },
+    ] as const) {
+      const run = await world.running();
+      await world.store.jobs.cancel(run.id, "stop it");
+      assert.equal(await world.settle(run, outcome), "accepted", outcome.kind);
+      assert.equal(await world.status(run.id), "cancelled", outcome.kind);
+    }
+    assert.deepEqual(await world.claimIds(), []);
+  },
+
+  "cancelling twice is harmless": async (world) => {
+    const waiting = await world.submit();
+    await world.store.jobs.cancel(waiting, "once");
+    const before = await world.job(waiting);
+    await world.clock.advance(5);
+    assert.deepEqual(await world.store.jobs.cancel(waiting, "twice"), {
+      outcome: "finished",
+      status: "cancelled",
+    });
+    assert.deepEqual(await world.job(waiting), before);
+    const run = await world.running();
+    assert.deepEqual(await world.store.jobs.cancel(run.id, "once"), { outcome: "requested" });
+    assert.deepEqual(await world.store.jobs.cancel(run.id, "twice"), { outcome: "requested" });
+    assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).cancelled.length, 1);
+  },
+
+  "a finished job cannot be cancelled": async (world) => {
+    const done = await world.running();
+    await world.finish(done);
+    const failed = await world.running();
+    await world.fail(failed);
+    assert.deepEqual(await world.store.jobs.cancel(done.id, null), {
+      outcome: "finished",
+      status: "completed",
+    });
+    assert.deepEqual(await world.store.jobs.cancel(failed.id, null), {
+      outcome: "finished",
+      status: "failed",
+    });
+    assert.deepEqual(await world.counts(), { completed: 1, failed: 1 });
+  },
+
+  "a job that is not there can be neither cancelled, retried nor removed": async (world) => {
+    const id = world.newId();
+    assert.deepEqual(await world.store.jobs.cancel(id, null), { outcome: "missing" });
+    assert.equal(await world.store.jobs.retry(id), "missing");
+    assert.equal(await world.store.jobs.remove(id), "missing");
+    assert.equal(await world.store.jobs.get(id), null);
+    assert.equal(await world.store.jobs.result(id), null);
+  },
+
+  "a failed job that is retried by hand starts afresh": async (world) => {
+    const first = await world.running();
+    await world.progress(first, 0.4, "so far");
+    await world.log(first, "a line");
+    await world.settle(first, { kind: "interrupted" });
+    const second = await world.again(first.id);
+    await world.crash();
+    const third = await world.again(second.id);
+    await world.progress(third, 0.7, "further");
+    await world.fail(third);
+    await world.clock.advance(HOUR_MS);
+
+    assert.equal(await world.store.jobs.retry(first.id), "retried");
+    const job = await world.job(first.id);
+    assert.equal(job.status, "queued");
+    assert.deepEqual([job.failures, job.interruptions, job.crashes], [0, 0, 0]);
+    assert.deepEqual(
+      [job.error, job.progress, job.progressMessage, job.finishedAt],
+      [null, null, null, null],
+    );
+    assert.equal(job.cancelRequested, false);
+    assert.equal(job.runAt, world.clock.now());
+    assert.equal(job.updatedAt, world.clock.now());
+    assert.deepEqual(await world.counts(), { queued: 1 });
+    assert.equal((await world.logs(first.id)).length, 1);
+    assert.deepEqual(job.killed, []);
+
+    // No longer a suspect, and under a new epoch.
+    const [fourth] = await world.claim({ suspect: false });
+    assert.equal(fourth!.id, first.id);
+    assert.ok(fourth!.jobEpoch > third.jobEpoch);
+    assert.deepEqual([fourth!.failures, fourth!.interruptions, fourth!.crashes], [0, 0, 0]);
+    assert.equal(await world.settle(third, { kind: "completed", result: "1" }), "stale");
+    await world.finish(fourth!);
+  },
+
+  "a cancelled job can be retried, also one that was not due when it was cancelled": async (world) => {
+    const delayed = await world.submit({ delayMs: HOUR_MS });
+    await world.store.jobs.cancel(delayed, null);
+    const stopped = await world.running();
+    await world.store.jobs.cancel(stopped.id, null);
+    await world.settle(stopped, { kind: "cancelled", error: STOPPED_ERROR });
+    assert.equal(await world.store.jobs.retry(delayed), "retried");
+    assert.equal(await world.store.jobs.retry(stopped.id), "retried");
+    assert.equal((await world.job(stopped.id)).cancelRequested, false);
+    assert.deepEqual([...(await world.claimIds())].sort(), [delayed, stopped.id].sort());
+    assert.deepEqual((await world.store.jobs.renew(stopped.lease, LEASE_MS)).cancelled, []);
+  },
+
+  "a late result does not end a job that was retried by hand": async (world) => {
+    const run = await world.running();
+    await world.fail(run);
+    await world.store.jobs.retry(run.id);
+    assert.ok((await world.job(run.id)).jobEpoch > run.jobEpoch);
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    assert.equal(await world.log(run, "too late"), "stale");
+    assert.equal(await world.status(run.id), "queued");
+    assert.equal(await world.store.jobs.result(run.id), null);
+  },
+
+  "jobs that wait, run or are completed are not retried by hand": async (world) => {
+    const scheduled = await world.submit({ delayMs: HOUR_MS });
+    const run = await world.running();
+    const queued = await world.submit();
+    assert.equal(await world.store.jobs.retry(scheduled), "scheduled");
+    assert.equal(await world.store.jobs.retry(queued), "queued");
+    assert.equal(await world.store.jobs.retry(run.id), "processing");
+    await world.finish(run, "7");
+    assert.equal(await world.store.jobs.retry(run.id), "completed");
+    assert.equal(await world.store.jobs.result(run.id), "7");
+    assert.deepEqual(await world.counts(), { scheduled: 1, queued: 1, completed: 1 });
+  },
+
+  "a removed job is gone with its logs and its place in line": async (world) => {
+    const run = await world.running();
+    await world.log(run, "a line");
+    assert.equal(await world.store.jobs.remove(run.id), "running");
+    assert.equal((await world.logs(run.id)).length, 1);
+    await world.finish(run, "1");
+    assert.equal(await world.store.jobs.remove(run.id), "removed");
+    const waiting = [
+      await world.submit(),
+      await world.submit({ delayMs: 10 }),
+      await world.submit({ priority: 3 }),
+    ];
+    for (const id of waiting) assert.equal(await world.store.jobs.remove(id), "removed");
+    await world.clock.advance(10);
+    for (const id of [run.id, ...waiting]) {
+      assert.equal(await world.store.jobs.get(id), null);
+      assert.equal(await world.store.jobs.result(id), null);
+      assert.deepEqual(await world.logs(id), []);
+      assert.equal(await world.store.jobs.remove(id), "missing");
+    }
+    assert.deepEqual(await world.claimIds(), []);
+    assert.deepEqual(await world.counts(), {});
+    assert.deepEqual((await world.store.jobs.list({ limit: 10 })).jobs, []);
+  },
+};

@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import type { Promises } from "../../support/store-world.ts";
+import { ERROR, LEASE_MS, NODE, lease } from "../../support/store-world.ts";
+
+export const claimPromises: Promises = {
+  "a claimed job carries what its worker needs": async (world) => {
+    const id = await world.submit({ payload: '{"n":1}', priority: 2, queue: "images", timeoutMs: 500 });
+    await world.clock.advance(10);
+    const [claimed] = await world.claim({
+      author: { node: NODE, ownerEpoch: 4, leaderEpoch: 6 },
+      worker: "node-a#2",
+    });
+    const { ref: _ref, ...rest } = claimed!;
+    assert.deepEqual(rest, {
+      id,
+      jobEpoch: 1,
+      lease: lease("node-a/1"),
+      task: "work",
+      queue: "images",
+      priority: 2,
+      payload: '{"n":1}',
+      attempts: 1,
+      failures: 0,
+      interruptions: 0,
+      crashes: 0,
+      maxAttempts: 5,
+      timeoutMs: 500,
+      createdAt: world.clock.now() - 10,
+      runAt: world.clock.now() - 10,
+      leaderEpoch: 6,
+    });
+    const job = await world.job(id);
+    assert.equal(job.status, "processing");
+    assert.equal(job.worker, "node-a#2");
+    assert.equal(job.startedAt, world.clock.now());
+    assert.equal(job.updatedAt, world.clock.now());
+    assert.equal(job.attempts, 1);
+    assert.deepEqual([job.jobEpoch, job.ownerEpoch, job.leaderEpoch], [1, 4, 6]);
+  },
+
+  "every claim of a job has a higher epoch than the one before": async (world) => {
+    let run = await world.running();
+    const epochs = [run.jobEpoch];
+    for (const outcome of [{ kind: "interrupted" }, { kind: "released" }] as const) {
+      await world.settle(run, outcome);
+      run = await world.again(run.id);
+      epochs.push(run.jobEpoch);
+    }
+    await world.settle(run, { kind: "retry", error: ERROR, delayMs: 0 });
+    epochs.push((await world.again(run.id)).jobEpoch);
+    for (let i = 1; i < epochs.length; i++)
+      assert.ok(epochs[i]! > epochs[i - 1]!, `epochs ${epochs.join(", ")}`);
+  },
+
+  "a job is given out once, also when many ask at the same time": async (world) => {
+    const ids = await world.submitMany(30);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        world.claimIds({ lease: lease(`node-a/1/${index}`), limit: 4 }),
+      ),
+    );
+    assert.deepEqual(answers.flat().sort(), [...ids].sort());
+    assert.deepEqual(await world.claimIds(), []);
+  },
+
+  "a limit of nothing claims nothing": async (world) => {
+    await world.submit();
+    assert.deepEqual(await world.claimIds({ limit: 0 }), []);
+    assert.deepEqual(await world.counts(), { queued: 1 });
+  },
+
+  "a limit is not exceeded, and the rest stays in line": async (world) => {
+    const ids = await world.submitMany(5);
+    assert.deepEqual(await world.claimIds({ limit: 2 }), ids.slice(0, 2));
+    assert.deepEqual(await world.claimIds({ limit: 2 }), ids.slice(2, 4));
+    assert.deepEqual(await world.claimIds({ limit: 2 }), ids.slice(4));
+  },
+
+  "an empty store has nothing to give and nothing to wait for": async (world) => {
+    assert.deepEqual(await world.store.jobs.claim(world.request()), { jobs: [], nextDueInMs: null });
+  },
+
+  "a claimant that knows no task gets no job": async (world) => {
+    await world.submit();
+    assert.deepEqual(await world.claimIds({ tasks: new Set() }), []);
+  },
+
+  "higher priorities go first, and among equals the one that came first": async (world) => {
+    const low = await world.submit({ priority: -5 });
+    const first = await world.submit();
+    const high = await world.submit({ priority: 9 });
+    const second = await world.submit();
+    const top = await world.submit({ priority: 100 });
+    assert.deepEqual(await world.claimIds(), [top, high, first, second, low]);
+  },
+
+  "a higher priority goes first even if it becomes due last": async (world) => {
+    const plain = await world.submit();
+    const later = await world.submit({ priority: 1, delayMs: 1_000 });
+    await world.clock.advance(1_000);
+    assert.deepEqual(await world.claimIds(), [later, plain]);
+  },
+
+  "among equal priorities the due time decides, not the arrival": async (world) => {
+    const late = await world.submit({ delayMs: 3_000 });
+    const early = await world.submit({ delayMs: 1_000 });
+    const now = await world.submit();
+    await world.clock.advance(2_000);
+    const fresh = await world.submit();
+    await world.clock.advance(5_000);
+    const newest = await world.submit();
+    assert.deepEqual(await world.claimIds(), [now, early, fresh, late, newest]);
+  },
+
+  "equal priority and due time leaves the arrival to decide, delayed or not": async (world) => {
+    const at = world.clock.now() + 1_000;
+    const first = await world.submit({ runAt: at });
+    const second = await world.submit({ delayMs: 1_000 });
+    await world.clock.advance(1_000);
+    const third = await world.submit();
+    const fourth = await world.submit({ runAt: at });
+    assert.deepEqual(await world.claimIds(), [first, second, third, fourth]);
+  },
+
+  "a job that is tried again stands in line by its new due time": async (world) => {
+    const failing = await world.running();
+    await world.settle(failing, { kind: "retry", error: ERROR, delayMs: 2_000 });
+    await world.clock.advance(1_000);
+    const before = await world.submit();
+    await world.clock.advance(2_000);
+    const after = await world.submit();
+    assert.deepEqual(await world.claimIds(), [before, failing.id, after]);
+  },
+
+  "fresh, delayed, retried, interrupted, resumed and once unknown jobs form one line": async (world) => {
+    const unknown = await world.submit({ task: "later-known" });
+    const interrupted = await world.running();
+    await world.clock.advance(10);
+    await world.store.queues.setPaused("held", true);
+    const held = await world.submit({ queue: "held" });
+    await world.clock.advance(10);
+    const retried = await world.running({}, { limit: 1 });
+    await world.settle(retried, { kind: "retry", error: ERROR, delayMs: 20 });
+    const fresh = await world.submit();
+    const delayed = await world.submit({ delayMs: 30 });
+    const urgent = await world.submit({ priority: 1, delayMs: 25 });
+    assert.equal((await world.claimIds({ limit: 1 }))[0], fresh);
+    await world.clock.advance(30);
+    await world.settle(interrupted, { kind: "interrupted" });
+    await world.store.queues.setPaused("held", false);
+    const newest = await world.submit();
+    assert.deepEqual(await world.claimIds({ tasks: new Set(["work", "later-known"]) }), [
+      urgent,
+      unknown,
+      interrupted.id,
+      held,
+      retried.id,
+      delayed,
+      newest,
+    ]);
+  },
+
+  "a job of an unknown task stays, blocks nobody, and is found by who knows it": async (world) => {
+    const strange = await world.submitMany(50, { task: "unheard-of", priority: 10 });
+    const known = await world.submitMany(3);
+    assert.deepEqual(await world.claimIds({ limit: 2 }), known.slice(0, 2));
+    const later = await world.submit();
+    assert.deepEqual(await world.claimIds(), [known[2], later]);
+    assert.deepEqual(await world.claimIds(), []);
+    assert.deepEqual(await world.counts(), { queued: 50, processing: 4 });
+    assert.deepEqual(await world.claimIds({ tasks: new Set(["unheard-of", "work"]) }), strange);
+  },
+
+  "only the queues that were asked for are looked at": async (world) => {
+    const a = await world.submit({ queue: "a" });
+    const b = await world.submit({ queue: "b" });
+    const c = await world.submit({ queue: "c" });
+    assert.deepEqual(await world.claimIds({ queues: new Set() }), []);
+    assert.deepEqual(await world.claimIds({ queues: new Set(["b", "nowhere"]) }), [b]);
+    assert.deepEqual(await world.claimIds({ queues: new Set(["b"]) }), []);
+    assert.deepEqual(await world.claimIds(), [a, c]);
+  },
+
+  "priority counts across queues": async (world) => {
+    const plain = await world.submit({ queue: "a" });
+    const urgent = await world.submit({ queue: "b", priority: 5 });
+    assert.deepEqual(await world.claimIds(), [urgent, plain]);
+  },
+
+  "the time until the next scheduled job is told": async (world) => {
+    await world.submit({ delayMs: 9_000 });
+    await world.submit({ delayMs: 4_000 });
+    assert.equal(await world.nextDueInMs(), 4_000);
+    await world.clock.advance(1_000);
+    assert.equal(await world.nextDueInMs(), 3_000);
+    await world.clock.advance(3_000);
+    const due = await world.store.jobs.claim(world.request());
+    assert.equal(due.jobs.length, 1);
+    assert.equal(due.nextDueInMs, 5_000);
+    await world.clock.advance(5_000);
+    assert.equal(await world.nextDueInMs(), null);
+  },
+
+  "a paused queue keeps its jobs, and resuming keeps their order": async (world) => {
+    const waiting = [await world.submit({ queue: "q" }), await world.submit({ queue: "q", priority: 3 })];
+    await world.store.queues.setPaused("q", true);
+    const other = await world.submit({ queue: "other" });
+    const added = await world.submit({ queue: "q", priority: 1 });
+    assert.deepEqual(await world.claimIds(), [other]);
+    assert.deepEqual(await world.claimIds({ queues: new Set(["q"]) }), []);
+    await world.clock.advance(LEASE_MS / 2);
+    const last = await world.submit({ queue: "q" });
+    await world.store.queues.setPaused("q", false);
+    assert.deepEqual(await world.claimIds(), [waiting[1], added, waiting[0], last]);
+  },
+
+  "a delayed job that becomes due in a paused queue waits there": async (world) => {
+    await world.store.queues.setPaused("q", true);
+    const id = await world.submit({ queue: "q", delayMs: 1_000 });
+    await world.clock.advance(2_000);
+    assert.deepEqual(await world.claimIds(), []);
+    assert.equal(await world.status(id), "queued");
+    await world.store.queues.setPaused("q", false);
+    assert.deepEqual(await world.claimIds(), [id]);
+  },
+
+  "a job that returns to a paused queue is not given out": async (world) => {
+    const run = await world.running({ queue: "q" });
+    await world.store.queues.setPaused("q", true);
+    await world.settle(run, { kind: "interrupted" });
+    assert.deepEqual(await world.claimIds(), []);
+    await world.store.queues.setPaused("q", false);
+    assert.deepEqual(await world.claimIds(), [run.id]);
+  },
+
+  "a job whose node died is given out only to who asks for a suspect, one at a time": async (world) => {
+    const suspects = await world.submitMany(3);
+    await world.claim();
+    await world.crash();
+    const fresh = await world.submitMany(2);
+    assert.deepEqual(await world.claimIds({ limit: 1 }), [fresh[0]]);
+    const mixed = await world.claimIds({ suspect: true });
+    assert.deepEqual([...mixed].sort(), [fresh[1]!, suspects[0]!].sort());
+    assert.deepEqual(await world.claimIds(), []);
+    assert.deepEqual(await world.claimIds({ suspect: true }), [suspects[1]]);
+    assert.deepEqual(await world.claimIds({ suspect: true }), [suspects[2]]);
+    assert.deepEqual(await world.claimIds({ suspect: true }), []);
+  },
+
+  "suspects obey tasks, queues and pauses like all others": async (world) => {
+    const id = await world.submit({ queue: "q" });
+    await world.claim();
+    await world.crash();
+    assert.deepEqual(await world.claimIds({ suspect: true, tasks: new Set(["other"]) }), []);
+    assert.deepEqual(await world.claimIds({ suspect: true, queues: new Set(["other"]) }), []);
+    await world.store.queues.setPaused("q", true);
+    assert.deepEqual(await world.claimIds({ suspect: true }), []);
+    await world.store.queues.setPaused("q", false);
+    assert.deepEqual(await world.claimIds({ suspect: true, limit: 0 }), []);
+    assert.deepEqual(await world.claimIds({ suspect: true }), [id]);
+  },
+};

@@ -1,0 +1,71 @@
+/**
+ * The contract of the store port. Every keeper runs it; `broken.test.ts` shows that it bites.
+ * No proof sleeps: the clock is moved by hand.
+ */
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { OpenStore, Promises } from "../../support/store-world.ts";
+import { StoreWorld } from "../../support/store-world.ts";
+import { cancelAndRetryPromises } from "./cancel-and-retry.ts";
+import { claimPromises } from "./claim.ts";
+import { firingPromises } from "./firing.ts";
+import { leasePromises } from "./leases.ts";
+import { lifePromises } from "./life.ts";
+import { listingPromises } from "./listing.ts";
+import { modelPromises } from "./model.ts";
+import { queuePromises } from "./queues.ts";
+import { recoverPromises } from "./recover.ts";
+import { reopenPromises } from "./reopen.ts";
+import { reportPromises } from "./report.ts";
+import { schedulePromises } from "./schedules.ts";
+import { settlePromises } from "./settle.ts";
+import { submitPromises } from "./submit.ts";
+import { termPromises } from "./terms.ts";
+
+export const SUBJECTS: Readonly<Record<string, Promises>> = {
+  submit: submitPromises,
+  claim: claimPromises,
+  leases: leasePromises,
+  settle: settlePromises,
+  report: reportPromises,
+  "cancel and retry": cancelAndRetryPromises,
+  recover: recoverPromises,
+  listing: listingPromises,
+  queues: queuePromises,
+  schedules: schedulePromises,
+  firing: firingPromises,
+  terms: termPromises,
+  life: lifePromises,
+  model: modelPromises,
+};
+
+export interface ContractOptions {
+  /** Sentence of the promise to the reason why this keeper cannot keep it; a test of its own pins what it does instead. */
+  readonly skip?: Readonly<Record<string, string>>;
+  /** Whether closing and opening again on the same directory finds everything again. */
+  readonly reopens?: boolean;
+}
+
+export function storeContract(name: string, open: OpenStore, options: ContractOptions = {}): void {
+  const { skip = {}, reopens = false } = options;
+  const subjects = reopens ? { ...SUBJECTS, reopen: reopenPromises } : SUBJECTS;
+
+  void describe(`the ${name} store`, () => {
+    for (const [subject, promises] of Object.entries(subjects)) {
+      void describe(subject, () => {
+        for (const [sentence, proof] of Object.entries(promises)) {
+          void test(sentence, { skip: skip[sentence] ?? false }, () => StoreWorld.with(open, proof));
+        }
+      });
+    }
+
+    void test("every skipped promise is one that the contract has", () => {
+      const known = new Set(Object.values(subjects).flatMap((promises) => Object.keys(promises)));
+      assert.deepEqual(
+        Object.keys(skip).filter((sentence) => !known.has(sentence)),
+        [],
+      );
+    });
+  });
+}

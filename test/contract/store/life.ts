@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { hasCode } from "../../../src/core/errors.ts";
+import type { Promises } from "../../support/store-world.ts";
+import { AUTHOR, LEASE_MS, lease } from "../../support/store-world.ts";
+
+export const lifePromises: Promises = {
+  "a store says what it guarantees": async (world) => {
+    const { name, durability, shared } = world.store.guarantees;
+    assert.match(name, /^[a-z]+$/);
+    assert.ok(["nothing", "process crash", "power loss"].includes(durability));
+    assert.equal(typeof shared, "boolean");
+  },
+
+  "starting twice is harmless": async (world) => {
+    const id = await world.submit();
+    await world.store.start();
+    assert.deepEqual(await world.claimIds(), [id]);
+  },
+
+  "a stopped store refuses instead of hanging or losing": async (world) => {
+    const run = await world.running();
+    const term = await world.term();
+    await world.store.stop();
+    await world.store.stop();
+    const { jobs, queues, schedules, terms } = world.store;
+    const calls: Record<string, () => Promise<unknown>> = {
+      submit: () => jobs.submit([world.newJob()], AUTHOR),
+      claim: () => jobs.claim(world.request()),
+      settle: () => jobs.settle([{ run, outcome: { kind: "completed", result: "1" } }]),
+      report: () => jobs.report([{ run, logs: [], progress: { value: 1, message: null } }]),
+      renew: () => jobs.renew(lease("node-a/1"), LEASE_MS),
+      get: () => jobs.get(run.id),
+      list: () => jobs.list({ limit: 1 }),
+      "queues.list": () => queues.list(),
+      "schedules.list": () => schedules.list(),
+      "terms.grant": () => terms.grant(term.role, { name: term.leader, incarnation: "2" }),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      await assert.rejects(
+        async () => call(),
+        (error) => hasCode(error, "STOPPED") || hasCode(error, "STORE_UNAVAILABLE"),
+        name,
+      );
+    }
+  },
+};

@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import type { JobId } from "../../../src/core/ids.ts";
+import { hasCode } from "../../../src/core/errors.ts";
+import type { JobQuery } from "../../../src/store/store.ts";
+import type { Promises, StoreWorld } from "../../support/store-world.ts";
+import { HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+
+/** All pages of a query, and what to do between two of them. */
+async function walk(world: StoreWorld, query: JobQuery, between?: () => Promise<unknown>): Promise<JobId[]> {
+  const seen: JobId[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < 100; page++) {
+    const answer = await world.store.jobs.list({ ...query, cursor });
+    assert.ok(answer.jobs.length <= query.limit, "a page has more jobs than were asked for");
+    seen.push(...answer.jobs.map((job) => job.id));
+    if (answer.cursor === null) return seen;
+    cursor = answer.cursor;
+    await between?.();
+  }
+  return assert.fail("a list of a few jobs does not end after 100 pages");
+}
+
+export const listingPromises: Promises = {
+  "jobs are listed newest first, whatever their state": async (world) => {
+    const done = await world.running();
+    await world.finish(done);
+    await world.clock.advance(10);
+    const scheduled = await world.submit({ delayMs: HOUR_MS, priority: 9 });
+    const overdue = await world.submit({ runAt: 1 });
+    const batch = await world.submitMany(2);
+    const page = await world.store.jobs.list({ limit: 50 });
+    assert.deepEqual(
+      page.jobs.map((job) => job.id),
+      [batch[1], batch[0], overdue, scheduled, done.id],
+    );
+    assert.equal(page.cursor, null);
+    assert.deepEqual(page.jobs[0], await world.job(batch[1]!));
+    assert.deepEqual(page.jobs[4], await world.job(done.id));
+  },
+
+  "pages join without gaps or repeats": async (world) => {
+    const ids = await world.submitMany(7);
+    for (const limit of [1, 2, 3, 7, 50]) {
+      assert.deepEqual(await walk(world, { limit }), [...ids].reverse(), `with pages of ${limit}`);
+    }
+  },
+
+  "a list goes on where it was while jobs arrive, run and leave": async (world) => {
+    const ids = await world.submitMany(9);
+    const seen = await walk(world, { limit: 2 }, async () => {
+      await world.submit();
+      await world.claim({ limit: 1 });
+      await world.clock.advance(1);
+    });
+    assert.deepEqual(seen, [...ids].reverse());
+
+    const first = await world.store.jobs.list({ limit: 3 });
+    const last = first.jobs.at(-1)!;
+    await world.store.jobs.remove(last.id);
+    const all = (await world.store.jobs.list({ limit: 100 })).jobs.map((job) => job.id);
+    const rest = await world.store.jobs.list({ limit: 100, cursor: first.cursor! });
+    assert.deepEqual(
+      rest.jobs.map((job) => job.id),
+      all.slice(2),
+    );
+  },
+
+  "a list can be narrowed by status": async (world) => {
+    const completed = await world.running();
+    await world.finish(completed);
+    const failed = await world.running();
+    await world.fail(failed);
+    const cancelled = await world.running();
+    await world.settle(cancelled, { kind: "cancelled", error: STOPPED_ERROR });
+    const processing = await world.running();
+    const scheduled = await world.submit({ delayMs: HOUR_MS });
+    const queued = await world.submitMany(3);
+    const unknown = await world.submit({ task: "unheard-of" });
+    const ids = {
+      completed: [completed.id],
+      failed: [failed.id],
+      cancelled: [cancelled.id],
+      processing: [processing.id],
+    };
+    for (const [status, expected] of Object.entries({
+      ...ids,
+      scheduled: [scheduled],
+      queued: [unknown, ...queued.reverse()],
+    })) {
+      assert.deepEqual(await walk(world, { limit: 2, status: status as keyof typeof ids }), expected, status);
+    }
+  },
+
+  "a list can be narrowed by queue, task and time, also together": async (world) => {
+    const old = await world.submit({ queue: "a" });
+    await world.clock.advance(1_000);
+    const since = world.clock.now();
+    const ax = await world.submit({ queue: "a", task: "x" });
+    const bx = await world.submit({ queue: "b", task: "x" });
+    const aw = await world.submit({ queue: "a" });
+    assert.deepEqual(await walk(world, { limit: 2, queue: "a" }), [aw, ax, old]);
+    assert.deepEqual(await walk(world, { limit: 2, task: "x" }), [bx, ax]);
+    assert.deepEqual(await walk(world, { limit: 2, since }), [aw, bx, ax]);
+    assert.deepEqual(await walk(world, { limit: 2, since: since + 1 }), []);
+    assert.deepEqual(await walk(world, { limit: 1, since, queue: "a", task: "work", status: "queued" }), [
+      aw,
+    ]);
+    assert.deepEqual(await walk(world, { limit: 1, queue: "nowhere" }), []);
+  },
+
+  "a cursor that this store did not give is refused by name": async (world) => {
+    await world.submitMany(3);
+    for (const cursor of ["no cursor", "-1", "{}"]) {
+      await assert.rejects(
+        async () => world.store.jobs.list({ limit: 1, cursor }),
+        (error) => hasCode(error, "BAD_REQUEST") && error.details.field === "cursor",
+        `cursor ${JSON.stringify(cursor)}`,
+      );
+    }
+  },
+
+  "finished jobs are purged when their status has been kept long enough": async (world) => {
+    const completed = await world.running({ idempotencyKey: "kept" });
+    await world.log(completed, "a line");
+    await world.finish(completed);
+    const failed = await world.running();
+    await world.fail(failed);
+    const cancelled = await world.submit();
+    await world.store.jobs.cancel(cancelled, null);
+    const running = await world.running();
+    const queued = await world.submit();
+    const scheduled = await world.submit({ delayMs: 9 * HOUR_MS });
+    const retention = { completedMs: HOUR_MS, failedMs: 3 * HOUR_MS, cancelledMs: 2 * HOUR_MS };
+    const purge = async (): Promise<number> => world.store.jobs.purge(retention, 100, await world.term());
+
+    await world.clock.advance(HOUR_MS - 1);
+    assert.equal(await purge(), 0);
+    const young = await world.running({ queue: "y" }, { queues: new Set(["y"]), lease: lease("node-a/2") });
+    await world.finish(young);
+    await world.clock.advance(2);
+    assert.equal(await purge(), 1);
+    assert.equal(await world.store.jobs.get(completed.id), null);
+    assert.deepEqual(await world.logs(completed.id), []);
+    assert.equal(await world.store.jobs.result(completed.id), null);
+    assert.equal(await world.status(young.id), "completed");
+    assert.notEqual(await world.submit({ idempotencyKey: "kept", queue: "y" }), completed.id);
+
+    await world.clock.advance(HOUR_MS);
+    assert.equal(await purge(), 2);
+    assert.equal(await world.store.jobs.get(cancelled), null);
+    assert.equal(await world.status(failed.id), "failed");
+    await world.clock.advance(HOUR_MS);
+    assert.equal(await purge(), 1);
+    assert.equal(await world.store.jobs.get(failed.id), null);
+    assert.equal(await world.status(running.id), "processing");
+    assert.equal(await world.status(queued), "queued");
+    assert.equal(await world.status(scheduled), "scheduled");
+    assert.deepEqual(await world.counts(), { processing: 1, queued: 1, scheduled: 1 });
+  },
+
+  "a job that was retried by hand is not purged for its earlier end": async (world) => {
+    const run = await world.running();
+    await world.fail(run);
+    await world.clock.advance(HOUR_MS);
+    await world.store.jobs.retry(run.id);
+    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
+    assert.equal(await world.store.jobs.purge(retention, 10, await world.term()), 0);
+    const again = await world.again(run.id);
+    await world.fail(again);
+    assert.equal(await world.store.jobs.purge(retention, 10, await world.term()), 0);
+    assert.equal(await world.status(run.id), "failed");
+  },
+
+  "a purge removes no more than its limit at a time": async (world) => {
+    await world.submitMany(7);
+    for (const run of await world.claim()) await world.finish(run);
+    await world.clock.advance(HOUR_MS);
+    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
+    const removed: number[] = [];
+    for (let i = 0; i < 4; i++) removed.push(await world.store.jobs.purge(retention, 3, await world.term()));
+    assert.deepEqual(removed, [3, 3, 1, 0]);
+    assert.deepEqual(await world.counts(), {});
+  },
+};

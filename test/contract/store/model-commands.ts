@@ -1,0 +1,68 @@
+/** What a random history is made of: few queues, tasks, keys and leases, so that commands meet. */
+
+import * as fc from "fast-check";
+import type { Outcome } from "../../../src/store/store.ts";
+import { ERROR, STOPPED_ERROR } from "../../support/store-world.ts";
+
+const QUEUES = ["a", "b"] as const;
+const TASKS = ["x", "y"] as const;
+
+export type Command =
+  | { do: "submit"; priority: number; queue: string; task: string; delayMs: number; key: string | null }
+  | { do: "claim"; limit: number; tasks: string[]; queue: string | null; suspect: boolean; lease: string }
+  | { do: "settle"; which: number; outcome: Outcome }
+  | { do: "cancel" | "retry" | "remove"; which: number }
+  | { do: "pause"; queue: string; paused: boolean }
+  | { do: "renew"; lease: string }
+  | { do: "recover" | "crash" }
+  | { do: "advance"; ms: number };
+
+const queue = fc.constantFrom(...QUEUES);
+const leaseName = fc.constantFrom("node-a/1", "node-a/2", "node-a/2/agent");
+const which = fc.nat(30);
+const outcome = fc.constantFrom<Outcome>(
+  { kind: "completed", result: "1" },
+  { kind: "retry", error: ERROR, delayMs: 0 },
+  { kind: "retry", error: ERROR, delayMs: 40 },
+  { kind: "failed", error: ERROR, spends: "failure" },
+  { kind: "cancelled", error: STOPPED_ERROR },
+  { kind: "interrupted" },
+  { kind: "released" },
+);
+export const COMMANDS = fc.array(
+  fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        do: fc.constant("submit" as const),
+        priority: fc.integer({ min: -1, max: 1 }),
+        queue,
+        task: fc.constantFrom(...TASKS),
+        delayMs: fc.constantFrom(0, 0, 30),
+        key: fc.constantFrom(null, null, "k1", "k2"),
+      }),
+    },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        do: fc.constant("claim" as const),
+        limit: fc.integer({ min: 0, max: 4 }),
+        tasks: fc.constantFrom<string[]>([...TASKS], [...TASKS], ["x"], ["y"], []),
+        queue: fc.option(queue),
+        suspect: fc.constantFrom(true, true, false),
+        lease: leaseName,
+      }),
+    },
+    { weight: 5, arbitrary: fc.record({ do: fc.constant("settle" as const), which, outcome }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("cancel" as const, "retry" as const), which }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("remove" as const), which }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("pause" as const), queue, paused: fc.boolean() }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("renew" as const), lease: leaseName }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "crash" as const) }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ do: fc.constant("advance" as const), ms: fc.integer({ min: 1, max: 60 }) }),
+    },
+  ),
+  { minLength: 1, maxLength: 60, size: "max" },
+) as fc.Arbitrary<Command[]>;

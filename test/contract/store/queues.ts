@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import type { Promises } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS, STOPPED_ERROR } from "../../support/store-world.ts";
+
+const NONE = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+
+export const queuePromises: Promises = {
+  "an empty store has no queue with jobs": async (world) => {
+    for (const queue of await world.store.queues.list()) assert.deepEqual({ ...queue.counts }, NONE);
+  },
+
+  "every queue is listed with its pause and its counts": async (world) => {
+    await world.submitMany(2, { queue: "a" });
+    await world.submit({ queue: "b", delayMs: HOUR_MS });
+    await world.store.queues.setPaused("b", true);
+    await world.store.queues.setPaused("not-used-yet", true);
+    const queues = (await world.store.queues.list()).filter((queue) => queue.name !== "default");
+    assert.deepEqual(
+      queues
+        .map((queue) => ({ ...queue, counts: { ...queue.counts } }))
+        .sort((x, y) => (x.name < y.name ? -1 : 1)),
+      [
+        { name: "a", paused: false, counts: { ...NONE, queued: 2 } },
+        { name: "b", paused: true, counts: { ...NONE, scheduled: 1 } },
+        { name: "not-used-yet", paused: true, counts: NONE },
+      ],
+    );
+  },
+
+  "pausing and resuming twice is harmless": async (world) => {
+    const id = await world.submit();
+    await world.store.queues.setPaused("default", true);
+    await world.store.queues.setPaused("default", true);
+    assert.deepEqual(await world.claimIds(), []);
+    await world.store.queues.setPaused("default", false);
+    await world.store.queues.setPaused("default", false);
+    assert.deepEqual(await world.claimIds(), [id]);
+  },
+
+  "a pause does not touch jobs that run": async (world) => {
+    const run = await world.running();
+    await world.store.queues.setPaused("default", true);
+    assert.equal((await world.store.jobs.renew(run.lease, 1_000)).held, true);
+    assert.equal(await world.log(run, "still here"), "accepted");
+    await world.finish(run);
+  },
+
+  "the counts are right after every transition": async (world) => {
+    const { jobs } = world.store;
+    const id = await world.submit({ delayMs: 1_000 });
+    assert.deepEqual(await world.counts(), { scheduled: 1 });
+    await world.clock.advance(1_000);
+    assert.deepEqual(await world.counts(), { queued: 1 });
+    let run = await world.again(id);
+    assert.deepEqual(await world.counts(), { processing: 1 });
+    await world.settle(run, { kind: "released" });
+    assert.deepEqual(await world.counts(), { queued: 1 });
+    run = await world.again(id);
+    await world.settle(run, { kind: "interrupted" });
+    assert.deepEqual(await world.counts(), { queued: 1 });
+    run = await world.again(id);
+    await world.settle(run, { kind: "retry", error: ERROR, delayMs: 50 });
+    assert.deepEqual(await world.counts(), { scheduled: 1 });
+    await world.clock.advance(50);
+    run = await world.again(id);
+    await world.crash();
+    assert.deepEqual(await world.counts(), { queued: 1 });
+    run = await world.again(id);
+    await jobs.cancel(id, null);
+    assert.deepEqual(await world.counts(), { processing: 1 });
+    await world.settle(run, { kind: "cancelled", error: STOPPED_ERROR });
+    assert.deepEqual(await world.counts(), { cancelled: 1 });
+    await jobs.retry(id);
+    assert.deepEqual(await world.counts(), { queued: 1 });
+    await jobs.cancel(id, null);
+    assert.deepEqual(await world.counts(), { cancelled: 1 });
+    await jobs.retry(id);
+    await world.fail(await world.again(id));
+    assert.deepEqual(await world.counts(), { failed: 1 });
+    await jobs.retry(id);
+    await world.finish(await world.again(id));
+    assert.deepEqual(await world.counts(), { completed: 1 });
+    await jobs.remove(id);
+    assert.deepEqual(await world.counts(), {});
+  },
+};

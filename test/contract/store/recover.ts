@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { hasCode } from "../../../src/core/errors.ts";
+import { crashError, DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import type { Promises } from "../../support/store-world.ts";
+import { HOUR_MS, LEASE_MS, NODE, lease, node } from "../../support/store-world.ts";
+
+export const recoverPromises: Promises = {
+  "a job whose lease has run out returns to its place in line": async (world) => {
+    const run = await world.running({}, { worker: "node-a#7" });
+    await world.clock.advance(LEASE_MS - 1);
+    assert.deepEqual(await world.recover(), []);
+    const behind = await world.submit();
+    await world.clock.advance(2);
+    assert.deepEqual(
+      (await world.recover()).map((job) => ({ ...job })),
+      [{ id: run.id, worker: "node-a#7", status: "queued", crashes: 1 }],
+    );
+    const job = await world.job(run.id);
+    assert.equal(job.status, "queued");
+    assert.equal(job.worker, null);
+    assert.equal(job.updatedAt, world.clock.now());
+    assert.equal(job.leaderEpoch, (await world.term()).epoch);
+    assert.deepEqual(job.killed, ["node-a#7"]);
+    assert.deepEqual([job.attempts, job.failures, job.interruptions, job.crashes], [1, 0, 0, 1]);
+    assert.deepEqual(await world.counts(), { queued: 2 });
+    assert.deepEqual(await world.claimIds({ suspect: true }), [run.id, behind]);
+  },
+
+  "recovering twice finds nothing the second time": async (world) => {
+    await world.submitMany(3);
+    await world.claim();
+    await world.clock.advance(LEASE_MS + 1);
+    assert.equal((await world.recover()).length, 3);
+    assert.deepEqual(await world.recover(), []);
+    assert.deepEqual(await world.crash(), []);
+    assert.deepEqual(await world.counts(), { queued: 3 });
+  },
+
+  "jobs that have ended are not recovered": async (world) => {
+    await world.finish(await world.running());
+    await world.fail(await world.running());
+    await world.settle(await world.running(), { kind: "interrupted" });
+    await world.clock.advance(LEASE_MS + 1);
+    assert.deepEqual(await world.recover(), []);
+    assert.deepEqual(await world.counts(), { completed: 1, failed: 1, queued: 1 });
+  },
+
+  "a dead worker's late result is stale, even while the job waits": async (world) => {
+    const run = await world.running();
+    await world.clock.advance(LEASE_MS + 1);
+    await world.recover();
+    const waiting = await world.job(run.id);
+    assert.ok(waiting.jobEpoch > run.jobEpoch);
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    assert.equal(await world.settle(run, { kind: "released" }), "stale");
+    assert.deepEqual(await world.job(run.id), waiting);
+    const next = await world.again(run.id);
+    assert.ok(next.jobEpoch > waiting.jobEpoch);
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    await world.finish(next, "2");
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    assert.equal(await world.store.jobs.result(run.id), "2");
+  },
+
+  "a node's jobs are recovered before their lease runs out, except those of its living incarnation": async (
+    world,
+  ) => {
+    const dead = await world.running({}, { lease: lease("node-a/1"), worker: "node-a" });
+    const deadBatch = await world.running({}, { lease: lease("node-a/1/agent-7"), worker: "agent-7" });
+    const living = await world.running({}, { lease: lease("node-a/12"), worker: "node-a" });
+    const livingBatch = await world.running({}, { lease: lease("node-a/12/agent-8"), worker: "agent-8" });
+    const found = await world.recover({ by: "node", node: NODE, except: "12" });
+    assert.deepEqual(found.map((job) => job.id).sort(), [dead.id, deadBatch.id].sort());
+    assert.equal(await world.status(living.id), "processing");
+    assert.equal((await world.store.jobs.renew(dead.lease, LEASE_MS)).held, false);
+    assert.equal((await world.store.jobs.renew(living.lease, LEASE_MS)).held, true);
+    await world.finish(living);
+    await world.finish(livingBatch);
+  },
+
+  "incarnations and node names that begin alike are not mixed up": async (world) => {
+    const others = [
+      await world.running({}, { lease: lease("node-a-b/1") }),
+      await world.running({}, { lease: lease("node/1") }),
+      await world.running({}, { lease: lease("node-ab/12") }),
+      await world.running({}, { lease: lease("node_a/12") }),
+    ];
+    const ten = await world.running({}, { lease: lease("node-a/10") });
+    const found = await world.recover({ by: "node", node: NODE, except: "1" });
+    assert.deepEqual(
+      found.map((job) => job.id),
+      [ten.id],
+    );
+    for (const run of others) assert.equal(await world.status(run.id), "processing");
+    const wild = await world.recover({ by: "node", node: node("node_a"), except: null });
+    assert.deepEqual(
+      wild.map((job) => job.id),
+      [others[3]!.id],
+    );
+  },
+
+  "without a living incarnation all of a node's jobs are recovered": async (world) => {
+    await world.running({}, { lease: lease("node-a/1") });
+    await world.running({}, { lease: lease("node-a/2/x") });
+    assert.equal((await world.crash()).length, 2);
+    assert.deepEqual(await world.recover({ by: "node", node: node("node-z"), except: null }), []);
+  },
+
+  "a job that took its node down too often is quarantined": async (world) => {
+    const budgets = { ...DEFAULT_BUDGETS, crashesMax: 3 };
+    const id = await world.submit();
+    for (const [index, worker] of ["node-a", "node-b"].entries()) {
+      await world.again(id, { worker });
+      const [recovered] = await world.crash(budgets);
+      assert.equal(recovered!.status, "queued");
+      assert.equal(recovered!.crashes, index + 1);
+    }
+    const last = await world.again(id, { worker: "node-c" });
+    assert.equal(last.crashes, 2);
+    assert.deepEqual(
+      (await world.crash(budgets)).map((job) => ({ ...job })),
+      [{ id, worker: "node-c", status: "failed", crashes: 3 }],
+    );
+    const job = await world.job(id);
+    const killed = ["node-a", "node-b", "node-c"];
+    assert.equal(job.status, "failed");
+    assert.equal(job.crashes, 3);
+    assert.equal(job.finishedAt, world.clock.now());
+    assert.deepEqual(job.killed, killed);
+    assert.equal(job.error?.code, "QUARANTINED");
+    assert.deepEqual(
+      job.error,
+      crashError({ failures: 0, interruptions: 0, crashes: 2, maxAttempts: 5 }, budgets, killed),
+    );
+    assert.equal(await world.settle(last, { kind: "completed", result: "1" }), "stale");
+    assert.deepEqual(await world.claimIds({ suspect: true }), []);
+    assert.deepEqual(await world.counts(), { failed: 1 });
+  },
+
+  "a budget of one crash quarantines at the first": async (world) => {
+    const run = await world.running();
+    const [recovered] = await world.crash({ ...DEFAULT_BUDGETS, crashesMax: 1 });
+    assert.equal(recovered!.status, "failed");
+    assert.equal((await world.job(run.id)).error?.code, "QUARANTINED");
+  },
+
+  "a job that was to be cancelled when its node died is cancelled": async (world) => {
+    const run = await world.running();
+    await world.store.jobs.cancel(run.id, "no longer");
+    const [recovered] = await world.crash();
+    assert.equal(recovered!.status, "cancelled");
+    const job = await world.job(run.id);
+    assert.equal(job.status, "cancelled");
+    assert.equal(job.finishedAt, world.clock.now());
+    assert.ok(job.jobEpoch > run.jobEpoch);
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    assert.deepEqual(await world.claimIds({ suspect: true }), []);
+    assert.deepEqual(await world.counts(), { cancelled: 1 });
+  },
+
+  "an old leader recovers nothing": async (world) => {
+    const old = await world.term();
+    const run = await world.running();
+    await world.clock.advance(LEASE_MS + 1);
+    const current = await world.nextTerm();
+    const before = await world.job(run.id);
+    for (const which of [{ by: "expiry" }, { by: "node", node: NODE, except: null }] as const) {
+      await assert.rejects(world.store.jobs.recover(which, DEFAULT_BUDGETS, old), (error) =>
+        hasCode(error, "STALE_EPOCH"),
+      );
+    }
+    assert.deepEqual(await world.job(run.id), before);
+    assert.equal((await world.store.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, current)).length, 1);
+  },
+
+  "a term that the store has never seen recovers nothing": async (world) => {
+    const run = await world.running();
+    const term = await world.term();
+    for (const forged of [
+      { ...term, epoch: term.epoch + 1 },
+      { ...term, incarnation: "other" },
+      { ...term, leader: node("node-b") },
+      { ...term, role: "log_compactor" as const },
+    ]) {
+      await assert.rejects(
+        world.store.jobs.recover({ by: "node", node: NODE, except: null }, DEFAULT_BUDGETS, forged),
+        (error) => hasCode(error, "STALE_EPOCH"),
+      );
+    }
+    assert.equal(await world.status(run.id), "processing");
+  },
+
+  "an old leader purges nothing": async (world) => {
+    const old = await world.term();
+    const run = await world.running();
+    await world.finish(run);
+    await world.clock.advance(HOUR_MS);
+    await world.nextTerm();
+    const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
+    await assert.rejects(world.store.jobs.purge(retention, 10, old), (error) =>
+      hasCode(error, "STALE_EPOCH"),
+    );
+    assert.equal(await world.status(run.id), "completed");
+  },
+};

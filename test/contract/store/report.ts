@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import type { NewLogLine, Report } from "../../../src/store/store.ts";
+import { LOG_LINES_MAX } from "../../../src/store/store.ts";
+import type { Promises } from "../../support/store-world.ts";
+import { lease } from "../../support/store-world.ts";
+
+export const reportPromises: Promises = {
+  "log lines are kept as they were written, numbered from 1": async (world) => {
+    const run = await world.running();
+    const lines: NewLogLine[] = [
+      { at: 17, level: "debug", message: "first" },
+      { at: 18, level: "warn", message: "zweite Zeile ☂\nwith a break" },
+      { at: 16, level: "error", message: "" },
+    ];
+    assert.deepEqual(await world.store.jobs.report([{ run, logs: lines, progress: null }]), ["accepted"]);
+    assert.deepEqual(
+      [...(await world.logs(run.id))].map((line) => ({ ...line })),
+      lines.map((line, index) => ({ ...line, seq: index + 1, jobEpoch: run.jobEpoch })),
+    );
+  },
+
+  "log numbers have no gaps across reports and runs of a job": async (world) => {
+    const first = await world.running();
+    await world.log(first, "a", "b");
+    await world.log(first, "c");
+    await world.settle(first, { kind: "interrupted" });
+    const second = await world.again(first.id);
+    await world.log(second, "d");
+    await world.crash();
+    const third = await world.again(first.id);
+    await world.log(third, "e");
+    await world.finish(third);
+    const lines = await world.logs(first.id);
+    assert.deepEqual(
+      lines.map((line) => [line.seq, line.message, line.jobEpoch]),
+      [
+        [1, "a", first.jobEpoch],
+        [2, "b", first.jobEpoch],
+        [3, "c", first.jobEpoch],
+        [4, "d", second.jobEpoch],
+        [5, "e", third.jobEpoch],
+      ],
+    );
+  },
+
+  "several reports about several runs go in one batch": async (world) => {
+    await world.submitMany(2);
+    const [a, b] = await world.claim();
+    const line = (message: string): NewLogLine => ({ at: 1, level: "info", message });
+    const verdicts = await world.store.jobs.report([
+      { run: a!, logs: [line("a1")], progress: null },
+      { run: b!, logs: [line("b1")], progress: { value: 0.5, message: null } },
+      { run: a!, logs: [line("a2")], progress: null },
+    ]);
+    assert.deepEqual(verdicts, ["accepted", "accepted", "accepted"]);
+    assert.deepEqual(
+      (await world.logs(a!.id)).map((entry) => [entry.seq, entry.message]),
+      [
+        [1, "a1"],
+        [2, "a2"],
+      ],
+    );
+    assert.deepEqual(
+      (await world.logs(b!.id)).map((entry) => [entry.seq, entry.message]),
+      [[1, "b1"]],
+    );
+    assert.equal((await world.job(b!.id)).progress, 0.5);
+  },
+
+  "a reader resumes behind the last line it saw": async (world) => {
+    const run = await world.running();
+    await world.log(run, "1", "2", "3", "4", "5");
+    const messages = async (after: number, limit: number): Promise<string> =>
+      (await world.logs(run.id, after, limit)).map((line) => line.message).join("");
+    assert.equal(await messages(0, 2), "12");
+    assert.equal(await messages(2, 2), "34");
+    assert.equal(await messages(4, 2), "5");
+    assert.equal(await messages(5, 2), "");
+    assert.equal(await messages(99, 2), "");
+    assert.equal(await messages(0, 0), "");
+  },
+
+  "a job that is not there has no logs": async (world) => {
+    assert.deepEqual(await world.logs(world.newId()), []);
+  },
+
+  "progress is shown with its message, the last one wins": async (world) => {
+    const run = await world.running();
+    await world.progress(run, 0.25, "a quarter");
+    await world.clock.advance(5);
+    assert.equal(await world.progress(run, 0.5), "accepted");
+    const job = await world.job(run.id);
+    assert.deepEqual([job.progress, job.progressMessage], [0.5, null]);
+    assert.equal(job.updatedAt, world.clock.now());
+    await world.log(run, "a report without progress leaves it");
+    assert.equal((await world.job(run.id)).progress, 0.5);
+    await world.progress(run, 1, "done");
+    assert.deepEqual((await world.job(run.id)).progressMessage, "done");
+  },
+
+  "every run starts with no progress": async (world) => {
+    const run = await world.running();
+    await world.progress(run, 0.8, "nearly");
+    await world.settle(run, { kind: "interrupted" });
+    await world.again(run.id);
+    const job = await world.job(run.id);
+    assert.deepEqual([job.progress, job.progressMessage], [null, null]);
+  },
+
+  "a stale run may not log": async (world) => {
+    const old = await world.running();
+    await world.log(old, "mine");
+    await world.crash();
+    assert.equal(await world.log(old, "while it waits"), "stale");
+    const current = await world.again(old.id);
+    assert.equal(await world.log(old, "while another runs it"), "stale");
+    await world.log(current, "next");
+    await world.finish(current);
+    assert.equal(await world.log(old, "after its end"), "stale");
+    assert.deepEqual(
+      (await world.logs(old.id)).map((line) => [line.seq, line.message]),
+      [
+        [1, "mine"],
+        [2, "next"],
+      ],
+    );
+  },
+
+  "a stale run may not report progress": async (world) => {
+    const old = await world.running();
+    await world.crash();
+    const current = await world.again(old.id);
+    await world.progress(current, 0.1);
+    const before = await world.job(old.id);
+    await world.clock.advance(5);
+    assert.equal(await world.progress(old, 0.9), "stale");
+    assert.deepEqual(await world.job(old.id), before);
+  },
+
+  "a report under a lease that does not hold the job is stale": async (world) => {
+    const run = await world.running();
+    await world.running({}, { lease: lease("node-b/1") });
+    const thief = { id: run.id, jobEpoch: run.jobEpoch, lease: lease("node-b/1") };
+    assert.equal(await world.log(thief, "not mine"), "stale");
+    assert.equal(await world.progress(thief, 0.9), "stale");
+    assert.deepEqual(await world.logs(run.id), []);
+    assert.equal((await world.job(run.id)).progress, null);
+  },
+
+  "a run that has ended writes no more": async (world) => {
+    const run = await world.running();
+    await world.log(run, "in time");
+    await world.finish(run);
+    const before = await world.job(run.id);
+    assert.notEqual(await world.log(run, "too late"), "accepted");
+    assert.notEqual(await world.progress(run, 0.3), "accepted");
+    assert.deepEqual(await world.job(run.id), before);
+    assert.equal((await world.logs(run.id)).length, 1);
+  },
+
+  "a report on a job that is not there is missing, and holds up no other": async (world) => {
+    const run = await world.running();
+    const ghost = { id: world.newId(), jobEpoch: 1, lease: run.lease };
+    const report = (of: Report["run"]): Report => ({
+      run: of,
+      logs: [{ at: 1, level: "info", message: "x" }],
+      progress: null,
+    });
+    assert.deepEqual(await world.store.jobs.report([report(ghost), report(run)]), ["missing", "accepted"]);
+    assert.deepEqual(await world.store.jobs.report([]), []);
+    assert.equal((await world.logs(run.id)).length, 1);
+  },
+
+  "a job that logs without end keeps its first lines and says that it was cut off": async (world) => {
+    const run = await world.running();
+    const line = (index: number): NewLogLine => ({ at: index, level: "info", message: `line ${index}` });
+    const flood = Array.from({ length: LOG_LINES_MAX - 50 }, (_, index) => line(index + 1));
+    await world.store.jobs.report([{ run, logs: flood, progress: null }]);
+    const rest = Array.from({ length: 200 }, (_, index) => line(LOG_LINES_MAX - 49 + index));
+    assert.deepEqual(await world.store.jobs.report([{ run, logs: rest, progress: null }]), ["accepted"]);
+    assert.equal(await world.log(run, "and more"), "accepted");
+
+    const lines = await world.logs(run.id, 0, LOG_LINES_MAX + 100);
+    assert.equal(lines.length, LOG_LINES_MAX);
+    assert.ok(lines.every((entry, index) => entry.seq === index + 1));
+    assert.equal(lines[LOG_LINES_MAX - 2]!.message, `line ${LOG_LINES_MAX - 1}`);
+    const last = lines.at(-1)!;
+    assert.equal(last.level, "warn");
+    assert.match(last.message, /limit/);
+    await world.finish(run);
+  },
+};

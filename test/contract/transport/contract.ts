@@ -1,0 +1,19 @@
+/** The contract of the transport port. Every keeper runs it; `broken.test.ts` shows that it bites. */
+
+import { withTransport } from "../../support/peer-world.ts";
+import type { OpenTransport, TransportWorld } from "../../support/peer-world.ts";
+import { prove } from "../promises.ts";
+import type { Promises, Skips } from "../promises.ts";
+import { deadlinePromises } from "./deadline.ts";
+import { outcomePromises } from "./outcome.ts";
+import { replyPromises } from "./reply.ts";
+
+export const transportPromises: Promises<TransportWorld> = {
+  ...replyPromises,
+  ...outcomePromises,
+  ...deadlinePromises,
+};
+
+export function transportContract(name: string, open: OpenTransport, { skip = {} }: { skip?: Skips } = {}): void {
+  prove(`the ${name} transport`, transportPromises, withTransport(open), skip);
+}

@@ -1,0 +1,85 @@
+import type { LeaseLock } from "../../src/coordination/coordination.ts";
+import { Elector } from "../../src/coordination/elector.ts";
+import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
+import type { Term } from "../../src/core/term.ts";
+import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { candidate } from "./lock-candidates.ts";
+import { FaultyLock } from "./lock-faults.ts";
+import { MemoryLeaseLock, newLockState } from "./lock-memory.ts";
+import { NodeClock } from "./lock-node-clock.ts";
+import { ROLE } from "./lock-world.ts";
+
+export const SETTINGS: ElectorSettings = { leaseMs: 4_000, renewMs: 1_000, marginMs: 1_000, retryMs: 500 };
+
+export interface Stander {
+  readonly name: string;
+  readonly elector: Elector;
+  readonly clock: NodeClock;
+  readonly lock: FaultyLock;
+  /** What `changes()` told so far: epochs, and null where a term ended. */
+  readonly told: (number | null)[];
+  readonly logged: string[];
+}
+
+/** Electors of several nodes over one reference lock, in a world whose time moves by hand. */
+export class Election implements AsyncDisposable {
+  readonly world = new ManualClock();
+  readonly #state = newLockState();
+  readonly #standers: Stander[] = [];
+  readonly #over = new AbortController();
+
+  /** The backend itself, as nobody's in particular. */
+  get lock(): LeaseLock {
+    return new MemoryLeaseLock(ROLE, this.world, this.#state);
+  }
+
+  stander(name: string, options: { rate?: number; settings?: ElectorSettings } = {}): Stander {
+    const clock = new NodeClock(this.world, options.rate);
+    const lock = new FaultyLock(this.lock);
+    const logged: string[] = [];
+    const note = (_fields: object, message: string): void => void logged.push(message);
+    const elector = new Elector({
+      lock,
+      identity: candidate(name),
+      role: ROLE,
+      clock,
+      random: seededRandom(this.#standers.length),
+      settings: options.settings ?? SETTINGS,
+      log: { info: note, warn: note },
+    });
+    const told: (number | null)[] = [];
+    void this.#note(elector.changes(this.#over.signal), told);
+    const stander: Stander = { name, elector, clock, lock, told, logged };
+    this.#standers.push(stander);
+    return stander;
+  }
+
+  /** A stander that leads, with the term. */
+  async leader(name: string, options: { rate?: number } = {}): Promise<Stander & { readonly term: Term }> {
+    const stander = this.stander(name, options);
+    await stander.elector.start();
+    await this.pass(0);
+    return { ...stander, term: stander.elector.require() };
+  }
+
+  pass(ms: number): Promise<void> {
+    return this.world.advance(ms);
+  }
+
+  async #note(changes: AsyncIterable<Term | null>, told: (number | null)[]): Promise<void> {
+    for await (const term of changes) told.push(term?.epoch ?? null);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort();
+    const stops = this.#standers.map((stander) => {
+      stander.clock.wake();
+      stander.clock.resume();
+      return stander.elector.stop();
+    });
+    // Longer than any deadline of an elector.
+    await this.pass(2 * SETTINGS.leaseMs);
+    await Promise.all(stops);
+  }
+}

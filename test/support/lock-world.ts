@@ -1,0 +1,32 @@
+import type { LeaseLock } from "../../src/coordination/coordination.ts";
+import type { LeaderRole } from "../../src/core/term.ts";
+
+export const ROLE: LeaderRole = "scheduler";
+
+export interface LockWorld {
+  /** The lock of `ROLE`, never used before. */
+  readonly lock: LeaseLock;
+  /** As short as the backend's clock allows; the proofs measure time in it. */
+  readonly ttlMs: number;
+  /** How often 50 candidates race. */
+  readonly rounds: number;
+  /** Lets time pass for the backend. */
+  readonly elapse: (ms: number) => Promise<void>;
+  /** Another lock on the same backend, as after a restart of the process. */
+  readonly reopen: () => Promise<LeaseLock>;
+  readonly close: () => Promise<void>;
+}
+
+export type OpenLock = () => Promise<LockWorld>;
+
+/** Opens a lock for one proof and closes it whatever happens. */
+export function withLock(open: OpenLock): (proof: (world: LockWorld) => Promise<void>) => Promise<void> {
+  return async (proof) => {
+    const world = await open();
+    try {
+      await proof(world);
+    } finally {
+      await world.close();
+    }
+  };
+}

@@ -1,0 +1,184 @@
+/** Two worlds for the transport contract: peers on real sockets, and peers in memory. They misbehave in the same ways. */
+
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { systemClock } from "../../src/platform/clock.ts";
+import { HttpTransport } from "../../src/transport/http.ts";
+import type { HttpTransportOptions } from "../../src/transport/http.ts";
+import { MemoryNetwork } from "../../src/transport/memory.ts";
+import type { PeerReply } from "../../src/transport/memory.ts";
+import type { Transport } from "../../src/transport/transport.ts";
+
+export interface Received {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+/**
+ * - `dies`: the connection breaks before the first byte of a reply.
+ * - `breaks off`: it breaks in the middle of the body.
+ * - `drips`: the reply begins, and goes on for ever.
+ * - `is silent`: nothing comes.
+ */
+export type Behaviour = PeerReply | "dies" | "breaks off" | "drips" | "is silent";
+
+export interface Peer {
+  readonly url: string;
+  /** What reached it, in order. */
+  readonly received: readonly Received[];
+  kill(): Promise<void>;
+}
+
+export interface TransportWorld {
+  readonly transport: Transport;
+  /** At an url of its own, or at one that nobody uses. */
+  readonly listen: (behave: (request: Received) => Behaviour, url?: string) => Promise<Peer>;
+  /** Where nobody listens. */
+  readonly nowhere: () => Promise<string>;
+  readonly close: () => Promise<void>;
+}
+
+export type OpenTransport = () => Promise<TransportWorld>;
+
+export function withTransport(open: OpenTransport): (proof: (world: TransportWorld) => Promise<void>) => Promise<void> {
+  return async (proof) => {
+    const world = await open();
+    try {
+      await proof(world);
+    } finally {
+      await world.close();
+    }
+  };
+}
+
+/** Wraps the transport of a world, to break it. */
+export function tampered(open: OpenTransport, tamper: (inner: Transport) => Transport): OpenTransport {
+  return async () => {
+    const world = await open();
+    return { ...world, transport: tamper(world.transport) };
+  };
+}
+
+// ---------------------------------------------------------------- memory
+
+export const openMemoryTransport: OpenTransport = async () => {
+  const network = new MemoryNetwork(systemClock);
+  const transport = network.transport("http://caller:1");
+  await transport.start();
+  let port = 1_000;
+  const fresh = (): string => `http://peer:${++port}`;
+  return {
+    transport,
+    listen: async (behave, url = fresh()) => {
+      const received: Received[] = [];
+      const close = network.listen(url, async ({ method, path, headers, body }) => {
+        const request: Received = { method, path, headers, body };
+        received.push(request);
+        const behaviour = behave(request);
+        if (typeof behaviour === "object") return behaviour;
+        if (behaviour === "dies" || behaviour === "breaks off") throw new Error(behaviour);
+        return new Promise<PeerReply>(() => {});
+      });
+      return { url, received, kill: async () => close() };
+    },
+    nowhere: async () => fresh(),
+    close: () => transport.stop(),
+  };
+};
+
+// ---------------------------------------------------------------- http
+
+/** Opens the http transport, or another one, against servers on free ports. */
+export function openHttpTransport(
+  options: Partial<HttpTransportOptions> = {},
+  make: () => Transport = () => new HttpTransport({ clock: systemClock, ...options }),
+): OpenTransport {
+  return async () => {
+    const transport = make();
+    await transport.start();
+    const peers: Peer[] = [];
+    return {
+      transport,
+      listen: async (behave, url) => {
+        const peer = await servePeer(behave, url ? Number(new URL(url).port) : 0);
+        peers.push(peer);
+        return peer;
+      },
+      nowhere: async () => {
+        // A port that was free a moment ago.
+        const peer = await servePeer(() => "dies", 0);
+        await peer.kill();
+        return peer.url;
+      },
+      close: async () => {
+        await transport.stop();
+        await Promise.all(peers.map((peer) => peer.kill()));
+      },
+    };
+  };
+}
+
+async function servePeer(behave: (request: Received) => Behaviour, port: number): Promise<Peer> {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    void readAll(request).then(
+      (body) => {
+        const { method = "", url = "", headers } = request;
+        const one: Received = { method, path: url, headers, body };
+        received.push(one);
+        act(behave(one), response);
+      },
+      () => response.destroy(),
+    );
+  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, received, kill: () => killServer(server) };
+}
+
+async function killServer(server: Server): Promise<void> {
+  if (!server.listening) return;
+  server.closeAllConnections();
+  server.close();
+  await once(server, "close");
+}
+
+async function readAll(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function act(behaviour: Behaviour, response: ServerResponse): void {
+  if (typeof behaviour === "object") {
+    const { status, headers = {}, body = "" } = behaviour;
+    response.writeHead(status, status === 204 || status === 304 ? headers : { ...headers, "content-length": Buffer.byteLength(body) });
+    response.end(body);
+    return;
+  }
+  switch (behaviour) {
+    case "dies":
+      response.destroy();
+      return;
+    case "breaks off":
+      response.writeHead(200, { "content-length": 1_000 });
+      response.write("the first part", () => response.destroy());
+      return;
+    case "drips": {
+      response.writeHead(200);
+      const drip = (): void => {
+        if (response.destroyed) return;
+        response.write(".");
+        void systemClock.sleep(5).then(drip);
+      };
+      drip();
+      return;
+    }
+    case "is silent":
+  }
+}

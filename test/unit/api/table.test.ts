@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Operation } from "../../../src/api/operation.ts";
+import { OPERATIONS } from "../../../src/api/table.ts";
+
+const rows: readonly Operation[] = OPERATIONS;
+
+describe("the table of operations", () => {
+  it("has each name and each route once", () => {
+    assert.equal(new Set(rows.map((row) => row.name)).size, rows.length);
+    assert.equal(new Set(rows.map((row) => `${row.method} ${row.path}`)).size, rows.length);
+  });
+
+  it("lets nobody change anything by reading, in method or in permission", () => {
+    for (const row of rows) {
+      if (row.method === "GET") assert.equal(row.mutates, false, row.name);
+      assert.equal(row.mutates, row.permission !== "read", row.name);
+    }
+  });
+
+  it("sends what concerns a job to its owner, and changes of cluster state to the leader", () => {
+    const id = "node-a-0198c0de-0000-7000-8000-000000000000";
+    for (const row of rows) {
+      const input = { params: { id, name: "x" }, query: {}, body: {}, headers: {} };
+      const target = typeof row.target === "function" ? row.target(input) : row.target;
+      if (row.path.startsWith("/jobs/{id}")) assert.deepEqual(target, { at: "owner", job: id }, row.name);
+      else if (row.mutates && row.name !== "submit_jobs")
+        assert.deepEqual(target, { at: "leader" }, row.name);
+    }
+  });
+
+  it("describes every placeholder of a path", () => {
+    for (const row of rows) {
+      const names = [...row.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
+      const described = row.params === undefined ? [] : Object.keys(row.params.shape);
+      assert.deepEqual(described, names, row.name);
+    }
+  });
+});

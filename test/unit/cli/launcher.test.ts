@@ -1,0 +1,202 @@
+/** The command line as a real process, started with the Node of this test and with an older one if there is one. */
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ServerResponse } from "node:http";
+import { after, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { fakeNode, JOB_ID, jobBody } from "./fake-node.ts";
+
+const bin = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));
+const directory = mkdtempSync(join(tmpdir(), "baton-launcher-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+const older = olderNode();
+const runtimes: [string, string | null][] = [
+  ["the Node of this test", process.execPath],
+  ["an older Node", older],
+];
+
+/** One below 24.16, as the system's is on many machines. */
+function olderNode(): string | null {
+  const places = (process.env["PATH"] ?? "").split(":").map((place) => join(place, "node"));
+  for (const place of [...places, "/usr/bin/node", "/usr/local/bin/node"]) {
+    if (!existsSync(place)) continue;
+    const [major, minor] = spawnSync(place, ["-p", "process.versions.node"])
+      .stdout.toString()
+      .split(".")
+      .map(Number);
+    if (major! < 24 || (major === 24 && minor! < 16)) return place;
+  }
+  return null;
+}
+
+function baton(runtime: string, args: readonly string[], environment: Record<string, string> = {}) {
+  const child = spawn(runtime, [bin, ...args], {
+    cwd: directory,
+    env: { PATH: process.env["PATH"], ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (part: Buffer) => (out += part.toString()));
+  child.stderr.on("data", (part: Buffer) => (err += part.toString()));
+  const ended = new Promise<{ code: number | null; signal: string | null; out: string; err: string }>(
+    (resolve) => {
+      child.on("close", (code, signal) => resolve({ code, signal, out, err }));
+    },
+  );
+  return { child, ended };
+}
+
+const terminalMissing = spawnSync("script", ["--version"]).error
+  ? "there is no script(1) to make a terminal"
+  : false;
+
+function inTerminal(runtime: string, args: readonly string[], environment: Record<string, string>): string {
+  const command = [runtime, bin, ...args].map((part) => `'${part}'`).join(" ");
+  const env = { PATH: process.env["PATH"], TERM: "xterm-256color", ...environment };
+  const { stdout } = spawnSync("script", ["-qec", command, "/dev/null"], { cwd: directory, env });
+  assert.match(stdout.toString(), /no connection to/);
+  return stdout.toString();
+}
+
+/** A node whose job never ends, and a promise of the first reader of its logs. */
+async function endlessJob() {
+  const reader = Promise.withResolvers<ServerResponse>();
+  const node = await fakeNode({
+    [`GET /jobs/${JOB_ID}`]: jobBody({ status: "processing" }),
+    [`GET /jobs/${JOB_ID}/logs`]: (_: unknown, response: ServerResponse) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.flushHeaders();
+      reader.resolve(response);
+      return "handled";
+    },
+  });
+  return { node, reader: reader.promise };
+}
+
+for (const [name, runtime] of runtimes) {
+  describe(
+    `baton started with ${name}`,
+    { skip: runtime === null ? "there is no older Node here" : false },
+    () => {
+      it("runs a command", async () => {
+        const { code, out, err } = await baton(runtime!, ["--version"]).ended;
+        assert.equal(code, 0, err);
+        const { version } = JSON.parse(
+          readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
+        ) as {
+          version: string;
+        };
+        assert.equal(out, `${version}\n`);
+      });
+
+      it("ends with the command's exit code", async () => {
+        await using node = await fakeNode();
+        const cases: [number, string[]][] = [
+          [2, ["sumbit"]],
+          [3, ["jobs", "show", JOB_ID, "--url", node.url]],
+          [5, ["status", "--url", "http://127.0.0.1:1"]],
+          [78, ["config", "check", "--port", "x"]],
+        ];
+        const ends = await Promise.all(cases.map(([, args]) => baton(runtime!, args).ended));
+        assert.deepEqual(
+          ends.map(({ code }) => code),
+          cases.map(([code]) => code),
+        );
+      });
+
+      for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+        it(`ends by ${signal} like any other program, together with its child`, async () => {
+          const { node, reader } = await endlessJob();
+          await using _ = node;
+          const { child, ended } = baton(runtime!, ["jobs", "logs", "-f", JOB_ID, "--url", node.url]);
+          const response = await reader;
+          const left = new Promise((resolve) => response.on("close", resolve));
+          child.kill(signal);
+          assert.equal((await ended).signal, signal);
+          await left;
+        });
+      }
+
+      it("takes its child along when it is killed with -9", async () => {
+        const { node, reader } = await endlessJob();
+        await using _ = node;
+        const { child, ended } = baton(runtime!, ["jobs", "logs", "-f", JOB_ID, "--url", node.url]);
+        const response = await reader;
+        const left = new Promise((resolve) => response.on("close", resolve));
+        child.kill("SIGKILL");
+        await Promise.all([ended, left]);
+      });
+
+      it(
+        "colours a terminal, but neither a pipe nor one with NO_COLOR",
+        { skip: terminalMissing },
+        async () => {
+          const args = ["status", "--url", "http://127.0.0.1:1"];
+          const red = "\u001b[31m";
+          assert.ok(!(await baton(runtime!, args).ended).err.includes(red));
+          assert.ok(inTerminal(runtime!, args, {}).includes(red));
+          assert.ok(!inTerminal(runtime!, args, { NO_COLOR: "1" }).includes("\u001b["));
+        },
+      );
+    },
+  );
+}
+
+describe("the launcher", () => {
+  /** A copy of the launcher alone, as in a package without its parts. */
+  function copyOf(place: string): string {
+    const root = join(directory, place);
+    mkdirSync(join(root, "bin"), { recursive: true });
+    writeFileSync(join(root, "package.json"), '{ "type": "module" }');
+    cpSync(bin, join(root, "bin/baton.mjs"));
+    return root;
+  }
+
+  it("says in one line what is missing when there is no newer Node", { skip: older === null }, () => {
+    const root = copyOf("alone");
+    const { status, stdout, stderr } = spawnSync(older!, [join(root, "bin/baton.mjs")]);
+    assert.equal(status, 1);
+    assert.equal(stdout.toString(), "");
+    assert.match(stderr.toString(), /^baton needs Node 24\.16 or newer and this is [\d.]+: .*\n$/);
+  });
+
+  it("runs the sources in a checkout and the build in an installed package", () => {
+    for (const place of ["checkout", "node_modules/baton"]) {
+      const root = copyOf(place);
+      for (const [folder, file] of [
+        ["src/cli", "main.ts"],
+        ["dist/cli", "main.js"],
+      ] as const) {
+        mkdirSync(join(root, folder), { recursive: true });
+        writeFileSync(
+          join(root, folder, file),
+          `export const run = () => console.log(${JSON.stringify(folder)});\n`,
+        );
+      }
+      const { stdout, stderr } = spawnSync(process.execPath, [join(root, "bin/baton.mjs")]);
+      assert.equal(stdout.toString(), place === "checkout" ? "src/cli\n" : "dist/cli\n", stderr.toString());
+    }
+  });
+
+  it("works through the link that npm makes", () => {
+    symlinkSync(bin, join(directory, "baton"));
+    const { status, stdout } = spawnSync(process.execPath, [join(directory, "baton"), "--version"]);
+    assert.equal(status, 0);
+    assert.match(stdout.toString(), /^\d/);
+  });
+});

@@ -1,0 +1,357 @@
+/** A small node without a store: enough behaviour behind the API that its answers mean something. */
+
+import { EventEmitter, on } from "node:events";
+import type { JobView, NodeServices, ScheduleRequest, SubmitRequest } from "../../../src/api/services.ts";
+import { BatonError } from "../../../src/core/errors.ts";
+import { jobId } from "../../../src/core/ids.ts";
+import type { JobId, NodeName } from "../../../src/core/ids.ts";
+import { isFinal } from "../../../src/core/job.ts";
+import type { Job, JobStatus } from "../../../src/core/job.ts";
+import type { NodeInfo } from "../../../src/core/node.ts";
+import type { Schedule } from "../../../src/core/schedule.ts";
+import type { Term } from "../../../src/core/term.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { seededRandom } from "../../../src/platform/random.ts";
+import type { Log } from "../../../src/platform/log.ts";
+import type { LogLine, NotedOccurrence } from "../../../src/store/store.ts";
+
+export const NAME = "node-a" as NodeName;
+const TERM: Term = { role: "scheduler", leader: NAME, incarnation: "inc-1234567", epoch: 7 };
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+interface Kept {
+  job: Mutable<Job>;
+  result: string | null;
+  logs: LogLine[];
+}
+
+export class FakeNode implements NodeServices {
+  readonly identity = { name: NAME, incarnation: TERM.incarnation };
+  readonly version = "0.0.0-test";
+  readonly clock = new ManualClock();
+  readonly startedAt = this.clock.now() - 5_000;
+  readonly guarantees = { name: "fake", durability: "nothing", shared: false } as const;
+  readonly kept = new Map<string, Kept>();
+  readonly plans = new Map<string, Mutable<Schedule>>();
+  readonly paused = new Set<string>();
+  readonly #random = seededRandom(1);
+  readonly #changed = new EventEmitter().setMaxListeners(0);
+
+  leading = true;
+  submits = 0;
+  /** Thrown by the next submit. */
+  trouble: Error | null = null;
+  /** Awaited by every submit. */
+  hold: Promise<void> | null = null;
+  health = {
+    draining: false,
+    broken: null as string | null,
+    async ready() {
+      const store = this.broken === null ? { ok: true } : { ok: false, reason: this.broken };
+      return { ready: store.ok && !this.draining, checks: { store } };
+    },
+  };
+
+  readonly tasks = { list: () => [{ name: "hello", isolation: "none", hasSchema: true } as const] };
+
+  readonly leadership = {
+    current: () => TERM,
+    held: () => (this.leading ? TERM : null),
+    require: () => TERM,
+    changes: () => {
+      throw new Error("not asked for by the API");
+    },
+  };
+
+  readonly membership = {
+    nodes: (): readonly NodeInfo[] => [
+      {
+        name: NAME,
+        incarnation: TERM.incarnation,
+        url: "http://127.0.0.1:4000",
+        hostname: "localhost",
+        roles: [],
+        capabilities: [],
+        version: this.version,
+        status: "active",
+        startedAt: this.startedAt,
+        lastSeenAt: this.startedAt,
+        load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
+      },
+    ],
+    setStatus: async () => {},
+  };
+
+  readonly jobs: NodeServices["jobs"] = {
+    submit: async (requests) => {
+      this.submits++;
+      if (this.hold) await this.hold;
+      if (this.trouble) throw this.trouble;
+      requests.forEach((request, index) => {
+        if (request.task !== "picky" || request.payload !== undefined) return;
+        const field = `[${index}].payload`;
+        throw new BatonError("BAD_PAYLOAD", `"${field}" is needed by the task picky`, { field });
+      });
+      return requests.map((request) => this.#submit(request));
+    },
+    get: async (id) => {
+      const kept = this.kept.get(id);
+      return kept ? ({ ...kept.job, waitingFor: this.#waiting(kept.job) } satisfies JobView) : null;
+    },
+    result: async (id) => this.kept.get(id)?.result ?? null,
+    list: async (query) => {
+      const from = query.cursor === undefined ? 0 : Number(query.cursor);
+      if (Number.isNaN(from)) {
+        throw new BatonError("BAD_REQUEST", '"cursor" is not one of ours', { field: "cursor" });
+      }
+      const all = [...this.kept.values()]
+        .map(({ job }) => job)
+        .reverse()
+        .filter((job) => query.status === undefined || job.status === query.status)
+        .filter((job) => query.queue === undefined || job.queue === query.queue)
+        .filter((job) => query.task === undefined || job.task === query.task)
+        .filter((job) => query.since === undefined || job.createdAt >= query.since);
+      const end = from + query.limit;
+      return { jobs: all.slice(from, end), cursor: end < all.length ? String(end) : null };
+    },
+    logs: async (id, after, limit) =>
+      (this.kept.get(id)?.logs ?? []).filter((line) => line.seq > after).slice(0, limit),
+    cancel: async (id, reason) => {
+      const job = this.kept.get(id)?.job;
+      if (!job) return { outcome: "missing" };
+      if (isFinal(job.status)) return { outcome: "finished", status: job.status };
+      if (job.status === "processing") {
+        job.cancelRequested = true;
+        this.#touch(id);
+        return { outcome: "requested" };
+      }
+      job.status = "cancelled";
+      job.error = { code: "CANCELLED", message: reason ?? "cancelled" };
+      this.#touch(id);
+      return { outcome: "cancelled" };
+    },
+    retry: async (id) => {
+      const job = this.kept.get(id)?.job;
+      if (!job) return "missing";
+      if (job.status !== "failed" && job.status !== "cancelled") return job.status;
+      job.status = "queued";
+      this.#touch(id);
+      return "retried";
+    },
+    remove: async (id) => {
+      const job = this.kept.get(id)?.job;
+      if (!job) return "missing";
+      if (job.status === "processing") return "running";
+      this.kept.delete(id);
+      this.#touch(id);
+      return "removed";
+    },
+    changes: (id, signal) => this.#changes(id, signal),
+  };
+
+  readonly queues: NodeServices["queues"] = {
+    list: async () => {
+      const names = new Set([...this.kept.values()].map(({ job }) => job.queue).concat(...this.paused));
+      return [...names].sort().map((name) => ({
+        name,
+        paused: this.paused.has(name),
+        counts: this.#counts(name),
+      }));
+    },
+    setPaused: async (queue, paused) => void (paused ? this.paused.add(queue) : this.paused.delete(queue)),
+  };
+
+  readonly schedules: NodeServices["schedules"] = {
+    put: async (request) => {
+      const known = this.plans.get(request.name);
+      const schedule = this.#schedule(request);
+      this.plans.set(request.name, schedule);
+      return { schedule, outcome: known ? "replaced" : "created" };
+    },
+    get: async (name) => this.plans.get(name) ?? null,
+    list: async () => [...this.plans.values()],
+    remove: async (name) => this.plans.delete(name),
+    setPaused: async (name, paused) => {
+      const schedule = this.plans.get(name);
+      if (schedule) schedule.paused = paused;
+      return schedule ?? null;
+    },
+    trigger: async (name) => {
+      const schedule = this.plans.get(name);
+      return schedule ? this.#submit({ task: schedule.task }).id : null;
+    },
+    preview: (timing, count) => {
+      if (timing.cron === "0 0 30 2 *") {
+        throw new BatonError("BAD_SCHEDULE", '"cron" never fires', { field: "cron" });
+      }
+      const step = timing.everyMs ?? 60_000;
+      return Array.from({ length: count }, (_, index) => this.clock.now() + (index + 1) * step);
+    },
+    history: async (name, limit) =>
+      [
+        {
+          at: this.clock.now(),
+          do: "fire",
+          reason: null,
+          job: this.id(),
+          notedAt: this.clock.now(),
+        } as const,
+        {
+          at: this.clock.now() - 1,
+          do: "skip",
+          reason: "overlap",
+          job: null,
+          notedAt: this.clock.now(),
+        } as const,
+      ]
+        .slice(0, limit)
+        .map((noted): NotedOccurrence => ({ ...noted, schedule: name, leaderEpoch: TERM.epoch })),
+  };
+
+  // ---------------------------------------------------------------- what a worker would do
+
+  id(): JobId {
+    return jobId(NAME, this.#random.timedUuid());
+  }
+
+  add(status: JobStatus = "queued", over: Partial<Job> = {}): JobId {
+    const { id } = this.#submit({ task: "hello", payload: { n: 1 } });
+    Object.assign(this.kept.get(id)!.job, { status }, over);
+    return id;
+  }
+
+  log(id: JobId, message: string): void {
+    const { logs } = this.kept.get(id)!;
+    logs.push({ seq: logs.length + 1, at: this.clock.now(), level: "info", message, jobEpoch: 1 });
+    this.#touch(id);
+  }
+
+  progress(id: JobId, value: number, message: string | null = null): void {
+    Object.assign(this.kept.get(id)!.job, { progress: value, progressMessage: message });
+    this.#touch(id);
+  }
+
+  finish(id: JobId, status: JobStatus, result: unknown = null): void {
+    const kept = this.kept.get(id)!;
+    kept.job.status = status;
+    kept.result = status === "completed" ? JSON.stringify(result) : null;
+    if (status === "failed") kept.job.error = { code: "ERROR", message: "it broke" };
+    this.#touch(id);
+  }
+
+  /** How many follow a job at the moment. */
+  followers(id: JobId): number {
+    return this.#changed.listenerCount(id);
+  }
+
+  #touch(id: JobId): void {
+    this.#changed.emit(id);
+  }
+
+  async *#changes(id: JobId, signal: AbortSignal): AsyncGenerator<void> {
+    if (signal.aborted) return;
+    const changes = on(this.#changed, id, { signal });
+    yield;
+    try {
+      for await (const _ of changes) yield;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  #submit(request: SubmitRequest): { id: JobId; status: JobStatus; existed: boolean } {
+    const key = request.idempotencyKey ?? null;
+    for (const { job } of this.kept.values()) {
+      if (key !== null && job.idempotencyKey === key)
+        return { id: job.id, status: job.status, existed: true };
+    }
+    const now = this.clock.now();
+    const runAt = request.runAt ?? now + (request.delayMs ?? 0);
+    const status = runAt > now ? "scheduled" : "queued";
+    const id = this.id();
+    const job: Job = {
+      id,
+      task: request.task,
+      queue: request.queue ?? "default",
+      status,
+      priority: request.priority ?? 0,
+      payload: JSON.stringify(request.payload ?? null),
+      progress: null,
+      progressMessage: null,
+      attempts: 0,
+      failures: 0,
+      interruptions: 0,
+      crashes: 0,
+      maxAttempts: request.maxAttempts ?? 3,
+      timeoutMs: request.timeoutMs ?? null,
+      idempotencyKey: key,
+      schedule: null,
+      cancelRequested: false,
+      createdAt: now,
+      updatedAt: now,
+      runAt,
+      startedAt: null,
+      finishedAt: null,
+      owner: NAME,
+      worker: null,
+      jobEpoch: 0,
+      ownerEpoch: 1,
+      leaderEpoch: TERM.epoch,
+      error: null,
+      killed: [],
+    };
+    this.kept.set(id, { job, result: null, logs: [] });
+    return { id, status, existed: false };
+  }
+
+  #waiting(job: Job): JobView["waitingFor"] {
+    if (job.status !== "queued" || job.task === "hello") return null;
+    return { code: "unknown_task", message: `no worker here knows the task ${job.task}` };
+  }
+
+  #counts(queue: string): Record<JobStatus, number> {
+    const counts = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+    for (const { job } of this.kept.values()) if (job.queue === queue) counts[job.status]++;
+    return counts;
+  }
+
+  #schedule(request: ScheduleRequest): Schedule {
+    const now = this.clock.now();
+    return {
+      name: request.name,
+      timing:
+        request.cron === undefined
+          ? { kind: "every", everyMs: request.everyMs!, anchor: now }
+          : { kind: "cron", expression: request.cron, zone: request.zone ?? "UTC" },
+      task: request.task,
+      payload: JSON.stringify(request.payload ?? null),
+      queue: request.queue ?? "default",
+      priority: request.priority ?? 0,
+      maxAttempts: request.maxAttempts ?? 3,
+      timeoutMs: request.timeoutMs ?? null,
+      missed: request.missed ?? "run_once",
+      missedMax: request.missedMax ?? 10,
+      overlap: request.overlap ?? "allow",
+      paused: false,
+      createdAt: now,
+      updatedAt: now,
+      nextAt: now + (request.everyMs ?? 60_000),
+      lastFiredAt: null,
+      lastJob: null,
+      leaderEpoch: TERM.epoch,
+    };
+  }
+}
+
+export interface KeptLine {
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
+
+/** A log whose errors and warnings a test can look at. */
+export function keptLog(): Log & { readonly lines: KeptLine[] } {
+  const lines: KeptLine[] = [];
+  const keep = (fields: Readonly<Record<string, unknown>>, message: string): void =>
+    void lines.push({ fields, message });
+  return { lines, debug() {}, info() {}, warn: keep, error: keep };
+}
