@@ -22,11 +22,9 @@ export const Name = z.string().regex(THING_NAME).meta({
 });
 
 /** With its zone: a time without one means something else on every machine. */
-export const Instant = z.iso
-  .datetime({ offset: true })
-  .meta({
-    description: "an ISO-8601 time with its zone, as 2026-01-31T09:00:00Z (in a URL, write + as %2B)",
-  });
+export const Instant = z.iso.datetime({ offset: true }).meta({
+  description: "an ISO-8601 time with its zone, as 2026-01-31T09:00:00Z (in a URL, write + as %2B)",
+});
 
 export const Priority = z
   .int()
@@ -56,7 +54,7 @@ export const Delay = z
 /** Control characters are kept out: the key travels in a header and in logs. */
 export const IdempotencyKey = z
   .string()
-  .regex(/^[^\u0000-\u001f\u007f]{1,256}$/)
+  .regex(/^\P{Cc}{1,256}$/u)
   .meta({ description: "a text of 1 to 256 characters without control characters" });
 
 export const Payload = z.unknown().meta({ description: "any JSON value of at most 64 levels" });

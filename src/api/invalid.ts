@@ -69,7 +69,7 @@ function messageOf(finding: Finding, field: string, part: Part): string {
       return notAmong(finding, subject);
     case "minItems":
     case "maxItems":
-      return `${subject} must have ${String(schema["minItems"] ?? 0)} to ${String(schema["maxItems"])} items`;
+      return `${subject} must have ${Number(schema["minItems"] ?? 0)} to ${Number(schema["maxItems"])} items`;
     default:
       return `${subject} must be ${remedy(finding, schema)}`;
   }
@@ -85,8 +85,10 @@ function unknownField(finding: Finding, subject: string, part: Part): string {
 }
 
 function notAmong(finding: Finding, subject: string): string {
-  const allowed = (finding.params["allowedValues"] as readonly unknown[]).filter((value) => value !== null);
-  const near = typeof finding.data === "string" ? nearest(short(finding.data), allowed.map(String)) : null;
+  const allowed = (finding.params["allowedValues"] as readonly (string | null)[]).filter(
+    (value) => value !== null,
+  );
+  const near = typeof finding.data === "string" ? nearest(short(finding.data), allowed) : null;
   const advice = near === null ? "" : `; did you mean "${near}"?`;
   return `${subject} must be one of ${allowed.join(", ")}${advice}`;
 }

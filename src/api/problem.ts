@@ -58,7 +58,7 @@ function tell(error: BatonError): Problem {
 /** What Fastify reports about a request, by its codes. */
 function fromHttpLayer(error: unknown): BatonError | null {
   if (!(error instanceof Error)) return null;
-  const { code, statusCode } = error as Error & { code?: string; statusCode?: number };
+  const { code = "", statusCode } = error as Error & { code?: string; statusCode?: number };
   switch (code) {
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return new BatonError(
@@ -78,5 +78,5 @@ function fromHttpLayer(error: unknown): BatonError | null {
       break;
   }
   const refusal = statusCode !== undefined && statusCode >= 400 && statusCode < 500;
-  return refusal && code?.startsWith("FST_") ? new BatonError("BAD_REQUEST", error.message) : null;
+  return refusal && code.startsWith("FST_") ? new BatonError("BAD_REQUEST", error.message) : null;
 }

@@ -11,7 +11,7 @@ export interface Started {
   readonly name: string;
   readonly url: string;
   readonly data: string;
-  readonly tasks: readonly Pick<TaskInfo, "name">[];
+  readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
   readonly guarantees: Guarantees;
   /** How the command line was called: `baton`, or `node bin/baton.mjs` in a checkout. */
   readonly command: string;
@@ -60,18 +60,21 @@ function tasksText({ tasks }: Started): string {
   return shown.join(", ") + (tasks.length > shown.length ? ` and ${tasks.length - shown.length} more` : "");
 }
 
+/** One that takes any payload, if there is one: a command to try should not be refused. */
+function taskToTry({ tasks }: Started): string | null {
+  return (tasks.find((task) => !task.hasSchema) ?? tasks[0])?.name ?? null;
+}
+
 function submitCommand(started: Started): string {
-  const task = started.tasks[0];
+  const task = taskToTry(started);
   // Only the default URL can be left out.
   const url = started.url === "http://127.0.0.1:8420" ? "" : ` --url ${started.url}`;
-  return task
-    ? `${started.command} submit ${task.name} '{}' --wait${url}`
-    : `${started.command} status${url}`;
+  return task ? `${started.command} submit ${task} '{}' --wait${url}` : `${started.command} status${url}`;
 }
 
 function curlCommand(started: Started): string {
-  const task = started.tasks[0];
-  if (!task) return `curl ${started.url}/health`;
-  const body = JSON.stringify({ task: task.name, payload: {} });
+  const task = taskToTry(started);
+  if (task === null) return `curl ${started.url}/health`;
+  const body = JSON.stringify({ task, payload: {} });
   return `curl ${started.url}/jobs -H 'content-type: application/json' -d '${body}'`;
 }

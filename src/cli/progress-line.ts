@@ -30,5 +30,7 @@ export class ProgressLine {
 }
 
 export function progressText(percent: number | null, message: string | null): string {
-  return [percent === null ? "" : `${percent}%`, message ?? ""].filter((part) => part !== "").join(" ");
+  return [percent === null ? "" : `${Math.round(percent * 10) / 10}%`, message ?? ""]
+    .filter((part) => part !== "")
+    .join(" ");
 }

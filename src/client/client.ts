@@ -271,10 +271,12 @@ function address<R extends Route>(route: R, parts: Parts<R>): { method: Method; 
   const params = (parts.params ?? {}) as Record<string, string>;
   const path = pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!));
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(parts.query ?? {})) {
+  for (const [name, value] of Object.entries(
+    (parts.query ?? {}) as Record<string, string | number | undefined>,
+  )) {
     if (value !== undefined) query.set(name, String(value));
   }
-  return { method, path: query.size === 0 ? path : `${path}?${query}` };
+  return { method, path: query.size === 0 ? path : `${path}?${query.toString()}` };
 }
 
 function parsed(answer: Answer): unknown {

@@ -104,7 +104,7 @@ async function* messages(chunks: AsyncIterable<string>): AsyncGenerator<EventSou
 /** What the node says of the job is taken at its word; null for kinds of a newer version. */
 function eventOf(message: EventSourceMessage): FollowEvent | null {
   const data: unknown = JSON.parse(message.data);
-  switch (message.event) {
+  switch (message.event ?? "message") {
     case "log":
       return { event: "log", line: data as LogLineBody };
     case "progress":

@@ -43,7 +43,7 @@ export interface Schedule extends ScheduleDefinition {
   readonly leaderEpoch: number;
 }
 
-export type SkipReason = "missed" | "overlap" | "over_cap" | "paused";
+export type SkipReason = "missed" | "overlap" | "over_cap";
 
 export interface Occurrence {
   readonly at: number;
@@ -73,10 +73,11 @@ const SKIPS_NOTED_MAX = 100;
 
 /**
  * What to do with the occurrences from `nextAt` up to and including `now`: every one of them is fired, skipped or
- * within `passedOver`. `following(instant)` gives the first occurrence strictly after an instant.
+ * within `passedOver`. A paused schedule is not planned for at all.
+ * `following(instant)` gives the first occurrence strictly after an instant.
  */
 export function planDue(
-  schedule: Pick<Schedule, "nextAt" | "missed" | "missedMax" | "paused">,
+  schedule: Pick<Schedule, "nextAt" | "missed" | "missedMax">,
   now: number,
   following: (instant: number) => number | null,
 ): DuePlan {
@@ -121,13 +122,12 @@ function newestDue(
 
 /** `age` is 1 for the newest due occurrence, 2 for the one before it, and so on. */
 function verdict(
-  schedule: Pick<Schedule, "missed" | "missedMax" | "paused">,
+  schedule: Pick<Schedule, "missed" | "missedMax">,
   at: number,
   age: number,
   now: number,
 ): Occurrence {
   const skip = (reason: SkipReason): Occurrence => ({ at, do: "skip", reason });
-  if (schedule.paused) return skip("paused");
   if (now - at < MISSED_AFTER_MS) return { at, do: "fire", reason: null };
   switch (schedule.missed) {
     case "skip":

@@ -43,7 +43,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     const answer = await operation.handler(services, input);
     if ("events" in answer) return streams.send(reply, answer.events);
     if (closing.now) reply.header("connection", "close");
-    if (answer.status !== 200) reply.code(answer.status as number);
+    if (answer.status !== 200) reply.code(answer.status);
     return answer.body;
   }
 
@@ -65,7 +65,7 @@ function fastifyPath(path: string): string {
 
 function schemaOf(operation: Operation): JsonSchema {
   const response: JsonSchema = {};
-  for (const [status, body] of Object.entries(operation.replies as Operation["replies"])) {
+  for (const [status, body] of Object.entries(operation.replies)) {
     response[status] = { description: operation.summary, ...jsonSchema(body as never, "output") };
   }
   response["4xx"] = { description: "A refusal", ...PROBLEM };
@@ -112,7 +112,7 @@ function refuseOtherMethods(app: FastifyInstance, operations: readonly Operation
     app.route({
       method: METHODS.filter((method) => !allowed.has(method)),
       url: fastifyPath(path),
-      schema: { hide: true } as object,
+      schema: { hide: true },
       exposeHeadRoute: false,
       // Before the body is read: whatever it is, it does not matter.
       onRequest: (request, reply, done) => {

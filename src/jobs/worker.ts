@@ -75,7 +75,7 @@ export class Worker extends Lifecycle {
   #flushing = false;
   #flushScheduled = false;
   #storeFailed = false;
-  #draining = false;
+  #draining = true;
 
   #finishedInWindow = 0;
   #windowFrom = 0;
@@ -182,7 +182,7 @@ export class Worker extends Lifecycle {
   // ------------------------------------------------ claiming
 
   async #claim(): Promise<void> {
-    if (this.#claiming || this.#draining || this.#storeFailed || !this.running)
+    if (this.#claiming || this.#draining || this.#storeFailed)
       return this.#pollLater(POLL_MS);
     const limit = this.#wanted();
     if (limit <= 0) return;
@@ -251,7 +251,7 @@ export class Worker extends Lifecycle {
 
   #pollLater(ms: number): void {
     this.#cancelPoll?.();
-    if (!this.running || this.#draining) return;
+    if (this.#draining) return;
     this.#cancelPoll = this.#o.clock.after(ms, () => this.wake());
   }
 

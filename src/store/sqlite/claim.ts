@@ -11,14 +11,13 @@
 
 import type { JobId } from "../../core/ids.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../store.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Kind, Ledger } from "./ledger.ts";
 
 interface Candidate {
   readonly seq: number;
   readonly fresh: boolean;
   readonly id: JobId;
-  readonly task: string;
-  readonly queue: string;
+  readonly kind: Kind;
   readonly priority: number;
   readonly payload: string;
   readonly maxAttempts: number;
@@ -32,10 +31,10 @@ interface Candidate {
   readonly crashes: number;
 }
 
-type LogRow = [number, string, string, string, string, number, number | null, number];
+type LogRow = [number, string, number, string, number, number | null, number];
 type LiveRow = [...LogRow, number, number, number, number, number, number, number];
 
-const LIVE_COLUMNS = `j.seq, j.id, j.task, j.queue, j.payload, j.max_attempts, j.timeout_ms, j.created_at,
+const LIVE_COLUMNS = `j.seq, j.id, j.kind, j.payload, j.max_attempts, j.timeout_ms, j.created_at,
   l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes`;
 const IN_ORDER = "ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ?";
 
@@ -73,12 +72,12 @@ export class Claim {
       );
     this.#sql = {
       due: arrays(
-        "SELECT l.seq, j.queue FROM live l JOIN job j ON j.seq = l.seq WHERE l.status = 0 AND l.run_at <= ? ORDER BY l.run_at, l.seq LIMIT ?",
+        "SELECT l.seq, j.kind FROM live l JOIN job j ON j.seq = l.seq WHERE l.status = 0 AND l.run_at <= ? ORDER BY l.run_at, l.seq LIMIT ?",
       ),
       promote: file.prepare("UPDATE live SET status = 1, updated_at = ? WHERE seq = ?"),
       nextDue: arrays("SELECT run_at FROM live WHERE status = 0 ORDER BY run_at, seq LIMIT 1"),
       log: arrays(
-        `SELECT seq, id, task, queue, payload, max_attempts, timeout_ms, created_at FROM job
+        `SELECT seq, id, kind, payload, max_attempts, timeout_ms, created_at FROM job
          WHERE seq > ? AND fresh = 1 ORDER BY seq LIMIT ?`,
       ),
       line: live("l.lane IS NULL AND l.crashes = 0"),
@@ -113,10 +112,10 @@ export class Claim {
   }
 
   #promote(now: number): void {
-    const due = this.#sql.due.all(now, PROMOTE_MAX) as unknown as [number, string][];
-    for (const [seq, queue] of due) {
+    const due = this.#sql.due.all(now, PROMOTE_MAX) as unknown as [number, number][];
+    for (const [seq, kind] of due) {
       this.#sql.promote.run(now, seq);
-      this.#ledger.count(queue, "scheduled", "queued");
+      this.#ledger.count(this.#ledger.kind(kind).queue, "scheduled", "queued");
     }
   }
 
@@ -129,7 +128,7 @@ export class Claim {
     return filled.flat().sort(inOrder).slice(0, limit);
   }
 
-  #may(request: ClaimRequest, queue: string, task: string): boolean {
+  #may(request: ClaimRequest, { queue, task }: Kind): boolean {
     return (
       request.tasks.has(task) &&
       !this.#ledger.paused.has(queue) &&
@@ -150,9 +149,9 @@ export class Claim {
       const wanted = request.limit - chosen.length;
       const rows = this.#sql.log.all(cursor, wanted) as unknown as LogRow[];
       for (const row of rows) {
-        const candidate = fromLog(row);
+        const candidate = this.#freshJob(row);
         cursor = candidate.seq;
-        if (this.#may(request, candidate.queue, candidate.task)) chosen.push(candidate);
+        if (this.#may(request, candidate.kind)) chosen.push(candidate);
         else if (chosen.length > 0) passed.push(candidate);
         else this.#park(candidate);
       }
@@ -164,16 +163,15 @@ export class Claim {
   }
 
   #park(candidate: Candidate): void {
-    const lane = this.#ledger.laneFor(candidate.queue, candidate.task);
-    if (candidate.fresh) this.#sql.parkFresh.run(lane, candidate.seq);
-    else this.#sql.park.run(lane, candidate.seq);
+    this.#ledger.lanes.add(candidate.kind);
+    (candidate.fresh ? this.#sql.parkFresh : this.#sql.park).run(candidate.kind.id, candidate.seq);
   }
 
   #fromLine(request: ClaimRequest): Candidate[] {
     for (;;) {
       const rows = this.#sql.line.all(request.limit) as unknown as LiveRow[];
-      const candidates = rows.map(fromLive);
-      const foreign = candidates.filter((c) => !this.#may(request, c.queue, c.task));
+      const candidates = rows.map((row) => this.#waiting(row));
+      const foreign = candidates.filter((c) => !this.#may(request, c.kind));
       if (foreign.length === 0) return candidates;
       for (const candidate of foreign) this.#park(candidate);
     }
@@ -181,11 +179,11 @@ export class Claim {
 
   #fromLanes(request: ClaimRequest): Candidate[][] {
     const found: Candidate[][] = [];
-    for (const [lane, { queue, task }] of this.#ledger.lanes) {
-      if (!this.#may(request, queue, task)) continue;
-      const rows = this.#sql.lane.all(lane, request.limit) as unknown as LiveRow[];
+    for (const lane of this.#ledger.lanes) {
+      if (!this.#may(request, lane)) continue;
+      const rows = this.#sql.lane.all(lane.id, request.limit) as unknown as LiveRow[];
       if (rows.length === 0) this.#ledger.lanes.delete(lane);
-      else found.push(rows.map(fromLive));
+      else found.push(rows.map((row) => this.#waiting(row)));
     }
     return found;
   }
@@ -193,7 +191,7 @@ export class Claim {
   /** Suspects are few: those of a paused queue or an unknown task are stepped over. */
   #fromSuspects(request: ClaimRequest): Candidate[] {
     const rows = this.#sql.suspects.all(1_000) as unknown as LiveRow[];
-    const first = rows.map(fromLive).find((c) => this.#may(request, c.queue, c.task));
+    const first = rows.map((row) => this.#waiting(row)).find((c) => this.#may(request, c.kind));
     return first ? [first] : [];
   }
 
@@ -213,14 +211,14 @@ export class Claim {
       if (candidate.fresh) lastFresh = candidate.seq;
       else this.#sql.take.run(now, worker, lease, by, candidate.seq);
       const jobEpoch = candidate.jobEpoch + 1;
-      ledger.running.set(candidate.seq, { queue: candidate.queue, lease: request.lease, jobEpoch });
+      ledger.running.set(candidate.seq, { queue: candidate.kind.queue, lease: request.lease, jobEpoch });
       return {
         id: candidate.id,
         jobEpoch,
         lease: request.lease,
         ref: candidate.seq,
-        task: candidate.task,
-        queue: candidate.queue,
+        task: candidate.kind.task,
+        queue: candidate.kind.queue,
         priority: candidate.priority,
         payload: candidate.payload,
         attempts: candidate.attempts + 1,
@@ -244,73 +242,40 @@ export class Claim {
     return jobs;
   }
 
+  #freshJob(row: LogRow): Candidate {
+    const [seq, id, kind, payload, maxAttempts, timeoutMs, createdAt] = row;
+    return {
+      seq,
+      fresh: true,
+      id: id as JobId,
+      kind: this.#ledger.kind(kind),
+      payload,
+      maxAttempts,
+      timeoutMs,
+      createdAt,
+      priority: 0,
+      runAt: createdAt,
+      jobEpoch: 0,
+      attempts: 0,
+      failures: 0,
+      interruptions: 0,
+      crashes: 0,
+    };
+  }
+
+  #waiting(row: LiveRow): Candidate {
+    const [, , , , , , , priority, runAt, jobEpoch, attempts, failures, interruptions, crashes] = row;
+    const spent = { jobEpoch, attempts, failures, interruptions, crashes };
+    return { ...this.#freshJob(row as unknown as LogRow), fresh: false, priority, runAt, ...spent };
+  }
+
   #countTaken(taken: readonly Candidate[]): void {
     const byQueue = new Map<string, number>();
-    for (const { queue } of taken) byQueue.set(queue, (byQueue.get(queue) ?? 0) + 1);
+    for (const { kind } of taken) byQueue.set(kind.queue, (byQueue.get(kind.queue) ?? 0) + 1);
     for (const [queue, by] of byQueue) this.#ledger.count(queue, "queued", "processing", by);
   }
 }
 
 function inOrder(a: Candidate, b: Candidate): number {
   return b.priority - a.priority || a.runAt - b.runAt || a.seq - b.seq;
-}
-
-function fromLog(row: LogRow): Candidate {
-  const [seq, id, task, queue, payload, maxAttempts, timeoutMs, createdAt] = row;
-  return {
-    seq,
-    fresh: true,
-    id: id as JobId,
-    task,
-    queue,
-    payload,
-    maxAttempts,
-    timeoutMs,
-    createdAt,
-    priority: 0,
-    runAt: createdAt,
-    jobEpoch: 0,
-    attempts: 0,
-    failures: 0,
-    interruptions: 0,
-    crashes: 0,
-  };
-}
-
-function fromLive(row: LiveRow): Candidate {
-  const [
-    seq,
-    id,
-    task,
-    queue,
-    payload,
-    maxAttempts,
-    timeoutMs,
-    createdAt,
-    priority,
-    runAt,
-    jobEpoch,
-    attempts,
-    failures,
-    interruptions,
-    crashes,
-  ] = row;
-  return {
-    seq,
-    fresh: false,
-    id: id as JobId,
-    task,
-    queue,
-    payload,
-    maxAttempts,
-    timeoutMs,
-    createdAt,
-    priority,
-    runAt,
-    jobEpoch,
-    attempts,
-    failures,
-    interruptions,
-    crashes,
-  };
 }

@@ -16,7 +16,9 @@ export interface RunningJob {
   readonly jobEpoch: number;
 }
 
-export interface Lane {
+/** A queue and a task: rows carry its number, and a lane is the line of those of one kind. */
+export interface Kind {
+  readonly id: number;
   readonly queue: string;
   readonly task: string;
 }
@@ -33,8 +35,10 @@ export class Ledger {
   readonly running = new Map<number, RunningJob>();
   readonly cancelWishes = new Map<number, string | null>();
   readonly paused = new Set<string>();
-  /** Lanes that may hold waiting jobs; one that turns out empty is dropped. */
-  readonly lanes = new Map<string, Lane>();
+  /** Kinds whose lane may hold waiting jobs; one that turns out empty is dropped. */
+  readonly lanes = new Set<Kind>();
+  readonly #kinds = new Map<number, Kind>();
+  readonly #kindsByName = new Map<string, Map<string, Kind>>();
   readonly #leases = new Map<LeaseId, { readonly id: number; expiresAt: number }>();
   readonly #leaseNames = new Map<number, LeaseId>();
   readonly #authors = new Map<string, number>();
@@ -59,6 +63,7 @@ export class Ledger {
         "INSERT INTO cursor VALUES ('head', ?) ON CONFLICT DO UPDATE SET seq = excluded.seq",
       ),
       saveTally: file.prepare("INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = excluded.n"),
+      addKind: file.prepare("INSERT INTO kind (queue, task) VALUES (?, ?)"),
       addAuthor: file.prepare("INSERT INTO author (node, owner_epoch, leader_epoch) VALUES (?, ?, ?)"),
       addWorker: file.prepare("INSERT INTO worker (name) VALUES (?)"),
       addLease: file.prepare("INSERT INTO lease (name, expires_at) VALUES (?, ?)"),
@@ -73,6 +78,11 @@ export class Ledger {
 
   reload(): void {
     const all = (sql: string): Record<string, never>[] => this.file.prepare(sql).all() as never;
+    this.#kinds.clear();
+    this.#kindsByName.clear();
+    for (const row of all("SELECT id, queue, task FROM kind")) {
+      this.#learnKind({ id: row["id"]!, queue: row["queue"]!, task: row["task"]! });
+    }
     this.head = Number(all("SELECT seq FROM cursor WHERE name = 'head'")[0]?.["seq"] ?? 0);
     // Behind the head nothing is looked for, so a number at or below it must not be given out again.
     this.lastSeq = Math.max(this.head, Number(all("SELECT max(seq) AS seq FROM job")[0]?.["seq"] ?? 0));
@@ -109,11 +119,15 @@ export class Ledger {
     this.running.clear();
     this.cancelWishes.clear();
     for (const row of all(
-      `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, e.name, j.queue FROM live l
+      `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, e.name, j.kind FROM live l
        JOIN job j ON j.seq = l.seq LEFT JOIN lease e ON e.id = l.lease WHERE l.status = 2`,
     )) {
       const lease = (row["name"] ?? "") as LeaseId;
-      this.running.set(row["seq"]!, { queue: row["queue"]!, lease, jobEpoch: row["job_epoch"]! });
+      this.running.set(row["seq"]!, {
+        queue: this.kind(row["kind"]!).queue,
+        lease,
+        jobEpoch: row["job_epoch"]!,
+      });
       if (row["cancel_requested"]) this.cancelWishes.set(row["seq"]!, row["cancel_reason"] ?? null);
     }
     this.#tally.clear();
@@ -122,10 +136,8 @@ export class Ledger {
       this.counts(row["queue"]!)[statusName(row["status"]!)] = row["n"]!;
     }
     this.lanes.clear();
-    for (let lane = this.#nextLane(""); lane !== null; lane = this.#nextLane(lane)) {
-      const [queue, task] = lane.split("\n") as [string, string];
-      this.lanes.set(lane, { queue, task });
-    }
+    for (let lane = this.#nextLane(0); lane !== null; lane = this.#nextLane(lane))
+      this.lanes.add(this.kind(lane));
     this.#headMoved = false;
   }
 
@@ -182,27 +194,37 @@ export class Ledger {
   }
 
   /**
-   * Whether a job with this id is surely not there. Ids begin with their time, so those of a later millisecond than all
-   * before are new without a look into the file, and those of the same one are remembered.
+   * Whether no job has this id, which is then remembered. Ids begin with their time, so those of a later millisecond than
+   * all before are new without a look into the file, and those of the same one are kept in mind.
    */
-  isNewId(id: JobId): boolean {
-    const at = idTime(id);
-    if (at > this.#newestIdTime) return true;
-    return at === this.#newestIdTime ? !this.#newestIds.has(id) : this.seqOf(id) === null;
+  isNewId(id: JobId, key: number): boolean {
+    const at = Math.floor(key / 0x1000);
+    if (at < this.#newestIdTime) return this.seqOf(id) === null;
+    if (at > this.#newestIdTime) {
+      this.#newestIds.clear();
+      this.#newestIdTime = at;
+    }
+    const known = this.#newestIds.size;
+    return this.#newestIds.add(id).size > known;
   }
 
-  noteId(id: JobId): void {
-    const at = idTime(id);
-    if (at < this.#newestIdTime) return;
-    if (at > this.#newestIdTime) this.#newestIds.clear();
-    this.#newestIdTime = at;
-    this.#newestIds.add(id);
+  kind(id: number): Kind {
+    return this.#kinds.get(id)!;
   }
 
-  laneFor(queue: string, task: string): string {
-    const lane = `${queue}\n${task}`;
-    if (!this.lanes.has(lane)) this.lanes.set(lane, { queue, task });
-    return lane;
+  kindId(queue: string, task: string): number {
+    const known = this.#kindsByName.get(queue)?.get(task);
+    if (known) return known.id;
+    const id = Number(this.#sql.addKind.run(queue, task).lastInsertRowid);
+    this.#learnKind({ id, queue, task });
+    return id;
+  }
+
+  #learnKind(kind: Kind): void {
+    this.#kinds.set(kind.id, kind);
+    let tasks = this.#kindsByName.get(kind.queue);
+    if (!tasks) this.#kindsByName.set(kind.queue, (tasks = new Map()));
+    tasks.set(kind.task, kind);
   }
 
   /** Names and epochs of writers repeat from row to row, so that rows carry one small number for the three. */
@@ -296,8 +318,8 @@ export class Ledger {
     lease.expiresAt = expiresAt;
   }
 
-  #nextLane(after: string): string | null {
-    return (this.#sql.nextLane.get(after)?.["lane"] as string | undefined) ?? null;
+  #nextLane(after: number): number | null {
+    return (this.#sql.nextLane.get(after)?.["lane"] as number | undefined) ?? null;
   }
 }
 
@@ -322,10 +344,6 @@ export function idKey(id: JobId): number {
     key = key * 16 + (code < A ? code - ZERO : code - A + 10);
   }
   return key % 2 ** 53;
-}
-
-function idTime(id: JobId): number {
-  return Math.floor(idKey(id) / 0x1000);
 }
 
 const DASH = 45;

@@ -13,7 +13,7 @@ export class SqliteQueues implements QueueStore {
         "INSERT INTO queue VALUES (?, ?) ON CONFLICT DO UPDATE SET paused = excluded.paused",
       ),
       due: file.prepare(
-        "SELECT j.queue, count(*) AS n FROM live l JOIN job j ON j.seq = l.seq WHERE l.status = 0 AND l.run_at <= ? GROUP BY j.queue",
+        "SELECT k.queue, count(*) AS n FROM live l JOIN job j ON j.seq = l.seq JOIN kind k ON k.id = j.kind WHERE l.status = 0 AND l.run_at <= ? GROUP BY k.queue",
       ),
     };
   }

@@ -5,7 +5,7 @@ import type { JobPage, JobQuery, LogLine } from "../store.ts";
 import { type Ledger, statusName } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 
-const COLUMNS = `j.seq, j.id, j.task, j.queue, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule,
+const COLUMNS = `j.seq, j.id, j.kind, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule,
   coalesce(d.status, l.status, 1) AS stored_status,
   coalesce(d.run_at, l.run_at, j.created_at) AS run_at,
   coalesce(d.job_epoch, l.job_epoch, 0) AS job_epoch,
@@ -43,7 +43,7 @@ export class Read {
     const page = (from: string) =>
       file.prepare(
         `SELECT ${COLUMNS} FROM (${from}) AS s JOIN job j ON j.seq = s.seq ${JOINED}
-         WHERE (?2 IS NULL OR j.queue = ?2) AND (?3 IS NULL OR j.task = ?3) AND j.created_at >= ?4
+         WHERE ((?2 IS NULL AND ?3 IS NULL) OR j.kind IN (SELECT id FROM kind WHERE (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3))) AND j.created_at >= ?4
            AND (?5 IS NULL OR coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?7 THEN 1 ELSE l.status END, 1) = ?5) ORDER BY j.seq DESC LIMIT ?6`,
       );
     const bounded = `ORDER BY seq DESC LIMIT ${SCAN_MAX}`;
@@ -140,10 +140,11 @@ export class Read {
 
   #job(row: Row): Job {
     const author = this.#ledger.author(row["author"] as number);
+    const kind = this.#ledger.kind(row["kind"] as number);
     return {
       id: row["id"] as JobId,
-      task: row["task"] as string,
-      queue: row["queue"] as string,
+      task: kind.task,
+      queue: kind.queue,
       status: this.#status(row),
       priority: row["priority"] as number,
       payload: row["payload"] as string,

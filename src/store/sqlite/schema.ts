@@ -31,8 +31,7 @@ const MIGRATIONS: readonly string[] = [
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
     id_key INTEGER NOT NULL,
-    task TEXT NOT NULL,
-    queue TEXT NOT NULL,
+    kind INTEGER NOT NULL,
     priority INTEGER NOT NULL,
     payload TEXT NOT NULL,
     created_at INTEGER NOT NULL,
@@ -49,7 +48,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE live (
     seq INTEGER PRIMARY KEY,
     status INTEGER NOT NULL,
-    lane TEXT,
+    lane INTEGER,
     priority INTEGER NOT NULL,
     run_at INTEGER NOT NULL,
     job_epoch INTEGER NOT NULL,
@@ -109,6 +108,7 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (seq, n)
   ) WITHOUT ROWID, STRICT;
 
+  CREATE TABLE kind (id INTEGER PRIMARY KEY, queue TEXT NOT NULL, task TEXT NOT NULL, UNIQUE (queue, task)) STRICT;
   CREATE TABLE author (id INTEGER PRIMARY KEY, node TEXT NOT NULL, owner_epoch INTEGER NOT NULL, leader_epoch INTEGER NOT NULL) STRICT;
   CREATE TABLE worker (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
   CREATE TABLE lease (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, expires_at INTEGER NOT NULL) STRICT;

@@ -61,7 +61,7 @@ export class Settle {
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
       ),
       lost: file.prepare(
-        `SELECT l.seq, j.id, j.queue, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts
+        `SELECT l.seq, j.id, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts
          FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`,
       ),
     };

@@ -27,7 +27,7 @@ export class Steer {
     const { file } = ledger;
     this.#sql = {
       place: file.prepare(
-        `SELECT j.queue, coalesce(d.status, l.status, 1) AS status, (d.seq IS NULL AND l.seq IS NULL) AS fresh, l.run_at
+        `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, (d.seq IS NULL AND l.seq IS NULL) AS fresh, l.run_at
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
       ),
       wish: file.prepare(
@@ -125,7 +125,7 @@ export class Steer {
     if (!row) return null;
     const status = statusName(row["status"] as number);
     const due = status === "scheduled" && (row["run_at"] as number) <= this.#ledger.clock.now();
-    return { queue: row["queue"] as string, status, fresh: row["fresh"] === 1, due };
+    return { queue: this.#ledger.kind(row["kind"] as number).queue, status, fresh: row["fresh"] === 1, due };
   }
 
   #drop(seq: number, place: Place): void {

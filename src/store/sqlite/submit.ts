@@ -10,9 +10,10 @@ import { STATUS } from "./schema.ts";
  * nothing. Parameters stay anonymous: looking up numbered ones is quadratic in their number.
  */
 const ROWS = [50, 10, 1] as const;
+const PLAIN_VALUES = 9;
 
 const COLUMNS =
-  "(seq, id, id_key, task, queue, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh)";
+  "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh)";
 
 /** Submits jobs inside the caller's transaction. */
 export class Submit {
@@ -26,7 +27,7 @@ export class Submit {
     const { file } = ledger;
     this.#sql = {
       plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows)) })),
-      other: file.prepare(`INSERT INTO job ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`),
+      other: file.prepare(`INSERT INTO job ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`),
       waiting: file.prepare(
         `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
          VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)`,
@@ -40,45 +41,57 @@ export class Submit {
     const by = this.#ledger.authorId(author);
     const answers: Submitted[] = [];
     let plain: NewJob[] = [];
+    let keys: number[] = [];
     for (const job of jobs) {
-      const existing = this.#existing(job);
+      const key = idKey(job.id);
+      const existing = this.#existing(job, key);
       if (existing) {
         answers.push(existing);
         continue;
       }
-      this.#ledger.noteId(job.id);
       if (isPlain(job) && schedule === null) {
         plain.push(job);
+        keys.push(key);
         answers.push({ id: job.id, status: "queued", existed: false });
         continue;
       }
       // Arrival is the order of the numbers: what came before goes in first.
-      this.#insertPlain(plain, by, now);
+      this.#insertPlain(plain, keys, by, now);
       plain = [];
-      answers.push({ id: job.id, status: this.#insertOther(job, by, now, schedule), existed: false });
+      keys = [];
+      answers.push({ id: job.id, status: this.#insertOther(job, key, by, now, schedule), existed: false });
     }
-    this.#insertPlain(plain, by, now);
+    this.#insertPlain(plain, keys, by, now);
     return answers;
   }
 
   /** The job that this one would repeat: the same key, or the same id after an answer that was lost. */
-  #existing(job: NewJob): Submitted | null {
-    let id: JobId | null = this.#ledger.isNewId(job.id) ? null : job.id;
+  #existing(job: NewJob, key: number): Submitted | null {
+    let id: JobId | null = this.#ledger.isNewId(job.id, key) ? null : job.id;
     if (id === null && job.idempotencyKey !== null) {
       id = (this.#sql.byKey.get(job.idempotencyKey)?.["id"] as JobId | undefined) ?? null;
     }
     return id === null ? null : { id, status: this.#read.get(id)!.status, existed: true };
   }
 
-  #insertPlain(jobs: readonly NewJob[], by: number, now: number): void {
+  #insertPlain(jobs: readonly NewJob[], keys: readonly number[], by: number, now: number): void {
     const ledger = this.#ledger;
     let at = 0;
     for (const { rows, insert } of this.#sql.plain) {
+      if (jobs.length - at < rows) continue;
+      const values = Array<string | number | null>(rows * PLAIN_VALUES);
       while (jobs.length - at >= rows) {
-        const values: (string | number | null)[] = [];
-        for (const end = at + rows; at < end; at++) {
-          const { id, task, queue, payload, maxAttempts, timeoutMs } = jobs[at]!;
-          values.push(++ledger.lastSeq, id, idKey(id), task, queue, payload, now, maxAttempts, timeoutMs, by);
+        for (let v = 0; v < values.length; at++) {
+          const job = jobs[at]!;
+          values[v++] = ++ledger.lastSeq;
+          values[v++] = job.id;
+          values[v++] = keys[at]!;
+          values[v++] = ledger.kindId(job.queue, job.task);
+          values[v++] = job.payload;
+          values[v++] = now;
+          values[v++] = job.maxAttempts;
+          values[v++] = job.timeoutMs;
+          values[v++] = by;
         }
         insert.run(...values);
       }
@@ -94,13 +107,14 @@ export class Submit {
     }
   }
 
-  #insertOther(job: NewJob, by: number, now: number, schedule: string | null): JobStatus {
+  #insertOther(job: NewJob, key: number, by: number, now: number, schedule: string | null): JobStatus {
     const seq = ++this.#ledger.lastSeq;
     const runAt = job.runAt ?? now + job.delayMs;
     const status = runAt > now ? "scheduled" : "queued";
     const { id, task, queue, priority, payload, maxAttempts, timeoutMs, idempotencyKey } = job;
+    const kind = this.#ledger.kindId(queue, task);
     this.#sql.other.run(
-      ...[seq, id, idKey(id), task, queue, priority, payload, now, maxAttempts, timeoutMs],
+      ...[seq, id, key, kind, priority, payload, now, maxAttempts, timeoutMs],
       ...[idempotencyKey, schedule, by],
     );
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
@@ -115,6 +129,6 @@ function isPlain(job: NewJob): boolean {
 }
 
 function plainInsert(rows: number): string {
-  const row = "(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, 1)";
+  const row = "(?, ?, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, 1)";
   return `INSERT INTO job ${COLUMNS} VALUES ${Array(rows).fill(row).join(", ")}`;
 }

@@ -116,7 +116,7 @@ describe("the http transport", () => {
       );
     }));
 
-  test("keeps a connection for the next call to the same peer", async () => {
+  test("keeps its connections for the next calls to the same peer", async () => {
     await using peer = await rawPeer((socket) => {
       const reply = (): void => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
       reply();
@@ -129,7 +129,8 @@ describe("the http transport", () => {
     for (let i = 0; i < 10; i++) {
       assert.equal((await transport.call(peer.url, { method: "GET", path: "/" }, LONG)).outcome, "reply");
     }
-    assert.equal(connections, 1);
+    // One rests for a turn of the event loop after each call, so two take turns.
+    assert.ok(connections <= 2, `10 calls opened ${connections} connections`);
   });
 
   test("keeps the connections of so many peers only, and calls under way are not cut by that", () =>

@@ -1,64 +1,19 @@
-/** The command line as a real process, started with the Node of this test and with an older one if there is one. */
-
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ServerResponse } from "node:http";
 import { after, describe, it } from "node:test";
-import { fileURLToPath } from "node:url";
 import { fakeNode, JOB_ID, jobBody } from "./fake-node.ts";
+import type { Running } from "./process.ts";
+import { baton as start, bin, olderNode as older, runtimes } from "./process.ts";
 
-const bin = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), "baton-launcher-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
 
-const older = olderNode();
-const runtimes: [string, string | null][] = [
-  ["the Node of this test", process.execPath],
-  ["an older Node", older],
-];
-
-/** One below 24.16, as the system's is on many machines. */
-function olderNode(): string | null {
-  const places = (process.env["PATH"] ?? "").split(":").map((place) => join(place, "node"));
-  for (const place of [...places, "/usr/bin/node", "/usr/local/bin/node"]) {
-    if (!existsSync(place)) continue;
-    const [major, minor] = spawnSync(place, ["-p", "process.versions.node"])
-      .stdout.toString()
-      .split(".")
-      .map(Number);
-    if (major! < 24 || (major === 24 && minor! < 16)) return place;
-  }
-  return null;
-}
-
-function baton(runtime: string, args: readonly string[], environment: Record<string, string> = {}) {
-  const child = spawn(runtime, [bin, ...args], {
-    cwd: directory,
-    env: { PATH: process.env["PATH"], ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let out = "";
-  let err = "";
-  child.stdout.on("data", (part: Buffer) => (out += part.toString()));
-  child.stderr.on("data", (part: Buffer) => (err += part.toString()));
-  const ended = new Promise<{ code: number | null; signal: string | null; out: string; err: string }>(
-    (resolve) => {
-      child.on("close", (code, signal) => resolve({ code, signal, out, err }));
-    },
-  );
-  return { child, ended };
+function baton(runtime: string, args: readonly string[]): Running {
+  return start(args, { runtime, cwd: directory });
 }
 
 const terminalMissing = spawnSync("script", ["--version"]).error
@@ -123,11 +78,11 @@ for (const [name, runtime] of runtimes) {
         it(`ends by ${signal} like any other program, together with its child`, async () => {
           const { node, reader } = await endlessJob();
           await using _ = node;
-          const { child, ended } = baton(runtime!, ["jobs", "logs", "-f", JOB_ID, "--url", node.url]);
+          await using follower = baton(runtime!, ["jobs", "logs", "-f", JOB_ID, "--url", node.url]);
           const response = await reader;
           const left = new Promise((resolve) => response.on("close", resolve));
-          child.kill(signal);
-          assert.equal((await ended).signal, signal);
+          follower.child.kill(signal);
+          assert.equal((await follower.ended).signal, signal);
           await left;
         });
       }
@@ -135,11 +90,11 @@ for (const [name, runtime] of runtimes) {
       it("takes its child along when it is killed with -9", async () => {
         const { node, reader } = await endlessJob();
         await using _ = node;
-        const { child, ended } = baton(runtime!, ["jobs", "logs", "-f", JOB_ID, "--url", node.url]);
+        await using follower = baton(runtime!, ["jobs", "logs", "-f", JOB_ID, "--url", node.url]);
         const response = await reader;
         const left = new Promise((resolve) => response.on("close", resolve));
-        child.kill("SIGKILL");
-        await Promise.all([ended, left]);
+        follower.child.kill("SIGKILL");
+        await Promise.all([follower.ended, left]);
       });
 
       it(

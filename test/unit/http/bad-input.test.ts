@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { FastifyInstance } from "fastify";
 import { BatonError } from "../../../src/core/errors.ts";
 import { buildApp } from "../../../src/http/app.ts";

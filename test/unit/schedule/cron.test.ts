@@ -237,6 +237,23 @@ describe("the day the clocks go forward", () => {
     ]);
   });
 
+  it("takes every second hour for local times", () => {
+    assert.deepEqual(next("0 */2 * * *", "2026-03-28T22:30Z", 4, "Europe/Berlin"), [
+      "2026-03-28T23:00Z",
+      "2026-03-29T01:00Z",
+      "2026-03-29T02:00Z",
+      "2026-03-29T04:00Z",
+    ]);
+  });
+
+  it("gives an hourly schedule one interval of 90 minutes where the change is half an hour", () => {
+    assert.deepEqual(next("0 * * * *", "2026-10-03T14:00Z", 3, "Australia/Lord_Howe"), [
+      "2026-10-03T14:30Z",
+      "2026-10-03T16:00Z",
+      "2026-10-03T17:00Z",
+    ]);
+  });
+
   it("leaves times outside the gap alone", () => {
     assert.deepEqual(next("0 3 * * *", "2026-03-28T12:00Z", 2, "Europe/Berlin"), [
       "2026-03-29T01:00Z",
@@ -293,6 +310,14 @@ describe("the day the clocks go back", () => {
       "2026-10-25T00:00Z",
       "2026-10-25T00:30Z",
       "2026-10-26T01:00Z",
+    ]);
+  });
+
+  it("takes every second hour for local times", () => {
+    assert.deepEqual(next("0 */2 * * *", "2026-10-24T21:30Z", 3, "Europe/Berlin"), [
+      "2026-10-24T22:00Z",
+      "2026-10-25T00:00Z",
+      "2026-10-25T03:00Z",
     ]);
   });
 

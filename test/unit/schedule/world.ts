@@ -63,7 +63,7 @@ export class ScheduleWorld {
   };
 
   readonly service = new ScheduleService({
-    store: this.store,
+    store: this.#store,
     channels: this.channels,
     clock: this.clock,
     maxAttempts: 5,

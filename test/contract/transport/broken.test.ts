@@ -1,0 +1,195 @@
+/** Transports with one mistake each, and the promise whose proof must find it. */
+
+import { request as httpRequest } from "node:http";
+import { describe, test } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { Lifecycle } from "../../../src/platform/service.ts";
+import type { CallOptions, Outcome, PeerRequest, Transport } from "../../../src/transport/transport.ts";
+import type { OpenTransport } from "../../support/peer-world.ts";
+import {
+  openHttpTransport,
+  openMemoryTransport,
+  tampered,
+  withTransport,
+} from "../../support/peer-world.ts";
+import { findsOut } from "../promises.ts";
+import { transportPromises } from "./contract.ts";
+
+type Call = Transport["call"];
+
+/** The memory transport with another `call`. */
+function broken(tamper: (call: Call, inner: Transport) => Call): OpenTransport {
+  return tampered(openMemoryTransport, (inner) => ({
+    kind: "broken",
+    start: () => inner.start(),
+    stop: () => inner.stop(),
+    [Symbol.asyncDispose]: () => inner.stop(),
+    call: tamper((url, request, options) => inner.call(url, request, options), inner),
+  }));
+}
+
+/** With another outcome. */
+function judged(judge: (outcome: Outcome) => Outcome): OpenTransport {
+  return broken((call) => async (url, request, options) => judge(await call(url, request, options)));
+}
+
+const reply = (status: number, body = ""): Outcome => ({ outcome: "reply", status, headers: {}, body });
+
+/** The client that one writes in ten minutes: on real sockets, it shows what those ten minutes miss. */
+class NaiveHttp extends Lifecycle implements Transport {
+  readonly kind = "naive";
+
+  call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const sent = httpRequest(peerUrl + request.path, { method: request.method, agent: false }, (response) => {
+        // Only the head is waited for with a deadline.
+        cancel();
+        let body = "";
+        response.setEncoding("utf8");
+        response.on("data", (chunk: string) => (body += chunk));
+        response.on("error", () => {});
+        response.on("close", () => resolve(reply(response.statusCode ?? 0, body)));
+      });
+      const cancel = systemClock.after(options.deadlineMs, () => sent.destroy());
+      sent.on("error", (error) => resolve({ outcome: "refused", reason: error.message }));
+      sent.end(request.body);
+    });
+  }
+
+  protected override onStart(): void {}
+  protected override onStop(): void {}
+}
+
+const naive = openHttpTransport({}, () => new NaiveHttp());
+
+const BROKEN: Readonly<Record<string, readonly [OpenTransport, ...sentences: string[]]>> = {
+  "calls a refusal a reply": [
+    judged((outcome) => (outcome.outcome === "refused" ? reply(502) : outcome)),
+    "where nobody listens a call is refused, with a reason",
+    "a transport that does not run refuses",
+  ],
+  "calls a refusal unknown": [
+    judged((outcome) => (outcome.outcome === "refused" ? { ...outcome, outcome: "unknown" } : outcome)),
+    "where nobody listens a call is refused, with a reason",
+    "what cannot be sent is refused, and says what is wrong",
+  ],
+  "calls what may have happened a refusal": [
+    judged((outcome) => (outcome.outcome === "unknown" ? { ...outcome, outcome: "refused" } : outcome)),
+    "a peer that dies over a call leaves it unknown, not refused",
+    "a peer that does not answer by the deadline leaves the call unknown",
+    "a stop ends the calls under way, as unknown",
+  ],
+  "gives no reasons": [
+    judged((outcome) => (outcome.outcome === "reply" ? outcome : { ...outcome, reason: "" })),
+    "where nobody listens a call is refused, with a reason",
+    "a peer that dies over a call leaves it unknown, not refused",
+  ],
+  "rejects instead of answering": [
+    broken((call) => async (url, request, options) => {
+      const outcome = await call(url, request, options);
+      if (outcome.outcome !== "reply") throw new Error(outcome.reason);
+      return outcome;
+    }),
+    "where nobody listens a call is refused, with a reason",
+  ],
+  "takes an error status for a failed call": [
+    judged((outcome) =>
+      outcome.outcome === "reply" && outcome.status >= 400 ? { outcome: "unknown", reason: "status" } : outcome,
+    ),
+    "every status is a reply",
+  ],
+  "follows redirects": [
+    broken((call) => async (url, request, options) => {
+      const outcome = await call(url, request, options);
+      const location = outcome.outcome === "reply" ? outcome.headers["location"] : undefined;
+      if (!location) return outcome;
+      const { origin, pathname } = new URL(location);
+      return call(origin, { ...request, path: pathname }, options);
+    }),
+    "a redirect is a reply, and nobody follows it",
+  ],
+  "cuts large replies": [
+    judged((outcome) =>
+      outcome.outcome === "reply" ? { ...outcome, body: outcome.body.slice(0, 65_536) } : outcome,
+    ),
+    "large bodies arrive whole, both ways",
+  ],
+  "forgets the headers of replies": [
+    judged((outcome) => (outcome.outcome === "reply" ? { ...outcome, headers: {} } : outcome)),
+    "a reply has the peer's status, headers and body",
+  ],
+  "forgets the query": [
+    broken((call) => (url, request, options) => {
+      const [path = "/"] = request.path.split("?");
+      return call(url, { ...request, path }, options);
+    }),
+    "the peer gets method, path with its query, headers and body as they were given",
+  ],
+  "gives the reply of one call to another": [
+    broken((call) => {
+      let last: Promise<Outcome> | null = null;
+      return async (url, request, options) => {
+        const before = last;
+        last = call(url, request, options);
+        return (await before) ?? last;
+      };
+    }),
+    "calls made together get each its own reply",
+  ],
+  "tries again by itself": [
+    broken((call) => async (url, request, options) => {
+      const first = await call(url, request, options);
+      const again = first.outcome === "unknown" || (first.outcome === "reply" && first.status === 503);
+      return again ? call(url, request, options) : first;
+    }),
+    "nothing is sent twice",
+  ],
+  "remembers that a peer was away": [
+    broken((call) => {
+      const away = new Map<string, Outcome>();
+      return async (url, request, options) => {
+        const outcome = away.get(url) ?? (await call(url, request, options));
+        if (outcome.outcome === "refused") away.set(url, outcome);
+        return outcome;
+      };
+    }),
+    "a peer that comes back is reached again",
+  ],
+  "knows no deadline": [
+    broken((call) => (url, request, options) => call(url, request, { ...options, deadlineMs: 60_000 })),
+    "a peer that does not answer by the deadline leaves the call unknown",
+    "the deadline is for the whole reply: one that comes drop by drop does not prolong it",
+  ],
+  "is early at its deadline": [
+    broken((call) => (url, request, options) =>
+      call(url, request, { ...options, deadlineMs: options.deadlineMs / 10 }),
+    ),
+    "a peer that does not answer by the deadline leaves the call unknown",
+  ],
+  "cannot be called off": [
+    broken((call) => (url, request, { deadlineMs }) => call(url, request, { deadlineMs })),
+    "a call that is called off beforehand is refused and reaches nobody",
+    "a call that is called off under way ends at once, as unknown",
+  ],
+  "sends after it was stopped": [
+    broken((call, inner) => async (url, request, options) => {
+      await inner.start();
+      return call(url, request, options);
+    }),
+    "a transport that does not run refuses",
+  ],
+  "is naive about HTTP": [
+    naive,
+    "a reply that breaks off is unknown, never a short one",
+    "a peer that dies over a call leaves it unknown, not refused",
+    "the deadline is for the whole reply: one that comes drop by drop does not prolong it",
+  ],
+};
+
+describe("the contract of a transport finds out one that", { concurrency: true }, () => {
+  for (const [mistake, [open, ...sentences]] of Object.entries(BROKEN)) {
+    for (const sentence of sentences) {
+      test(`${mistake}: ${sentence}`, () => findsOut(transportPromises, sentence, withTransport(open)));
+    }
+  }
+});
