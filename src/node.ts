@@ -94,7 +94,7 @@ export class BatonNode extends Lifecycle {
     };
     const abortGraceMs = settings.drain.cleanupMs;
 
-    const store = openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
+    const store = openStore({ kind: settings.store, dir: settings.data, clock });
     const channels = openChannels({ kind: "memory", clock, log });
     const watchers = new JobWatchers(clock);
     const coordination = openCoordination({
@@ -168,9 +168,7 @@ export class BatonNode extends Lifecycle {
         get draining() {
           return draining();
         },
-        get busy() {
-          return worker.busy;
-        },
+        concurrency: settings.worker.concurrency,
         queues,
       },
       onReady: () => worker.wake(),
@@ -210,6 +208,7 @@ export class BatonNode extends Lifecycle {
       channels,
       clock,
       maxAttempts: settings.jobs.maxAttempts,
+      timeoutMs: settings.jobs.timeoutMs,
       log,
     });
 

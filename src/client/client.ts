@@ -32,7 +32,7 @@ export type {
 } from "../api/schedule-body.ts";
 
 export interface BatonClientOptions {
-  /** As `http://127.0.0.1:4000`. */
+  /** As `http://127.0.0.1:8420`. */
   readonly url: string;
   /** For each call, until the last byte of its answer. */
   readonly timeoutMs?: number;

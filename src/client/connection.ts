@@ -59,7 +59,7 @@ export class UndiciConnection implements Connection {
     if (!parsed || (parsed.protocol !== "http:" && parsed.protocol !== "https:")) {
       throw new BatonClientError(
         "BAD_URL",
-        `"${url}" is not the address of a node; write it as http://127.0.0.1:4000`,
+        `"${url}" is not the address of a node; write it as http://127.0.0.1:8420`,
       );
     }
     this.#origin = parsed.origin;

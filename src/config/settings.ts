@@ -100,10 +100,10 @@ export const SETTINGS = [
     path: "worker.concurrency",
     kind: "integer",
     default: 10,
-    min: 1,
+    min: 0,
     max: 10_000,
     flag: "--concurrency",
-    about: "How many jobs run at the same time on this node.",
+    about: "How many jobs run at the same time on this node; 0 for a node that takes jobs but runs none.",
   },
   {
     path: "worker.queues",
@@ -118,7 +118,8 @@ export const SETTINGS = [
     default: "10s",
     min: "100ms",
     max: TIMER_MAX,
-    about: "How long a claimed job stays with a worker that says nothing.",
+    about:
+      "How long a claimed job stays with a worker that says nothing. The embedded store knows by its file lock that its process lives, and ignores this.",
     smaller:
       "A pause of the process (garbage collection, a suspended machine) loses jobs that are still running.",
   },

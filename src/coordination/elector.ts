@@ -170,8 +170,7 @@ export class Elector extends Lifecycle implements Leadership {
     );
     if (answer.given && answer.value) {
       // The answer may have lain there while this thread was held up, or while we were told to stop.
-      const usable =
-        !stopping.aborted && this.#clock.monotonic() < trustedUntil(sent.mono, this.#settings);
+      const usable = !stopping.aborted && this.#clock.monotonic() < trustedUntil(sent.mono, this.#settings);
       if (usable) this.#begin(answer.value, sent);
       else await this.#release(answer.value);
       return usable;

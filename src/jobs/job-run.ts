@@ -72,10 +72,10 @@ export class JobRun implements TaskContext {
   }
 
   progress(percent: number, message?: string): void {
-    if (typeof percent !== "number" || !(percent >= 0 && percent <= 100)) {
+    if (!(percent >= 0 && percent <= 100)) {
       throw new RangeError(`progress must be a number from 0 to 100, not ${String(percent)}`);
     }
-    this.#progress = { value: percent, message: message === undefined ? null : cut(String(message)) };
+    this.#progress = { value: percent, message: message === undefined ? null : cut(message) };
     this.#hooks.onReport(this);
   }
 
@@ -112,7 +112,8 @@ export class JobRun implements TaskContext {
   }
 
   #makeLog(): TaskLog {
-    const log = (message: string, level: LogLevel = "info"): void => this.addLine(level, String(message));
+    // Handlers in plain JavaScript log whatever they have.
+    const log = (message: unknown, level: LogLevel = "info"): void => this.addLine(level, String(message));
     return Object.assign(log, {
       debug: (message: string) => log(message, "debug"),
       info: (message: string) => log(message, "info"),

@@ -26,7 +26,7 @@ export interface JobServiceOptions {
   /** What the local worker is up to, for the answer to "why does it wait?". */
   readonly worker: {
     readonly draining: boolean;
-    readonly busy: boolean;
+    readonly concurrency: number;
     readonly queues: ReadonlySet<string> | null;
   };
   readonly onReady: () => void;
@@ -125,6 +125,12 @@ export function whyQueued(
   }
   if (worker.queues && !worker.queues.has(job.queue)) {
     return { code: "no_worker", message: `no worker serves queue ${job.queue}; add it to worker.queues` };
+  }
+  if (worker.concurrency === 0) {
+    return {
+      code: "no_worker",
+      message: "this node runs no jobs; raise worker.concurrency or start another one",
+    };
   }
   if (worker.draining)
     return { code: "draining", message: "the node is being stopped and takes no new jobs" };

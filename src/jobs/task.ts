@@ -77,7 +77,7 @@ export function defineTask<Schema extends StandardSchemaV1, Result>(
   definition: TaskDefinition<Schema, Result>,
 ): Task<StandardSchemaV1.InferOutput<Schema>, Result> {
   checkTask(definition);
-  return definition as Task<StandardSchemaV1.InferOutput<Schema>, Result>;
+  return definition;
 }
 
 /** Throw it to say that another attempt would end the same way: the job fails at once. */

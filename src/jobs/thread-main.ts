@@ -3,7 +3,7 @@
 import { parentPort } from "node:worker_threads";
 import { JobAborted } from "./job-run.ts";
 import { toJobError } from "./outcome.ts";
-import type { Handler, Task, TaskContext, TaskLog } from "./task.ts";
+import type { Handler, Task, TaskContext } from "./task.ts";
 import type { FromThread, ToThread } from "./thread-messages.ts";
 import type { LogLevel } from "../store/store.ts";
 
@@ -37,7 +37,7 @@ async function run(order: Extract<ToThread, { say: "run" }>): Promise<void> {
 }
 
 function context(order: Extract<ToThread, { say: "run" }>, signal: AbortSignal): TaskContext {
-  const log = (message: string, level: LogLevel = "info"): void =>
+  const log = (message: unknown, level: LogLevel = "info"): void =>
     say({ say: "log", level, message: String(message) });
   const leveled = (level: LogLevel) => (message: string) => log(message, level);
   const levels = {
@@ -48,7 +48,7 @@ function context(order: Extract<ToThread, { say: "run" }>, signal: AbortSignal):
   };
   return {
     signal,
-    log: Object.assign(log, levels) as TaskLog,
+    log: Object.assign(log, levels),
     progress: (percent, message) => say({ say: "progress", percent, message: message ?? null }),
     job: order.job,
     attempt: order.attempt,

@@ -1,7 +1,7 @@
 import { Worker as Thread } from "node:worker_threads";
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";
-import { JobAborted, type JobRun } from "./job-run.ts";
+import type { JobAborted, JobRun } from "./job-run.ts";
 import type { Task } from "./task.ts";
 import type { FromThread, ToThread } from "./thread-messages.ts";
 

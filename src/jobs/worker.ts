@@ -85,7 +85,7 @@ export class Worker extends Lifecycle {
   #cancelDeadline: (() => void) | null = null;
   #cancelPoll: (() => void) | null = null;
   #cancelRenew: (() => void) | null = null;
-  #cancels: Subscription | null = null;
+  #subscriptions: Subscription[] = [];
   #idleWaiters: (() => void)[] = [];
   #lastClaimAt = 0;
 
@@ -110,10 +110,6 @@ export class Worker extends Lifecycle {
     return this.#running.size;
   }
 
-  get busy(): boolean {
-    return this.#running.size >= this.#o.settings.concurrency;
-  }
-
   list(): { readonly id: JobId; readonly task: string }[] {
     return [...this.#running.values()].map(({ claimed }) => ({ id: claimed.id, task: claimed.task }));
   }
@@ -125,10 +121,14 @@ export class Worker extends Lifecycle {
 
   protected onStart(): void {
     this.#draining = false;
-    this.#cancels = this.#o.channels.subscribe(topics.jobCancel, ({ body }) => {
-      const wish = body as CancelWish;
-      this.#cancel(wish.id, wish.reason);
-    });
+    const { channels } = this.#o;
+    this.#subscriptions = [
+      channels.subscribe(topics.jobsReady, () => this.wake()),
+      channels.subscribe(topics.jobCancel, ({ body }) => {
+        const wish = body as CancelWish;
+        this.#cancel(wish.id, wish.reason);
+      }),
+    ];
     this.#renewLater();
     this.wake();
   }
@@ -139,7 +139,7 @@ export class Worker extends Lifecycle {
     this.#cancelPoll?.();
     this.#cancelRenew?.();
     this.#cancelDeadline?.();
-    await this.#cancels?.close();
+    await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
 
   /** There may be work. */
@@ -182,8 +182,7 @@ export class Worker extends Lifecycle {
   // ------------------------------------------------ claiming
 
   async #claim(): Promise<void> {
-    if (this.#claiming || this.#draining || this.#storeFailed)
-      return this.#pollLater(POLL_MS);
+    if (this.#claiming || this.#draining || this.#storeFailed) return this.#pollLater(POLL_MS);
     const limit = this.#wanted();
     if (limit <= 0) return;
     this.#claiming = true;

@@ -88,9 +88,7 @@ export class HttpCall implements Dispatcher.DispatchHandler {
 /** Whether a reply's end can be told from a connection that broke. */
 function isDelimited(status: number, headers: Readonly<Record<string, string>>): boolean {
   if (status === 204 || status === 304) return true;
-  return (
-    headers["content-length"] !== undefined || /\bchunked\s*$/i.test(headers["transfer-encoding"] ?? "")
-  );
+  return headers["content-length"] !== undefined || /\bchunked\s*$/i.test(headers["transfer-encoding"] ?? "");
 }
 
 /** Where both families of addresses were tried, the error has a code and no text. */

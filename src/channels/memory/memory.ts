@@ -73,7 +73,8 @@ export class MemoryChannels extends Lifecycle implements Channels {
       const { log } = this.#options;
       listening = new MemoryTopic({
         failed: (err) => log?.warn({ topic, err }, "a topic handler failed; its message is lost"),
-        dropped: (messages) => log?.warn({ topic, messages }, "a subscriber is too far behind; its oldest are dropped"),
+        dropped: (messages) =>
+          log?.warn({ topic, messages }, "a subscriber is too far behind; its oldest are dropped"),
       });
       this.#topics.set(topic, listening);
     }
@@ -93,7 +94,8 @@ export class MemoryChannels extends Lifecycle implements Channels {
       const { clock, log } = this.#options;
       queue = new MemoryQueue({
         clock,
-        failed: (err, messages) => log?.warn({ queue: name, messages, err }, "a batch failed; it is delivered again"),
+        failed: (err, messages) =>
+          log?.warn({ queue: name, messages, err }, "a batch failed; it is delivered again"),
       });
       this.#queues.set(name, queue);
     }

@@ -23,6 +23,10 @@ export interface Kind {
   readonly task: string;
 }
 
+/** A row of our own tables: each column has the type that its reader expects. */
+// oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
+type Row = Record<string, any>;
+
 export type Counts = Record<JobStatus, number>;
 
 export class Ledger {
@@ -77,11 +81,11 @@ export class Ledger {
   }
 
   reload(): void {
-    const all = (sql: string): Record<string, never>[] => this.file.prepare(sql).all() as never;
+    const all = (sql: string): Row[] => this.file.prepare(sql).all();
     this.#kinds.clear();
     this.#kindsByName.clear();
     for (const row of all("SELECT id, queue, task FROM kind")) {
-      this.#learnKind({ id: row["id"]!, queue: row["queue"]!, task: row["task"]! });
+      this.#learnKind({ id: row["id"], queue: row["queue"], task: row["task"] });
     }
     this.head = Number(all("SELECT seq FROM cursor WHERE name = 'head'")[0]?.["seq"] ?? 0);
     // Behind the head nothing is looked for, so a number at or below it must not be given out again.
@@ -91,30 +95,30 @@ export class Ledger {
     this.#newestIdTime =
       Math.floor(Number(all("SELECT max(id_key) AS key FROM job")[0]?.["key"] ?? 0) / 0x1000) + 1;
     this.paused.clear();
-    for (const row of all("SELECT name FROM queue WHERE paused = 1")) this.paused.add(row["name"]!);
+    for (const row of all("SELECT name FROM queue WHERE paused = 1")) this.paused.add(row["name"]);
     this.#leases.clear();
     this.#leaseNames.clear();
     for (const row of all("SELECT id, name, expires_at FROM lease")) {
-      this.#leases.set(row["name"]!, { id: row["id"]!, expiresAt: row["expires_at"]! });
-      this.#leaseNames.set(row["id"]!, row["name"]!);
+      this.#leases.set(row["name"], { id: row["id"], expiresAt: row["expires_at"] });
+      this.#leaseNames.set(row["id"], row["name"]);
     }
     this.#latestAuthor = null;
     this.#authors.clear();
     this.#authorRows.clear();
     for (const row of all("SELECT id, node, owner_epoch, leader_epoch FROM author")) {
       const author = {
-        node: row["node"]!,
-        ownerEpoch: row["owner_epoch"]!,
-        leaderEpoch: row["leader_epoch"]!,
+        node: row["node"],
+        ownerEpoch: row["owner_epoch"],
+        leaderEpoch: row["leader_epoch"],
       };
-      this.#authors.set(authorKey(author), row["id"]!);
-      this.#authorRows.set(row["id"]!, author);
+      this.#authors.set(authorKey(author), row["id"]);
+      this.#authorRows.set(row["id"], author);
     }
     this.#workers.clear();
     this.#workerNames.clear();
     for (const row of all("SELECT id, name FROM worker")) {
-      this.#workers.set(row["name"]!, row["id"]!);
-      this.#workerNames.set(row["id"]!, row["name"]!);
+      this.#workers.set(row["name"], row["id"]);
+      this.#workerNames.set(row["id"], row["name"]);
     }
     this.running.clear();
     this.cancelWishes.clear();
@@ -123,17 +127,17 @@ export class Ledger {
        JOIN job j ON j.seq = l.seq LEFT JOIN lease e ON e.id = l.lease WHERE l.status = 2`,
     )) {
       const lease = (row["name"] ?? "") as LeaseId;
-      this.running.set(row["seq"]!, {
-        queue: this.kind(row["kind"]!).queue,
+      this.running.set(row["seq"], {
+        queue: this.kind(row["kind"]).queue,
         lease,
-        jobEpoch: row["job_epoch"]!,
+        jobEpoch: row["job_epoch"],
       });
-      if (row["cancel_requested"]) this.cancelWishes.set(row["seq"]!, row["cancel_reason"] ?? null);
+      if (row["cancel_requested"]) this.cancelWishes.set(row["seq"], row["cancel_reason"] ?? null);
     }
     this.#tally.clear();
     this.#dirty.clear();
     for (const row of all("SELECT queue, status, n FROM tally")) {
-      this.counts(row["queue"]!)[statusName(row["status"]!)] = row["n"]!;
+      this.counts(row["queue"])[statusName(row["status"])] = row["n"];
     }
     this.lanes.clear();
     for (let lane = this.#nextLane(0); lane !== null; lane = this.#nextLane(lane))

@@ -169,8 +169,8 @@ export class Read {
       jobEpoch: row["job_epoch"] as number,
       ownerEpoch: author.ownerEpoch,
       leaderEpoch: author.leaderEpoch,
-      error: parse<JobError>(row["error"] as string | null),
-      killed: parse<string[]>(row["killed"] as string | null) ?? [],
+      error: parse(row["error"] as string | null) as JobError | null,
+      killed: (parse(row["killed"] as string | null) as string[] | null) ?? [],
     };
   }
 }
@@ -187,6 +187,6 @@ function cursorSeq(cursor: string | undefined): number {
   );
 }
 
-function parse<T>(text: string | null): T | null {
-  return text === null ? null : (JSON.parse(text) as T);
+function parse(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text);
 }

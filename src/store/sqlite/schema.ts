@@ -137,6 +137,7 @@ const MIGRATIONS: readonly string[] = [
     noted_at INTEGER NOT NULL,
     PRIMARY KEY (schedule, at)
   ) WITHOUT ROWID, STRICT;
+  CREATE INDEX occurrence_noted ON occurrence (noted_at);
 
   CREATE TABLE term (role TEXT PRIMARY KEY, leader TEXT NOT NULL, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL) STRICT;
   `,

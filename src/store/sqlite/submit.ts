@@ -114,8 +114,18 @@ export class Submit {
     const { id, task, queue, priority, payload, maxAttempts, timeoutMs, idempotencyKey } = job;
     const kind = this.#ledger.kindId(queue, task);
     this.#sql.other.run(
-      ...[seq, id, key, kind, priority, payload, now, maxAttempts, timeoutMs],
-      ...[idempotencyKey, schedule, by],
+      seq,
+      id,
+      key,
+      kind,
+      priority,
+      payload,
+      now,
+      maxAttempts,
+      timeoutMs,
+      idempotencyKey,
+      schedule,
+      by,
     );
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
     this.#ledger.count(queue, null, status);

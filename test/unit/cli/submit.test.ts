@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -115,6 +116,24 @@ describe("baton submit", () => {
   });
 });
 
+describe("baton submit without an answer", () => {
+  it("says that the job may have been taken", async () => {
+    await using node = await fakeNode({
+      "POST /jobs": (_: unknown, response: ServerResponse) => {
+        response.socket?.destroy();
+        return "handled";
+      },
+    });
+    const broken = await runCli(["submit", "t", "--url", node.url]);
+    assert.equal(broken.code, 5);
+    assert.match(broken.err, /hint: the job may have been taken: look with `baton jobs list`/);
+    node.routes.set("POST /jobs", () => new Promise(() => {}));
+    const late = await runCli(["submit", "t", "--timeout", "50ms", "--url", node.url]);
+    assert.equal(late.code, 124);
+    assert.match(late.err, /hint: the job may have been taken/);
+  });
+});
+
 describe("baton submit --wait", () => {
   const routes = (events: Parameters<typeof sendEvents>[1]) => ({
     "POST /jobs": submitted,
@@ -155,10 +174,7 @@ describe("baton submit --wait", () => {
   it("gives up with 124 after --timeout and says how to go on", async () => {
     await using node = await fakeNode({
       ...routes([]),
-      [`GET /jobs/${JOB_ID}/logs`]: (
-        _: unknown,
-        response: { writeHead: Function; flushHeaders: () => void },
-      ) => {
+      [`GET /jobs/${JOB_ID}/logs`]: (_: unknown, response: ServerResponse) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
         response.flushHeaders();
         return "handled";
@@ -185,10 +201,7 @@ describe("baton submit --wait", () => {
     await using node = await fakeNode({
       ...routes([]),
       [`GET /jobs/${JOB_ID}`]: jobBody({ status: "queued", waiting_for }),
-      [`GET /jobs/${JOB_ID}/logs`]: (
-        _: unknown,
-        response: { writeHead: Function; flushHeaders: () => void },
-      ) => {
+      [`GET /jobs/${JOB_ID}/logs`]: (_: unknown, response: ServerResponse) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
         response.flushHeaders();
         return "handled";

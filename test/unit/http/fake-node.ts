@@ -210,6 +210,18 @@ export class FakeNode implements NodeServices {
 
   // ---------------------------------------------------------------- what a worker would do
 
+  reset(): void {
+    this.kept.clear();
+    this.plans.clear();
+    this.paused.clear();
+    this.submits = 0;
+    this.leading = true;
+    this.trouble = null;
+    this.hold = null;
+    this.health.draining = false;
+    this.health.broken = null;
+  }
+
   id(): JobId {
     return jobId(NAME, this.#random.timedUuid());
   }

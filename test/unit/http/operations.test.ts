@@ -1,23 +1,18 @@
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, describe, it } from "node:test";
+import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { buildApp } from "../../../src/http/app.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
 
-let node: FakeNode;
+const node = new FakeNode();
 let app: FastifyInstance;
 
-beforeEach(async () => {
-  node = new FakeNode();
-  app = await buildApp({
-    services: node,
-    host: "127.0.0.1",
-    bodyLimitBytes: 1_048_576,
-    log: keptLog(),
-    clock: node.clock,
-  });
+before(async () => {
+  const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
+  app = await buildApp({ services: node, ...limits, log: keptLog(), clock: node.clock });
 });
-afterEach(() => app.close());
+after(() => app.close());
+beforeEach(() => node.reset());
 
 async function call(method: "GET" | "POST" | "PUT" | "DELETE", url: string, payload?: object, headers = {}) {
   const answer = await app.inject({ method, url, payload, headers });

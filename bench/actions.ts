@@ -1,0 +1,138 @@
+/** What is done with a subject inside its process, the same for all of them. */
+
+import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
+import { payload, payloads, type Handler, type Subject } from "./subject.ts";
+
+export interface Sample {
+  readonly jobs: number;
+  readonly perSecond: number;
+  /** Of this process, user and system, including what SQLite does in it. */
+  readonly cpuUsPerJob: number;
+}
+
+export interface MemorySample {
+  readonly jobs: number;
+  readonly rssMb: number;
+  /** After a full garbage collection. */
+  readonly heapMb: number;
+}
+
+export type Actions = ReturnType<typeof actions>;
+
+const noop: Handler = async () => {};
+
+export function actions(subject: Subject) {
+  const untilDone = async (): Promise<void> => {
+    while ((await subject.unfinished()) > 0) await turn();
+  };
+
+  return {
+    reset: () => subject.reset(),
+    close: () => subject.close(),
+
+    /** So many callers, each of which awaits its submit before the next one. */
+    submitFor: (options: { callers: number; ms: number }): Promise<Sample> =>
+      measured(async () => {
+        const end = performance.now() + options.ms;
+        let n = 0;
+        const caller = async (): Promise<void> => {
+          while (performance.now() < end) await subject.submit(payload(n++));
+        };
+        await Promise.all(Array.from({ length: options.callers }, caller));
+        return n;
+      }),
+
+    bulkFor: (options: { size: number; ms: number }): Promise<Sample> =>
+      measured(async () => {
+        const end = performance.now() + options.ms;
+        let n = 0;
+        for (; performance.now() < end; n += options.size) await subject.submitMany(payloads(options.size));
+        return n;
+      }),
+
+    /** From the word go until every handler has run and the store says that nothing is left. */
+    async drain(options: { jobs: number }): Promise<Sample> {
+      await fill(subject, options.jobs);
+      let ran = 0;
+      const sample = await measured(async () => {
+        subject.work(async () => void ran++);
+        await untilDone();
+        return options.jobs;
+      });
+      if (ran !== options.jobs) throw new Error(`${ran} handlers ran for ${options.jobs} jobs`);
+      return sample;
+    },
+
+    /** How long each of these submits took, in ms, one after the other. */
+    async lone(options: { calls: number; run: boolean }): Promise<number[]> {
+      if (options.run) subject.work(noop);
+      const took: number[] = [];
+      for (let n = 0; n < options.calls; n++) {
+        const job = payload(n);
+        await subject.submit(job);
+        took.push(performance.now() - job.t);
+      }
+      return took;
+    },
+
+    /** From the submit's call to the start of the handler, in ms, with random gaps so that nothing falls into step. */
+    async pickUp(options: { perSecond: number; jobs: number }): Promise<number[]> {
+      const waited: number[] = [];
+      subject.work(async ({ t }) => void waited.push(performance.now() - t));
+      const gapMs = 1_000 / options.perSecond;
+      const startedAt = performance.now();
+      const calls: Promise<unknown>[] = [];
+      for (let n = 0; n < options.jobs; n++) {
+        const waitMs = startedAt + (n + Math.random()) * gapMs - performance.now();
+        if (waitMs > 0) await sleep(waitMs);
+        calls.push(subject.submit(payload(n)));
+      }
+      await Promise.all(calls);
+      await untilDone();
+      return waited;
+    },
+
+    /** Submits and runs so many jobs, never more than `backlog` of them waiting; looks at the memory on the way. */
+    async passThrough(options: { jobs: number; backlog: number; marks: readonly number[] }) {
+      let ran = 0;
+      subject.work(async () => void ran++);
+      const samples: MemorySample[] = [];
+      let submitted = 0;
+      const flow = await measured(async () => {
+        for (const mark of options.marks) {
+          const until = Math.round(options.jobs * mark);
+          for (; submitted < until; submitted += 1_000) {
+            await subject.submitMany(payloads(Math.min(1_000, until - submitted)));
+            while (submitted - ran > options.backlog) await turn();
+          }
+          await untilDone();
+          samples.push(memory(until));
+        }
+        return options.jobs;
+      });
+      if (ran !== options.jobs) throw new Error(`${ran} handlers ran for ${options.jobs} jobs`);
+      return { flow, samples };
+    },
+  };
+}
+
+async function fill(subject: Subject, jobs: number): Promise<void> {
+  for (let left = jobs; left > 0; left -= 1_000) await subject.submitMany(payloads(Math.min(1_000, left)));
+}
+
+/** Garbage of what went before is not charged to what is measured. */
+async function measured(work: () => Promise<number>): Promise<Sample> {
+  globalThis.gc?.();
+  const cpu = process.cpuUsage();
+  const startedAt = performance.now();
+  const jobs = await work();
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const { user, system } = process.cpuUsage(cpu);
+  return { jobs, perSecond: jobs / seconds, cpuUsPerJob: (user + system) / jobs };
+}
+
+function memory(jobs: number): MemorySample {
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  return { jobs, rssMb: rss / 2 ** 20, heapMb: heapUsed / 2 ** 20 };
+}

@@ -1,0 +1,99 @@
+/** Baton as a subject: a whole node on the embedded store, at its defaults, through the services that it offers. */
+
+import { rmSync } from "node:fs";
+import { loadSettings } from "../src/config/load.ts";
+import { defineTask } from "../src/jobs/task.ts";
+import { createNode, type BatonNode } from "../src/node.ts";
+import { actions, type Actions } from "./actions.ts";
+import type { Handler, Payload, Subject } from "./subject.ts";
+
+const TASK = "bench";
+
+export interface BatonOptions {
+  /** Of the store; its contents are removed at each reset. */
+  readonly dir: string;
+  /** A store that is already there is used as it is, and a reset keeps it. */
+  readonly keep?: boolean;
+  readonly http?: boolean;
+}
+
+/**
+ * Nobody is at work before `work()`: the first jobs take all the worker's places and wait there, so that the node does
+ * not ask for more. That is any node whose workers are busy, and needs no setting that others would not use.
+ */
+export class Baton implements Subject {
+  readonly #options: BatonOptions;
+  #node: BatonNode | null = null;
+  #handler: Handler | null = null;
+  #gate = Promise.withResolvers<void>();
+
+  constructor(options: BatonOptions) {
+    this.#options = options;
+  }
+
+  get node(): BatonNode {
+    return this.#node!;
+  }
+
+  async reset(): Promise<void> {
+    await this.close();
+    if (!this.#options.keep) rmSync(this.#options.dir, { recursive: true, force: true });
+    await this.start();
+  }
+
+  async start(): Promise<void> {
+    this.#handler = null;
+    this.#gate = Promise.withResolvers<void>();
+    const task = defineTask({
+      name: TASK,
+      run: (payload, context) => this.#handler?.(payload as Payload) ?? this.#wait(payload as Payload, context),
+    });
+    const { settings } = loadSettings({
+      cwd: import.meta.dirname,
+      environment: {},
+      flags: { name: "bench", data: this.#options.dir, "http.port": "0" },
+    });
+    this.#node = await createNode({ settings, tasks: [task], http: this.#options.http ?? false });
+    await this.#node.start();
+  }
+
+  submit(payload: Payload): Promise<unknown> {
+    return this.node.services.jobs.submit([{ task: TASK, payload }]);
+  }
+
+  submitMany(payloads: readonly Payload[]): Promise<unknown> {
+    return this.node.services.jobs.submit(payloads.map((payload) => ({ task: TASK, payload })));
+  }
+
+  work(handler: Handler): void {
+    this.#handler = handler;
+    this.#gate.resolve();
+  }
+
+  async unfinished(): Promise<number> {
+    let sum = 0;
+    for (const { counts } of await this.node.services.queues.list())
+      sum += counts.scheduled + counts.queued + counts.processing;
+    return sum;
+  }
+
+  async close(): Promise<void> {
+    await this.#node?.stop({ hurry: true });
+    this.#node = null;
+  }
+
+  /** Until there is a handler, or the node is stopped. */
+  async #wait(payload: Payload, { signal }: { signal: AbortSignal }): Promise<void> {
+    const stopped = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    });
+    await Promise.race([this.#gate.promise, stopped]);
+    await this.#handler!(payload);
+  }
+}
+
+export async function open(options: BatonOptions): Promise<Actions> {
+  const baton = new Baton(options);
+  await baton.reset();
+  return actions(baton);
+}

@@ -1,0 +1,119 @@
+/** The shape of a measurement: a scenario runs its rounds and gives rows for the one table. */
+
+import type { Actor } from "./actor.ts";
+import type { Actions, Sample } from "./actions.ts";
+import { median } from "./statistics.ts";
+
+export interface Bench {
+  readonly quick: boolean;
+  readonly rounds: number;
+  /** A new directory on the disk that is measured, removed after the run. */
+  dir(name: string): string;
+  /** Progress, for people. */
+  say(text: string): void;
+}
+
+export interface Scenario {
+  readonly name: string;
+  readonly about: string;
+  run(bench: Bench): Promise<readonly Row[]>;
+}
+
+export interface Row {
+  readonly figure: string;
+  readonly unit: string;
+  readonly ours: number;
+  /** Null where nothing can be compared. */
+  readonly floor: number | null;
+  /** Of the floor; the median over the rounds, each of which compares neighbours in time. */
+  readonly ratio: number | null;
+  /** Smallest and largest of the rounds. */
+  readonly ratios?: readonly [number, number];
+  readonly cpuUs?: { readonly ours: number; readonly floor: number | null };
+  readonly target: Target | null;
+}
+
+export interface Target {
+  readonly text: string;
+  readonly met: boolean;
+}
+
+export function atLeast(share: number, ratio: number): Target {
+  return { text: `≥ ${Math.round(share * 100)} %`, met: ratio >= share };
+}
+
+export function atMost(times: number, ratio: number): Target {
+  return { text: `≤ ${times} ×`, met: ratio <= times };
+}
+
+export type Side = Actor<Actions>;
+
+/** Rounds in which each side has its turn, so that a noisy minute hits all alike; who is first changes. */
+export async function interleave<Name extends string, Result>(
+  bench: Bench,
+  sides: Readonly<Record<Name, Side>>,
+  turn: (side: Side, round: number) => Promise<Result>,
+): Promise<Record<Name, Result[]>> {
+  const names = Object.keys(sides) as Name[];
+  const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<Name, Result[]>;
+  // The first round only compiles the code.
+  for (let round = -1; round < bench.rounds; round++) {
+    for (const name of round % 2 === 0 ? names : names.toReversed()) {
+      const result = await turn(sides[name], round);
+      if (round >= 0) results[name].push(result);
+    }
+    bench.say(round < 0 ? "warmed up" : `round ${round + 1} of ${bench.rounds}`);
+  }
+  return results;
+}
+
+export async function withSides<Name extends string, Result>(
+  sides: Readonly<Record<Name, Side>>,
+  body: (sides: Readonly<Record<Name, Side>>) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await body(sides);
+  } finally {
+    await Promise.all(Object.values<Side>(sides).map((side) => side.stop()));
+  }
+}
+
+export interface Compared {
+  readonly ours: number;
+  readonly floor: number;
+  readonly ratio: number;
+  readonly ratios: readonly [number, number];
+}
+
+/** Round by round, because a machine's speed changes from minute to minute and a ratio hardly does. */
+export function compare(ours: readonly number[], floor: readonly number[]): Compared {
+  const ratios = ours.map((value, round) => value / floor[round]!);
+  return {
+    ours: median(ours),
+    floor: median(floor),
+    ratio: median(ratios),
+    ratios: [Math.min(...ratios), Math.max(...ratios)],
+  };
+}
+
+export function rateRow(
+  figure: string,
+  ours: readonly Sample[],
+  floor: readonly Sample[],
+  share: number | null,
+): Row {
+  const rates = compare(
+    ours.map(({ perSecond }) => perSecond),
+    floor.map(({ perSecond }) => perSecond),
+  );
+  return {
+    figure,
+    unit: "jobs/s",
+    ...rates,
+    cpuUs: {
+      ours: median(ours.map(({ cpuUsPerJob }) => cpuUsPerJob)),
+      floor: median(floor.map(({ cpuUsPerJob }) => cpuUsPerJob)),
+    },
+    target: share === null ? null : atLeast(share, rates.ratio),
+  };
+}

@@ -1,0 +1,52 @@
+import type { Actions } from "../actions.ts";
+import { Actor } from "../actor.ts";
+import { seedHistory } from "../history.ts";
+import { compare, interleave, withSides, type Row, type Scenario } from "../scenario.ts";
+import { median } from "../statistics.ts";
+
+const CHANGE_MAX = 0.1;
+
+export const history: Scenario = {
+  name: "history",
+  about: "the hot path with a million finished jobs in the store, beside a store without them (shown as its floor)",
+  async run(bench) {
+    const before = bench.quick ? 100_000 : 1_000_000;
+    const jobs = bench.quick ? 20_000 : 60_000;
+    const dir = bench.dir("ours");
+    const model = await Actor.open<Actions>("./baton.ts", { dir });
+    await model.call("drain", { jobs: 1 }).finally(() => model.stop());
+    seedHistory(dir, before);
+    bench.say(`${before.toLocaleString("en-US")} finished jobs are in place`);
+    const full = await Actor.open<Actions>("./baton.ts", { dir, keep: true });
+    const empty = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("empty") });
+    return withSides({ full, empty }, async (sides) => {
+      const results = await interleave(bench, sides, async (side) => {
+        // What the submits left behind is run by the next drain, on both sides alike.
+        await side.call("reset");
+        const drained = await side.call("drain", { jobs });
+        await side.call("reset");
+        const submitted = await side.call("submitFor", { callers: 50, ms: bench.quick ? 300 : 500 });
+        await side.call("finish");
+        return { drained, submitted };
+      });
+      return (["drained", "submitted"] as const).map((what): Row => {
+        const full = results.full.map((result) => result[what]);
+        const empty = results.empty.map((result) => result[what]);
+        const rates = compare(
+          full.map((sample) => sample.perSecond),
+          empty.map((sample) => sample.perSecond),
+        );
+        return {
+          figure: `${what === "drained" ? "drain" : "submits"} with ${before.toLocaleString("en-US")} finished before`,
+          unit: "jobs/s",
+          ...rates,
+          cpuUs: {
+            ours: median(full.map((sample) => sample.cpuUsPerJob)),
+            floor: median(empty.map((sample) => sample.cpuUsPerJob)),
+          },
+          target: { text: `≥ ${100 - CHANGE_MAX * 100} % of none`, met: rates.ratio >= 1 - CHANGE_MAX },
+        };
+      });
+    });
+  },
+};

@@ -1,0 +1,45 @@
+import type { Actions } from "../actions.ts";
+import { Actor } from "../actor.ts";
+import { withSides, type Row, type Scenario } from "../scenario.ts";
+
+const MARKS = [0.1, 0.5, 1];
+/** A cache that was not yet full at the first mark is no leak; a few bytes a job kept for ever would be far more. */
+const SLACK_MB = 4;
+const RSS_SLACK_MB = 32;
+
+export const memory: Scenario = {
+  name: "memory",
+  about: "RSS and heap, after a full collection, while jobs pass through a node",
+  async run(bench) {
+    const jobs = bench.quick ? 100_000 : 1_000_000;
+    const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
+    return withSides({ ours }, async () => {
+      const { flow, samples } = await ours.call("passThrough", { jobs, backlog: 20_000, marks: MARKS });
+      const first = samples[0]!;
+      const thousands = (count: number): string => count.toLocaleString("en-US");
+      const rows = samples.flatMap((sample): Row[] => {
+        const last = sample === samples.at(-1);
+        const base = { unit: "MB", floor: null, ratio: null };
+        const heapGrown = sample.heapMb - first.heapMb;
+        const rssGrown = sample.rssMb - first.rssMb;
+        return [
+          {
+            ...base,
+            figure: `heap after ${thousands(sample.jobs)} jobs`,
+            ours: sample.heapMb,
+            target: last ? { text: `flat (+${SLACK_MB} MB)`, met: heapGrown < SLACK_MB } : null,
+          },
+          {
+            ...base,
+            figure: `RSS after ${thousands(sample.jobs)} jobs`,
+            ours: sample.rssMb,
+            target: last ? { text: `flat (+${RSS_SLACK_MB} MB)`, met: rssGrown < RSS_SLACK_MB } : null,
+          },
+        ];
+      });
+      const cpuUs = { ours: flow.cpuUsPerJob, floor: null };
+      const passed = { figure: "submitted and run meanwhile", unit: "jobs/s", ours: flow.perSecond };
+      return [...rows, { ...passed, floor: null, ratio: null, cpuUs, target: null }];
+    });
+  },
+};

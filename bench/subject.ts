@@ -1,0 +1,37 @@
+/**
+ * What is measured. Baton and the hand-written floors offer the same few verbs, so that one and the same loop drives
+ * them; everything between the verb and the disk is theirs.
+ */
+
+export interface Payload {
+  readonly n: number;
+  /** When the submit was called, on this process's monotonic clock. */
+  readonly t: number;
+  readonly pad: string;
+}
+
+export type Handler = (payload: Payload) => Promise<void>;
+
+export interface Subject {
+  /** Back to an empty store, with nobody at work. */
+  reset(): Promise<void>;
+  /** Resolves when the job is durable. */
+  submit(payload: Payload): Promise<unknown>;
+  submitMany(payloads: readonly Payload[]): Promise<unknown>;
+  /** Jobs pile up until this is called, and run from then on until the next reset. */
+  work(handler: Handler): void;
+  /** Waiting and running jobs, as the store says. */
+  unfinished(): number | Promise<number>;
+  close(): Promise<void>;
+}
+
+/** With its two numbers the payload has about 200 bytes of JSON. */
+const PAD = "x".repeat(160);
+
+export function payload(n: number): Payload {
+  return { n, t: performance.now(), pad: PAD };
+}
+
+export function payloads(count: number): Payload[] {
+  return Array.from({ length: count }, (_, n) => payload(n));
+}

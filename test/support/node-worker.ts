@@ -1,0 +1,240 @@
+/** A worker with everything that it needs, on the memory store and a clock that moves only when told. */
+
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import type { SubmitRequest } from "../../src/api/services.ts";
+import { openChannels } from "../../src/channels/open.ts";
+import type { JobId, NodeName } from "../../src/core/ids.ts";
+import { DEFAULT_BUDGETS } from "../../src/core/job.ts";
+import type { Budgets, Job, JobStatus } from "../../src/core/job.ts";
+import { DEFAULT_RETRY } from "../../src/core/retry.ts";
+import type { Term } from "../../src/core/term.ts";
+import { JobService } from "../../src/jobs/job-service.ts";
+import { JobWatchers } from "../../src/jobs/job-watchers.ts";
+import { Submitter } from "../../src/jobs/submitter.ts";
+import type { Handler, Task, TaskContext } from "../../src/jobs/task.ts";
+import { TaskRegistry } from "../../src/jobs/task-registry.ts";
+import { ThreadPool } from "../../src/jobs/thread-pool.ts";
+import { Worker } from "../../src/jobs/worker.ts";
+import type { WorkerSettings } from "../../src/jobs/worker.ts";
+import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { openMemoryStore } from "../../src/store/memory/memory.ts";
+import type { JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
+import { FailingJobs } from "./node-failing-jobs.ts";
+import { recordingLog } from "./node-log.ts";
+
+export const NODE = "node-a" as NodeName;
+
+export interface WorkerWorldOptions {
+  readonly tasks: readonly (Task | [name: string, run: Handler])[];
+  readonly settings?: Partial<WorkerSettings>;
+  readonly budgets?: Partial<Budgets>;
+  /** What the jitter of retries draws; in the middle there is none. */
+  readonly chance?: () => number;
+  readonly maxAttempts?: number;
+  /** Of an earlier world, to start again on what it left. */
+  readonly store?: Store;
+  readonly clock?: ManualClock;
+  /** A second life of the node has another. */
+  readonly incarnation?: string;
+}
+
+export const GRACE_MS = 5_000;
+const SETTINGS: WorkerSettings = {
+  concurrency: 10,
+  queues: null,
+  leaseMs: 10_000,
+  renewMs: 2_000,
+  prefetchMax: 500,
+  abortGraceMs: GRACE_MS,
+};
+
+export class WorkerWorld {
+  readonly clock: ManualClock;
+  readonly store: Store;
+  /** Between the worker and the store: fails what it is told to. */
+  readonly faults: FailingJobs;
+  readonly worker: Worker;
+  readonly jobs: JobService;
+  readonly watchers: JobWatchers;
+  readonly log = recordingLog();
+  /** Every settlement that reached the store, in order. */
+  readonly settled: Settlement[] = [];
+  readonly changes: { id: JobId; status: JobStatus | null }[] = [];
+  readonly #channels;
+  #term: Term | null = null;
+
+  constructor(options: WorkerWorldOptions) {
+    const { chance = () => 0.5, incarnation = "1" } = options;
+    const clock = (this.clock = options.clock ?? new ManualClock());
+    this.store = options.store ?? openMemoryStore({ clock });
+    this.faults = new FailingJobs(() => this.store.jobs);
+    const store = { jobs: this.#recorded(this.faults.jobs) };
+    const random = seededRandom(1);
+    const author = () => ({ node: NODE, ownerEpoch: 1, leaderEpoch: 1 });
+    const tasks = new TaskRegistry(
+      options.tasks.map((task) => (Array.isArray(task) ? { name: task[0], run: task[1] } : (task as Task))),
+    );
+    const channels = (this.#channels = openChannels({ kind: "memory", clock, log: this.log }));
+    const settings = { ...SETTINGS, ...options.settings };
+    this.watchers = new JobWatchers(clock);
+    const worker = (this.worker = new Worker({
+      store,
+      tasks,
+      threads: new ThreadPool({ clock, abortGraceMs: settings.abortGraceMs }),
+      channels,
+      clock,
+      identity: { name: NODE, incarnation },
+      author,
+      rules: { budgets: { ...DEFAULT_BUDGETS, ...options.budgets }, retry: DEFAULT_RETRY, chance },
+      settings,
+      log: this.log,
+      onChange: (id, status) => {
+        this.changes.push({ id, status });
+        this.watchers.changed(id);
+      },
+    }));
+    const submitter = new Submitter({
+      node: NODE,
+      store: this.store,
+      tasks,
+      random,
+      author,
+      defaults: { maxAttempts: options.maxAttempts ?? 3, timeoutMs: null },
+      onStored: () => worker.wake(),
+    });
+    this.jobs = new JobService({
+      store: this.store,
+      submitter,
+      tasks,
+      channels,
+      watchers: this.watchers,
+      worker: { draining: false, busy: false, queues: settings.queues },
+      onReady: () => worker.wake(),
+    });
+  }
+
+  /** A started world that is stopped with the test. */
+  static async open(t: TestContext, options: WorkerWorldOptions): Promise<WorkerWorld> {
+    const world = new WorkerWorld(options);
+    await world.store.start();
+    await world.#channels.start();
+    await world.worker.start();
+    t.after(() => world.stop());
+    return world;
+  }
+
+  async stop(): Promise<void> {
+    this.faults.heal();
+    await this.worker.stop();
+    await this.#channels.stop();
+    await this.store.stop();
+  }
+
+  async submit(task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId> {
+    const [answer] = await this.jobs.submit([{ task, ...fields }]);
+    return answer!.id;
+  }
+
+  async submitMany(count: number, task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId[]> {
+    const answers = await this.jobs.submit(Array.from({ length: count }, () => ({ task, ...fields })));
+    return answers.map(({ id }) => id);
+  }
+
+  async job(id: JobId): Promise<Job> {
+    const job = await this.store.jobs.get(id);
+    assert.ok(job, `job ${id} is gone`);
+    return job;
+  }
+
+  async statuses(ids: readonly JobId[]): Promise<JobStatus[]> {
+    return Promise.all(ids.map(async (id) => (await this.job(id)).status));
+  }
+
+  async result(id: JobId): Promise<unknown> {
+    return JSON.parse((await this.store.jobs.result(id)) ?? "undefined");
+  }
+
+  async logs(id: JobId): Promise<string[]> {
+    return (await this.store.jobs.logs(id, 0, 20_000)).map((line) => line.message);
+  }
+
+  outcomes(id: JobId): Outcome["kind"][] {
+    return this.settled.filter(({ run }) => run.id === id).map(({ outcome }) => outcome.kind);
+  }
+
+  /** Lets all that can happen without time happen. */
+  rest(): Promise<void> {
+    return this.advance(0);
+  }
+
+  advance(ms: number): Promise<void> {
+    return this.clock.advance(ms);
+  }
+
+  /** The job once it has this status; everything but time moves on meanwhile. */
+  async until(id: JobId, status: JobStatus): Promise<Job> {
+    for (let turn = 0; turn < 100; turn++) {
+      const job = await this.job(id);
+      if (job.status === status) return job;
+      await this.rest();
+    }
+    assert.fail(`job ${id} is ${(await this.job(id)).status} and does not become ${status}`);
+  }
+
+  /** Takes every lease of this node away, as a leader does that takes it for dead. */
+  async takeLeases(): Promise<readonly Recovered[]> {
+    this.#term ??= await this.store.terms.grant("scheduler", { name: NODE, incarnation: "leader" });
+    return this.store.jobs.recover({ by: "node", node: NODE, except: null }, DEFAULT_BUDGETS, this.#term);
+  }
+
+  #recorded(jobs: JobStore): JobStore {
+    const settle = async (settlements: readonly Settlement[]) => {
+      const verdicts = await jobs.settle(settlements);
+      this.settled.push(...settlements);
+      return verdicts;
+    };
+    return new Proxy(jobs, {
+      get: (target, name) => (name === "settle" ? settle : Reflect.get(target, name)),
+    });
+  }
+}
+
+/** A handler that a test holds in its hands: it runs until it is let go, and tells what its signal said. */
+export class HeldRuns {
+  readonly started: TaskContext[] = [];
+  readonly aborts: unknown[] = [];
+  readonly #ends: ((end: () => unknown) => void)[] = [];
+
+  /** Ends only when it is told to, whatever its signal says. */
+  readonly stubborn: Handler = (_payload, context) => {
+    this.started.push(context);
+    context.signal.addEventListener("abort", () => this.aborts.push(context.signal.reason));
+    return new Promise<() => unknown>((resolve) => this.#ends.push(resolve)).then((end) => end());
+  };
+
+  /** Rejects with its signal's reason. */
+  readonly polite: Handler = (payload, context) =>
+    Promise.race([
+      this.stubborn(payload, context),
+      new Promise((_resolve, reject) =>
+        context.signal.addEventListener("abort", () => reject(context.signal.reason as Error)),
+      ),
+    ]);
+
+  /** Ends the n-th run that was started. */
+  finish(index: number, result: unknown = null): void {
+    this.#ends[index]!(() => result);
+  }
+
+  fail(index: number, error: unknown): void {
+    this.#ends[index]!(() => {
+      throw error;
+    });
+  }
+
+  get reasons(): (string | undefined)[] {
+    return this.aborts.map((reason) => (reason as { why?: string }).why);
+  }
+}
