@@ -63,6 +63,12 @@ export function actions(subject: Subject) {
       return sample;
     },
 
+    /** Runs whatever is still waiting. */
+    finish(): Promise<void> {
+      subject.work(noop);
+      return untilDone();
+    },
+
     /** How long each of these submits took, in ms, one after the other. */
     async lone(options: { calls: number; run: boolean }): Promise<number[]> {
       if (options.run) subject.work(noop);

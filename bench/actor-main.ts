@@ -12,9 +12,9 @@ let api: Api = {};
 async function answer({ id, name, args }: Call): Promise<void> {
   try {
     if (name === "open") {
-      const [module, options] = args as [string, object];
-      const { open } = (await import(module)) as { open(options: object): Promise<Api> };
-      api = await open(options);
+      const [url, options] = args as unknown as [string, object];
+      const module = (await import(url)) as { open(options: object): Promise<Api> };
+      api = await module.open(options);
       process.send!({ id });
     } else if (name === "close") {
       await api["close"]?.();

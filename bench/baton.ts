@@ -46,7 +46,8 @@ export class Baton implements Subject {
     this.#gate = Promise.withResolvers<void>();
     const task = defineTask({
       name: TASK,
-      run: (payload, context) => this.#handler?.(payload as Payload) ?? this.#wait(payload as Payload, context),
+      run: (payload, context) =>
+        this.#handler?.(payload as Payload) ?? this.#wait(payload as Payload, context),
     });
     const { settings } = loadSettings({
       cwd: import.meta.dirname,

@@ -25,7 +25,7 @@ import { retentionDuty } from "./jobs/retention.ts";
 import { scheduleDuty } from "./jobs/schedule-duty.ts";
 import { ScheduleService } from "./jobs/schedule-service.ts";
 import { Submitter } from "./jobs/submitter.ts";
-import type { Task } from "./jobs/task.ts";
+import type { AnyTask } from "./jobs/task.ts";
 import { loadTaskFolder } from "./jobs/task-folder.ts";
 import { TaskRegistry } from "./jobs/task-registry.ts";
 import { ThreadPool } from "./jobs/thread-pool.ts";
@@ -42,7 +42,7 @@ export interface NodeOptions {
   /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */
   readonly settings?: Settings;
   /** Tasks defined in code, beside those out of `settings.tasks` folders. */
-  readonly tasks?: readonly Task[];
+  readonly tasks?: readonly AnyTask[];
   readonly log?: Log;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -169,6 +169,7 @@ export class BatonNode extends Lifecycle {
           return draining();
         },
         concurrency: settings.worker.concurrency,
+        budgets,
         queues,
       },
       onReady: () => worker.wake(),

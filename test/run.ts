@@ -19,7 +19,7 @@ const checks: [string, string, string[]][] = [
 const tests: [string, string, string[]] = [
   "tests",
   process.execPath,
-  ["--test", "--test-timeout=120000", "--test-reporter=dot", "--test-reporter-destination=stdout", ...files],
+  ["--test", "--test-timeout=180000", "--test-reporter=./test/reporter.ts", ...files],
 ];
 
 for (const [name, command, args] of words.length === 0 ? [...checks, tests] : [tests]) {
@@ -27,6 +27,8 @@ for (const [name, command, args] of words.length === 0 ? [...checks, tests] : [t
   process.stdout.write(`${name} …\n`);
   // npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own.
   const { status } = spawnSync(command, args, { stdio: "inherit" });
-  process.stdout.write(`${name} ${status === 0 ? "ok" : "FAILED"} in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s\n`);
+  process.stdout.write(
+    `${name} ${status === 0 ? "ok" : "FAILED"} in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s\n`,
+  );
   if (status !== 0) process.exit(1);
 }

@@ -4,7 +4,8 @@ import { interleave, rateRow, withSides, type Scenario } from "../scenario.ts";
 
 export const submits: Scenario = {
   name: "submits",
-  about: "50 concurrent callers, each of which awaits its submit; the floor puts the INSERTs of one turn in one commit",
+  about:
+    "50 concurrent callers, each of which awaits its submit; the floor puts the INSERTs of one turn in one commit",
   async run(bench) {
     const ms = bench.quick ? 300 : 700;
     const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });

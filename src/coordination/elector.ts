@@ -22,6 +22,7 @@ import type { LeaderRole, Term } from "../core/term.ts";
 import { sameTerm } from "../core/term.ts";
 import { slept, trustedUntil } from "../core/trust.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { LeaseLock, Leadership } from "./coordination.ts";
@@ -36,12 +37,7 @@ export interface ElectorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly settings: ElectorSettings;
-  readonly log?: ElectorLog;
-}
-
-export interface ElectorLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
+  readonly log?: Pick<Log, "info" | "warn">;
 }
 
 /** Both clocks at one instant. */
@@ -61,7 +57,7 @@ export class Elector extends Lifecycle implements Leadership {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #settings: ElectorSettings;
-  readonly #log: ElectorLog | undefined;
+  readonly #log: ElectorOptions["log"];
   /** Two calls fit between the time a renewal is due and the end of trust: one that hangs does not cost the term. */
   readonly #callMs: number;
 
@@ -230,7 +226,7 @@ export class Elector extends Lifecycle implements Leadership {
     this.#confirmed = sent;
     this.#term = term;
     this.#seen = term;
-    this.#log?.info(term, "leading");
+    this.#log?.info({ ...term }, "leading");
     this.#changes.push(term);
   }
 

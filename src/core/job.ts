@@ -124,6 +124,15 @@ export function interruptionError(spent: Spent, budgets: Budgets): JobError | nu
   };
 }
 
+/**
+ * One more crash would put the job into quarantine. That last run happens without another suspect beside it, so that
+ * a killer is found without blaming its neighbours. Earlier crashes do not slow anything down: a node that is killed
+ * with a hundred jobs running has them all run again at once.
+ */
+export function isSuspect(crashes: number, budgets: Budgets): boolean {
+  return crashes > 0 && crashes + 1 >= budgets.crashesMax;
+}
+
 export function crashError(spent: Spent, budgets: Budgets, killed: readonly string[]): JobError | null {
   const crashes = spent.crashes + 1;
   if (crashes < budgets.crashesMax) return null;

@@ -6,6 +6,7 @@
  */
 
 import type { AbortReason } from "../core/job.ts";
+import { LOG_LEVELS } from "../store/store.ts";
 import type { ClaimedJob, LogLevel, NewLogLine, Report } from "../store/store.ts";
 import type { TaskContext, TaskJob, TaskLog } from "./task.ts";
 
@@ -20,7 +21,7 @@ export class JobAborted extends Error {
   }
 }
 
-/** Longer lines are cut: a log line is for reading, and a result is the place for data. */
+/** Longer lines and errors are cut: they are for reading, and a result is the place for data. */
 export const LOG_MESSAGE_LENGTH_MAX = 16_384;
 
 export interface RunHooks {
@@ -71,12 +72,15 @@ export class JobRun implements TaskContext {
     return (this.#job ??= taskJob(this.claimed));
   }
 
-  progress(percent: number, message?: string): void {
-    if (!(percent >= 0 && percent <= 100)) {
-      throw new RangeError(`progress must be a number from 0 to 100, not ${String(percent)}`);
-    }
-    this.#progress = { value: percent, message: message === undefined ? null : cut(message) };
-    this.#hooks.onReport(this);
+  /** A function of its own, as `log` is: handlers take their context apart, and those in plain JavaScript pass anything. */
+  get progress(): (percent: unknown, message?: unknown) => void {
+    return (percent, message) => {
+      if (typeof percent !== "number" || !(percent >= 0 && percent <= 100)) {
+        throw new RangeError(`progress must be a number from 0 to 100, not ${String(percent)}`);
+      }
+      this.#progress = { value: percent, message: message == null ? null : cut(String(message)) };
+      this.#hooks.onReport(this);
+    };
   }
 
   // ------------------------------------------------ for the worker
@@ -98,7 +102,8 @@ export class JobRun implements TaskContext {
   }
 
   addLine(level: LogLevel, message: string): void {
-    this.#lines.push({ at: this.#hooks.now(), level, message: cut(message) });
+    const known = LOG_LEVELS.includes(level) ? level : "info";
+    this.#lines.push({ at: this.#hooks.now(), level: known, message: cut(message) });
     this.#hooks.onReport(this);
   }
 
@@ -129,6 +134,6 @@ export function taskJob(claimed: ClaimedJob): TaskJob {
   return { id, task, queue, priority, jobEpoch, failures, interruptions, crashes, maxAttempts, createdAt };
 }
 
-function cut(text: string): string {
+export function cut(text: string): string {
   return text.length > LOG_MESSAGE_LENGTH_MAX ? `${text.slice(0, LOG_MESSAGE_LENGTH_MAX)}… (cut)` : text;
 }

@@ -3,7 +3,7 @@ import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import type { CancelWish } from "../channels/messages.ts";
 import type { JobId } from "../core/ids.ts";
-import type { Job, JobStatus } from "../core/job.ts";
+import { isSuspect, type Budgets, type Job, type JobStatus } from "../core/job.ts";
 import type {
   CancelAnswer,
   JobPage,
@@ -27,6 +27,7 @@ export interface JobServiceOptions {
   readonly worker: {
     readonly draining: boolean;
     readonly concurrency: number;
+    readonly budgets: Budgets;
     readonly queues: ReadonlySet<string> | null;
   };
   readonly onReady: () => void;
@@ -134,7 +135,7 @@ export function whyQueued(
   }
   if (worker.draining)
     return { code: "draining", message: "the node is being stopped and takes no new jobs" };
-  if (job.crashes > 0) {
+  if (isSuspect(job.crashes, worker.budgets)) {
     return {
       code: "suspect",
       message: `a node died while it ran this job (${job.crashes} so far), so it waits until it can run without another such job beside it`,

@@ -3,7 +3,7 @@
 import { interruptionError, mayRetry, type AbortReason, type Budgets, type JobError } from "../core/job.ts";
 import { DEFAULT_RETRY, retryDelayMs, type RetryPolicy } from "../core/retry.ts";
 import type { ClaimedJob, Outcome } from "../store/store.ts";
-import { JobAborted } from "./job-run.ts";
+import { cut, JobAborted } from "./job-run.ts";
 
 export interface OutcomeRules {
   readonly budgets: Budgets;
@@ -47,18 +47,35 @@ export function outcomeOf(
 }
 
 function completed(result: unknown): Outcome {
+  try {
+    return { kind: "completed", result: resultText(result) };
+  } catch (error) {
+    const { code, message } = toJobError(error);
+    return { kind: "failed", spends: "failure", error: { code, message } };
+  }
+}
+
+/** Another attempt would return the same. */
+class BadResult extends Error {
+  readonly code = "BAD_RESULT";
+  readonly retryable = false;
+
+  constructor(why: string) {
+    super(`the result is not plain JSON: ${why}`);
+  }
+}
+
+/** A result as JSON text; throws for what JSON has no words for. */
+export function resultText(result: unknown): string {
+  if (result === undefined) return "null";
   let text: string | undefined;
   try {
-    text = result === undefined ? "null" : JSON.stringify(result);
+    text = JSON.stringify(result);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return {
-      kind: "failed",
-      spends: "failure",
-      error: { code: "BAD_RESULT", message: `the result is not plain JSON: ${reason}` },
-    };
+    throw new BadResult(toJobError(error).message);
   }
-  return { kind: "completed", result: text ?? "null" };
+  if (text === undefined) throw new BadResult(`it is a ${typeof result}`);
+  return text;
 }
 
 function interrupted(job: ClaimedJob, rules: OutcomeRules): Outcome {
@@ -87,16 +104,33 @@ function isAbort(error: unknown): boolean {
   return error instanceof JobAborted || (error instanceof Error && error.name === "AbortError");
 }
 
-function mayTryAgain(error: unknown): boolean {
+export function mayTryAgain(error: unknown): boolean {
   return !(typeof error === "object" && error !== null && "retryable" in error && error.retryable === false);
 }
 
 /** Stacks help whoever wrote the task; ten lines are enough to find the place. */
 const STACK_LINES = 10;
 
+/** Handlers throw what they like. What cannot be read, or cannot be text, must not take the worker down. */
 export function toJobError(error: unknown): JobError {
-  if (!(error instanceof Error)) return { code: "ERROR", message: String(error) };
-  const code = "code" in error && typeof error.code === "string" ? error.code : "ERROR";
-  const stack = error.stack?.split("\n").slice(0, STACK_LINES).join("\n");
-  return { code, message: error.message || error.name, ...(stack ? { stack } : {}) };
+  const like = (typeof error === "object" && error !== null ? error : {}) as Partial<Record<string, unknown>>;
+  const code = readable(() => like["code"]);
+  const message =
+    readable(() => like["message"] && String(like["message"])) ||
+    readable(() => String(error)) ||
+    "something was thrown that cannot be shown";
+  const stack = readable(() => (like["stack"] as string).split("\n").slice(0, STACK_LINES).join("\n"));
+  return {
+    code: typeof code === "string" && code !== "" ? cut(code) : "ERROR",
+    message: cut(message as string),
+    ...(stack ? { stack: cut(stack as string) } : {}),
+  };
+}
+
+function readable(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }

@@ -33,7 +33,7 @@ export interface TaskContext {
   readonly signal: AbortSignal;
   readonly log: TaskLog;
   /** From 0 to 100. The last value wins; call it as often as you like. */
-  progress(percent: number, message?: string): void;
+  readonly progress: (percent: number, message?: string) => void;
   readonly job: TaskJob;
   /** 1 for the first start. */
   readonly attempt: number;
@@ -65,6 +65,9 @@ export interface Task<Payload = unknown, Result = unknown> extends TaskOptions {
   readonly schema?: StandardSchemaV1<unknown, Payload>;
   readonly run: Handler<Payload, Result>;
 }
+
+/** A task of whatever payload: what a list of typed tasks holds. */
+export type AnyTask = Task<any, any>;
 
 export interface TaskDefinition<Schema extends StandardSchemaV1, Result> extends TaskOptions {
   readonly name: string;

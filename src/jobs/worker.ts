@@ -14,7 +14,7 @@ import type { Channels, Subscription } from "../channels/channels.ts";
 import type { CancelWish } from "../channels/messages.ts";
 import { hasCode } from "../core/errors.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
-import type { AbortReason, JobStatus } from "../core/job.ts";
+import { isSuspect, type AbortReason, type JobStatus } from "../core/job.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
@@ -57,6 +57,10 @@ const POLL_MS = 1_000;
 /** The window over which the rate of finished jobs decides how far to claim ahead. */
 const RATE_WINDOW_MS = 100;
 const STORE_RETRY_MS = 250;
+/** How long a drain goes on trying to store results. Longer, and a stop with a full disk ends as a kill. */
+const LAST_TRIES_MS = 2_000;
+/** What handlers have for tidying up when a stop is hurried: the whole stop has five seconds. */
+const HURRIED_CLEANUP_MS = 1_000;
 
 export class Worker extends Lifecycle {
   readonly #o: WorkerOptions;
@@ -70,11 +74,15 @@ export class Worker extends Lifecycle {
   #settlements: Settlement[] = [];
   readonly #reporting = new Set<JobRun>();
 
-  #claiming = false;
+  #claiming: Promise<void> | null = null;
   #claimAgain = false;
-  #flushing = false;
+  #claimFailed = false;
+  #starting = false;
+  #flushing: Promise<void> | null = null;
   #flushScheduled = false;
   #storeFailed = false;
+  /** From then on results that the store does not take are let go. */
+  #giveUpAt = Infinity;
   #draining = true;
 
   #finishedInWindow = 0;
@@ -121,6 +129,7 @@ export class Worker extends Lifecycle {
 
   protected onStart(): void {
     this.#draining = false;
+    this.#giveUpAt = Infinity;
     const { channels } = this.#o;
     this.#subscriptions = [
       channels.subscribe(topics.jobsReady, () => this.wake()),
@@ -145,12 +154,12 @@ export class Worker extends Lifecycle {
   /** There may be work. */
   wake(): void {
     if (this.#claiming) this.#claimAgain = true;
-    else void this.#claim();
+    else this.#claim();
   }
 
   /**
    * Takes no new jobs, lets those that run come to their end, tells the rest to stop `cleanupMs` before the timeout, and
-   * puts back what is left. Nothing of it burns an attempt.
+   * puts back what is left. Nothing of it burns an attempt. `hurry` tells them to stop now.
    */
   async drain(limits: {
     timeoutMs: number;
@@ -159,44 +168,50 @@ export class Worker extends Lifecycle {
   }): Promise<{ interrupted: number }> {
     this.#draining = true;
     for (const job of this.#takeBuffer()) this.#settle(job, { kind: "released" });
-    const { clock } = this.#o;
-    const gentleMs = Math.max(0, limits.timeoutMs - limits.cleanupMs);
-    if (this.#running.size > 0 && gentleMs > 0 && !limits.hurry?.aborted) {
-      const over = new AbortController();
-      limits.hurry?.addEventListener("abort", () => over.abort(), { once: true });
-      await Promise.race([this.#idle(), clock.sleep(gentleMs, over.signal)]);
-      over.abort();
-    }
+    const { cleanupMs, hurry } = limits;
+    await this.#idleWithin(limits.timeoutMs - cleanupMs, hurry);
     const interrupted = this.#running.size;
     for (const run of this.#running.values()) this.#abort(run, "drain", "the node is being stopped");
-    if (this.#running.size > 0 && limits.cleanupMs > 0) {
-      const over = new AbortController();
-      await Promise.race([this.#idle(), clock.sleep(limits.cleanupMs, over.signal)]);
-      over.abort();
-    }
+    await this.#idleWithin(cleanupMs, hurry);
+    if (hurry?.aborted) await this.#idleWithin(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
     for (const run of this.#running.values()) this.#abandon(run);
+    this.#giveUpAt = this.#o.clock.monotonic() + LAST_TRIES_MS;
     await this.#flushAll();
     return { interrupted };
   }
 
+  async #idleWithin(ms: number, hurry?: AbortSignal): Promise<void> {
+    if (this.#running.size === 0 || ms <= 0 || hurry?.aborted) return;
+    const over = new AbortController();
+    const end = (): void => over.abort();
+    hurry?.addEventListener("abort", end, { once: true });
+    await Promise.race([this.#idle(), this.#o.clock.sleep(ms, over.signal)]);
+    hurry?.removeEventListener("abort", end);
+    end();
+  }
+
   // ------------------------------------------------ claiming
 
-  async #claim(): Promise<void> {
-    if (this.#claiming || this.#draining || this.#storeFailed) return this.#pollLater(POLL_MS);
+  #claim(): void {
+    if (this.#draining || this.#storeFailed) return this.#pollLater(POLL_MS);
     const limit = this.#wanted();
-    if (limit <= 0) return;
-    this.#claiming = true;
+    if (limit <= 0) return; // whatever makes room wakes us
     this.#claimAgain = false;
     this.#cancelPoll?.();
-    let nextMs = POLL_MS;
+    this.#claiming = this.#claimAndStart(limit);
+  }
+
+  async #claimAndStart(limit: number): Promise<void> {
+    let nextMs = STORE_RETRY_MS;
     try {
       nextMs = await this.#claimOnce(limit);
+      this.#claimFailed = false;
     } catch (error) {
-      if (!hasCode(error, "STOPPED")) this.#o.log.warn({ err: error }, "could not claim jobs; trying again");
-      nextMs = STORE_RETRY_MS;
-    } finally {
-      this.#claiming = false;
+      if (!this.#claimFailed && !hasCode(error, "STOPPED"))
+        this.#o.log.warn({ err: error }, "could not claim jobs; trying again");
+      this.#claimFailed = true;
     }
+    this.#claiming = null;
     this.#start();
     if (this.#claimAgain || (nextMs === 0 && this.#wanted() > 0)) this.wake();
     else this.#pollLater(nextMs);
@@ -243,9 +258,14 @@ export class Worker extends Lifecycle {
   }
 
   #holdsSuspect(): boolean {
-    for (const run of this.#running.values()) if (run.claimed.crashes > 0) return true;
-    for (let i = this.#bufferAt; i < this.#buffer.length; i++) if (this.#buffer[i]!.crashes > 0) return true;
+    for (const run of this.#running.values()) if (this.#isSuspect(run.claimed)) return true;
+    for (let i = this.#bufferAt; i < this.#buffer.length; i++)
+      if (this.#isSuspect(this.#buffer[i]!)) return true;
     return false;
+  }
+
+  #isSuspect(job: ClaimedJob): boolean {
+    return isSuspect(job.crashes, this.#o.rules.budgets);
   }
 
   #pollLater(ms: number): void {
@@ -275,11 +295,15 @@ export class Worker extends Lifecycle {
   // ------------------------------------------------ running
 
   #start(): void {
+    // A handler that ends within its call ends up here again: a loop, and not a stack as deep as the buffer.
+    if (this.#starting) return;
+    this.#starting = true;
     const { concurrency } = this.#o.settings;
     while (this.#running.size < concurrency && this.#buffered() > 0) {
       const job = this.#buffer[this.#bufferAt++]!;
       void this.#run(job);
     }
+    this.#starting = false;
   }
 
   async #run(job: ClaimedJob): Promise<void> {
@@ -292,7 +316,7 @@ export class Worker extends Lifecycle {
     try {
       const payload = this.#payload(task, job);
       const result = this.#invoke(task, payload instanceof Promise ? await payload : payload, run);
-      ending = { ended: "returned", result: result instanceof Promise ? await result : result };
+      ending = { ended: "returned", result: isThenable(result) ? await result : result };
     } catch (error) {
       ending = { ended: "threw", error };
     }
@@ -324,6 +348,7 @@ export class Worker extends Lifecycle {
     else this.#reporting.delete(run);
     this.#finishedInWindow++;
     this.#start();
+    if (!outcome) this.wake(); // nothing is flushed, so no claim goes along with it
     if (this.#running.size === 0) this.#tellIdle();
   }
 
@@ -349,7 +374,7 @@ export class Worker extends Lifecycle {
     const { id, task } = run.claimed;
     this.#o.log.warn(
       { jobId: id, task, why: run.aborted },
-      "the handler ignored its AbortSignal and was given up",
+      "the handler did not end in time and was given up",
     );
     this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" });
     run.abandoned = true;
@@ -391,7 +416,8 @@ export class Worker extends Lifecycle {
 
   async #renew(): Promise<void> {
     const { store, settings, clock, log } = this.#o;
-    if (this.#running.size + this.#buffered() > 0) {
+    // Results that the store has not taken yet need the lease as much as runs do.
+    if (this.#running.size + this.#buffered() > 0 || this.#flushing) {
       const sentAt = clock.monotonic();
       try {
         const { held, cancelled } = await store.jobs.renew(this.#lease, settings.leaseMs);
@@ -415,6 +441,7 @@ export class Worker extends Lifecycle {
     this.#o.log.error({ jobs: this.#running.size }, `the lease on running jobs is lost: ${why}`);
     this.#takeBuffer();
     for (const run of this.#running.values()) this.#abort(run, "lease_lost", `the lease is lost: ${why}`);
+    this.wake();
   }
 
   // ------------------------------------------------ settling
@@ -431,11 +458,18 @@ export class Worker extends Lifecycle {
   }
 
   /** Reports go before results, and the next claim goes with them: an embedded store commits all three at once. */
-  async #flush(): Promise<void> {
+  #flush(): Promise<void> {
     this.#flushScheduled = false;
-    if (this.#flushing) return;
-    this.#flushing = true;
-    while (this.#settlements.length > 0 || this.#reporting.size > 0) {
+    if (this.#unflushed()) this.#flushing ??= this.#flushNow();
+    return this.#flushing ?? Promise.resolve();
+  }
+
+  #unflushed(): boolean {
+    return this.#settlements.length > 0 || this.#reporting.size > 0;
+  }
+
+  async #flushNow(): Promise<void> {
+    while (this.#unflushed()) {
       const settlements = this.#settlements;
       const reports = this.#takeReports();
       this.#settlements = [];
@@ -443,8 +477,7 @@ export class Worker extends Lifecycle {
       if (!this.#claiming && this.#wanted() > 0) this.wake();
       await writes;
     }
-    this.#flushing = false;
-    if (this.#running.size === 0) this.#tellIdle();
+    this.#flushing = null;
   }
 
   #takeReports(): Report[] {
@@ -458,30 +491,32 @@ export class Worker extends Lifecycle {
   }
 
   async #write(reports: readonly Report[], settlements: readonly Settlement[]): Promise<void> {
+    const { clock, log } = this.#o;
+    let unreported = reports;
     for (let tries = 1; ; tries++) {
-      try {
-        const store = this.#o.store.jobs;
-        const [, verdicts] = await Promise.all([
-          reports.length > 0 ? store.report(reports) : null,
-          settlements.length > 0 ? store.settle(settlements) : [],
-        ]);
-        this.#storeFailed = false;
+      const [reported, settled] = await this.#send(unreported, settlements);
+      if (reported.status === "fulfilled") unreported = [];
+      const failed = [reported, settled].find((answer) => answer.status === "rejected");
+      this.#storeFailed = failed !== undefined;
+      if (settled.status === "fulfilled" && !failed) {
         for (const { run } of reports) this.#o.onChange(run.id, null);
-        this.#announce(settlements, verdicts);
-        return;
-      } catch (error) {
-        if (hasCode(error, "STOPPED")) return;
-        // The results are kept: settling again is harmless, the store knows each run by its epoch.
-        this.#storeFailed = true;
-        if (tries === 1)
-          this.#o.log.error(
-            { err: error, results: settlements.length },
-            "could not store results; trying again",
-          );
-        await this.#o.clock.sleep(STORE_RETRY_MS);
-        if (this.#draining && !this.running && tries > 4) return;
+        return this.#announce(settlements, settled.value);
       }
+      const fields = { err: failed!.reason as unknown, results: settlements.length };
+      if (hasCode(fields.err, "STOPPED")) return;
+      if (clock.monotonic() >= this.#giveUpAt)
+        return log.error(fields, "could not store results before the end; their jobs will run again");
+      // The results are kept: settling again is harmless, the store knows each run by its epoch.
+      if (tries === 1) log.error(fields, "could not store results; trying again");
+      await clock.sleep(STORE_RETRY_MS);
     }
+  }
+
+  #send(reports: readonly Report[], settlements: readonly Settlement[]) {
+    // Async, so that also a store that refuses at once is a rejection.
+    const report = async () => (reports.length > 0 ? this.#o.store.jobs.report(reports) : []);
+    const settle = async () => (settlements.length > 0 ? this.#o.store.jobs.settle(settlements) : []);
+    return Promise.allSettled([report(), settle()] as const);
   }
 
   #announce(settlements: readonly Settlement[], verdicts: readonly string[]): void {
@@ -497,9 +532,9 @@ export class Worker extends Lifecycle {
   }
 
   async #flushAll(): Promise<void> {
-    while (this.#settlements.length > 0 || this.#reporting.size > 0 || this.#flushing || this.#claiming) {
-      if (!this.#flushing) await this.#flush();
-      await new Promise<void>((resolve) => setImmediate(resolve));
+    while (this.#unflushed() || this.#flushing || this.#claiming) {
+      await this.#claiming;
+      await this.#flush();
     }
   }
 
@@ -511,6 +546,10 @@ export class Worker extends Lifecycle {
   #tellIdle(): void {
     for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 class BadPayload extends Error {

@@ -122,8 +122,8 @@ export interface ClaimRequest {
   /** Only these queues; null for all. Paused ones are always left alone. */
   readonly queues: ReadonlySet<string> | null;
   /**
-   * Whether one job that was running when its node died may be among them. A claimant asks for one at a time and
-   * runs no other suspect beside it, so that a killer is found without blaming its neighbours.
+   * Whether one suspect (core/job.ts: a job that one more crash would put into quarantine) may be among them. A claimant
+   * asks for one at a time and runs no other beside it.
    */
   readonly suspect: boolean;
 }

@@ -110,7 +110,12 @@ export class WorkerWorld {
       tasks,
       channels,
       watchers: this.watchers,
-      worker: { draining: false, busy: false, queues: settings.queues },
+      worker: {
+        draining: false,
+        concurrency: settings.concurrency,
+        budgets: { ...DEFAULT_BUDGETS, ...options.budgets },
+        queues: settings.queues,
+      },
       onReady: () => worker.wake(),
     });
   }

@@ -44,7 +44,9 @@ export interface TransportWorld {
 
 export type OpenTransport = () => Promise<TransportWorld>;
 
-export function withTransport(open: OpenTransport): (proof: (world: TransportWorld) => Promise<void>) => Promise<void> {
+export function withTransport(
+  open: OpenTransport,
+): (proof: (world: TransportWorld) => Promise<void>) => Promise<void> {
   return async (proof) => {
     const world = await open();
     try {
@@ -157,7 +159,10 @@ async function readAll(request: IncomingMessage): Promise<string> {
 function act(behaviour: Behaviour, response: ServerResponse): void {
   if (typeof behaviour === "object") {
     const { status, headers = {}, body = "" } = behaviour;
-    response.writeHead(status, status === 204 || status === 304 ? headers : { ...headers, "content-length": Buffer.byteLength(body) });
+    response.writeHead(
+      status,
+      status === 204 || status === 304 ? headers : { ...headers, "content-length": Buffer.byteLength(body) },
+    );
     response.end(body);
     return;
   }

@@ -24,7 +24,7 @@ function promised(guarantees: Guarantees): string[] {
 
 function notPromised(guarantees: Guarantees): string[] {
   const limits = [
-    "That a job runs only once: a node may die after the effect and before the result. Use job_id:job_epoch as an idempotency key for effects outside.",
+    "That a job runs only once: a node may die after the effect and before the result. Give effects outside the job_id as their idempotency key: it is the same in every run.",
     "An order among jobs of equal priority when several of them run at the same time.",
   ];
   if (!guarantees.shared) {

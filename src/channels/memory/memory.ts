@@ -7,6 +7,7 @@
 
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Channels, ConsumeOptions, Delivery, Message, Subscription } from "../channels.ts";
 import { MemoryQueue } from "./queue.ts";
@@ -14,11 +15,7 @@ import { MemoryTopic } from "./topic.ts";
 
 export interface MemoryChannelsOptions {
   readonly clock: Clock;
-  readonly log?: ChannelsLog;
-}
-
-export interface ChannelsLog {
-  warn(fields: object, message: string): void;
+  readonly log?: Pick<Log, "warn">;
 }
 
 /** Large enough to make a batch worth it, small enough that one bad message takes few others back with it. */

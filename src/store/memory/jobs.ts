@@ -1,7 +1,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Budgets, Job, JobStatus } from "../../core/job.ts";
-import { isFinal } from "../../core/job.ts";
+import { isFinal, isSuspect } from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
 import type {
   Abandoned,
@@ -123,7 +123,13 @@ export class MemoryJobs implements JobStore {
       this.#terms.require(fence);
       return this.#leases.end(which).map((entry) => {
         const worker = entry.job.worker!;
-        this.#ledger.change(entry, { ...afterCrash(entry, budgets, now), leaderEpoch: fence.epoch }, now);
+        const suspect = isSuspect(entry.job.crashes + 1, budgets);
+        this.#ledger.change(
+          entry,
+          { ...afterCrash(entry, budgets, now), leaderEpoch: fence.epoch },
+          now,
+          suspect,
+        );
         entry.lease = null;
         const { id, crashes } = entry.job;
         return { id, worker, status: entry.job.status as Recovered["status"], crashes };
@@ -157,7 +163,7 @@ export class MemoryJobs implements JobStore {
       if (status !== "failed" && status !== "cancelled") return status;
       entry.cancelReason = null;
       entry.lease = null;
-      this.#ledger.change(entry, { ...AFRESH, jobEpoch: entry.job.jobEpoch + 1, runAt: now }, now);
+      this.#ledger.change(entry, { ...AFRESH, jobEpoch: entry.job.jobEpoch + 1, runAt: now }, now, false);
       return "retried";
     });
   }

@@ -3,7 +3,7 @@
  *
  *   later                    scheduled jobs of all queues, by due time
  *   queue > task > fresh     due jobs, by priority, due time, arrival
- *                > suspects  the same for jobs that were running when their node died
+ *                > suspects  the same for jobs that one more crash would put into quarantine
  *
  * A claim merges the heads of the lines that it may take from: what nobody can take (an unknown task, a paused queue)
  * is passed over as a whole, however long it is.
@@ -21,6 +21,7 @@ export interface Entry {
   /** Of the last run; null when there was none, or when it was taken away from its claimant. */
   lease: LeaseId | null;
   cancelReason: string | null;
+  suspect: boolean;
   result: string | null;
   readonly logs: LogLine[];
   place: number;
@@ -71,6 +72,7 @@ export class Ledger {
       arrival: ++this.#arrivals,
       lease: null,
       cancelReason: null,
+      suspect: false,
       result: null,
       logs: [],
       place: -1,
@@ -82,9 +84,10 @@ export class Ledger {
   }
 
   /** The only way in which a stored job changes: it leaves its line and count, and enters those of its new state. */
-  change(entry: Entry, fields: Partial<Job>, now: number): void {
+  change(entry: Entry, fields: Partial<Job>, now: number, suspect = entry.suspect): void {
     this.#exit(entry);
     entry.job = { ...entry.job, ...fields, updatedAt: now };
+    entry.suspect = suspect;
     this.#enter(entry);
   }
 
@@ -119,7 +122,7 @@ export class Ledger {
         if (suspect) next = earlier(next, suspects.first);
       }
       if (!next) return;
-      if (next.job.crashes > 0) suspect = false;
+      if (next.suspect) suspect = false;
       yield next;
     }
   }
@@ -151,14 +154,14 @@ export class Ledger {
     this.#queue(entry.job.queue).counts[entry.job.status]--;
   }
 
-  #line({ job }: Entry): Line<Entry> | null {
+  #line({ job, suspect }: Entry): Line<Entry> | null {
     if (job.status === "scheduled") return this.#later;
     if (job.status !== "queued") return null;
     const { tasks } = this.#queue(job.queue);
     let lines = tasks.get(job.task);
     if (!lines)
       tasks.set(job.task, (lines = { fresh: new Line(goesBefore), suspects: new Line(goesBefore) }));
-    return job.crashes > 0 ? lines.suspects : lines.fresh;
+    return suspect ? lines.suspects : lines.fresh;
   }
 
   #queue(name: string): Queue {

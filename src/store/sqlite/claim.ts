@@ -4,7 +4,7 @@
  *   the log      fresh jobs behind the head
  *   the line     jobs in `live` that anybody may take (delayed ones whose time has come, retries, other priorities)
  *   the lanes    jobs that an earlier claimant had to pass over: one lane for each queue and task
- *   suspects     jobs that were running when a node died
+ *   suspects     jobs that one more crash would put into quarantine
  *
  * They are merged by priority, due time and arrival; what was not taken stays where it is.
  */
@@ -44,6 +44,8 @@ const PROMOTE_MAX = 5_000;
 /** Fresh rows that one claim looks at: a million jobs of an unknown task must not hold up the event loop at once. */
 const SCAN_MAX = 20_000;
 
+const SUSPECTS_MAX = 1_000;
+
 interface LogScan {
   readonly chosen: readonly Candidate[];
   /** Seen behind the first chosen one, and not for this claimant. */
@@ -80,9 +82,9 @@ export class Claim {
         `SELECT seq, id, kind, payload, max_attempts, timeout_ms, created_at FROM job
          WHERE seq > ? AND fresh = 1 ORDER BY seq LIMIT ?`,
       ),
-      line: live("l.lane IS NULL AND l.crashes = 0"),
-      lane: live("l.lane = ? AND l.lane IS NOT NULL AND l.crashes = 0"),
-      suspects: live("l.crashes > 0"),
+      line: live("l.lane IS NULL AND l.suspect = 0"),
+      lane: live("l.lane = ? AND l.lane IS NOT NULL AND l.suspect = 0"),
+      suspects: live("l.suspect = 1"),
       park: file.prepare("UPDATE live SET lane = ? WHERE seq = ?"),
       parkFresh: file.prepare(
         `INSERT INTO live (seq, status, lane, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
@@ -188,11 +190,13 @@ export class Claim {
     return found;
   }
 
-  /** Suspects are few: those of a paused queue or an unknown task are stepped over. */
+  /** Suspects are few: those of a paused queue or an unknown task are stepped over one by one. */
   #fromSuspects(request: ClaimRequest): Candidate[] {
-    const rows = this.#sql.suspects.all(1_000) as unknown as LiveRow[];
-    const first = rows.map((row) => this.#waiting(row)).find((c) => this.#may(request, c.kind));
-    return first ? [first] : [];
+    for (const row of this.#sql.suspects.iterate(SUSPECTS_MAX)) {
+      const suspect = this.#waiting(row as unknown as LiveRow);
+      if (this.#may(request, suspect.kind)) return [suspect];
+    }
+    return [];
   }
 
   #take(

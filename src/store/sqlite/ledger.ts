@@ -74,7 +74,7 @@ export class Ledger {
       prolong: file.prepare("UPDATE lease SET expires_at = ? WHERE id = ?"),
       dropLease: file.prepare("DELETE FROM lease WHERE id = ?"),
       nextLane: file.prepare(
-        "SELECT lane FROM live WHERE status = 1 AND lane IS NOT NULL AND crashes = 0 AND lane > ? ORDER BY lane LIMIT 1",
+        "SELECT lane FROM live WHERE status = 1 AND lane IS NOT NULL AND suspect = 0 AND lane > ? ORDER BY lane LIMIT 1",
       ),
     };
     this.reload();

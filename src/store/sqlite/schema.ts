@@ -56,6 +56,7 @@ const MIGRATIONS: readonly string[] = [
     failures INTEGER NOT NULL,
     interruptions INTEGER NOT NULL,
     crashes INTEGER NOT NULL,
+    suspect INTEGER NOT NULL DEFAULT 0,
     updated_at INTEGER NOT NULL,
     started_at INTEGER,
     worker INTEGER,
@@ -69,9 +70,9 @@ const MIGRATIONS: readonly string[] = [
     error TEXT,
     killed TEXT
   ) STRICT;
-  CREATE INDEX live_line ON live (priority DESC, run_at, seq) WHERE status = 1 AND lane IS NULL AND crashes = 0;
-  CREATE INDEX live_lane ON live (lane, priority DESC, run_at, seq) WHERE status = 1 AND lane IS NOT NULL AND crashes = 0;
-  CREATE INDEX live_suspect ON live (priority DESC, run_at, seq) WHERE status = 1 AND crashes > 0;
+  CREATE INDEX live_line ON live (priority DESC, run_at, seq) WHERE status = 1 AND lane IS NULL AND suspect = 0;
+  CREATE INDEX live_lane ON live (lane, priority DESC, run_at, seq) WHERE status = 1 AND lane IS NOT NULL AND suspect = 0;
+  CREATE INDEX live_suspect ON live (priority DESC, run_at, seq) WHERE status = 1 AND suspect = 1;
   CREATE INDEX live_due ON live (run_at, seq) WHERE status = 0;
 
   CREATE TABLE done (

@@ -1,4 +1,4 @@
-import { crashError, type Budgets, type JobError, type JobStatus } from "../../core/job.ts";
+import { crashError, isSuspect, type Budgets, type JobError, type JobStatus } from "../../core/job.ts";
 import type { LeaseId } from "../../core/ids.ts";
 import { LOG_LINES_MAX } from "../store.ts";
 import type {
@@ -48,7 +48,7 @@ export class Settle {
          error = coalesce(?7, error) WHERE seq = ?8`,
       ),
       crash: file.prepare(
-        `UPDATE live SET status = 1, job_epoch = job_epoch + 1, crashes = crashes + 1, updated_at = ?1, started_at = NULL, worker = NULL, lease = NULL,
+        `UPDATE live SET status = 1, job_epoch = job_epoch + 1, crashes = crashes + 1, suspect = ?5, updated_at = ?1, started_at = NULL, worker = NULL, lease = NULL,
          killed = ?2, author = ?3 WHERE seq = ?4`,
       ),
       touch: file.prepare(
@@ -202,7 +202,8 @@ export class Settle {
       maxAttempts: row["max_attempts"] as number,
     };
     const author = { ...this.#ledger.author(row["author"] as number), leaderEpoch };
-    this.#sql.crash.run(now, JSON.stringify(killed), this.#ledger.authorId(author), seq);
+    const suspect = isSuspect(spent.crashes + 1, budgets) ? 1 : 0;
+    this.#sql.crash.run(now, JSON.stringify(killed), this.#ledger.authorId(author), seq, suspect);
     const answer = (status: Recovered["status"]): Recovered => ({
       id: row["id"] as Recovered["id"],
       worker,

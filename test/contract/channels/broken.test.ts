@@ -162,7 +162,8 @@ class SharesBodies extends MemoryChannels {
   override async publish(topic: string, messages: readonly Message[]): Promise<void> {
     await super.publish(topic, messages);
     for (const message of structuredClone(messages)) {
-      for (const [handler, at] of this.#subscribers) if (at === topic) setImmediate(() => void handler(message));
+      for (const [handler, at] of this.#subscribers)
+        if (at === topic) setImmediate(() => void handler(message));
     }
   }
 

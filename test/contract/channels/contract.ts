@@ -17,7 +17,11 @@ export const channelsPromises: Promises<ChannelsWorld> = {
   ...lifePromises,
 };
 
-export function channelsContract(name: string, open: OpenChannels, { skip = {} }: { skip?: Skips } = {}): void {
+export function channelsContract(
+  name: string,
+  open: OpenChannels,
+  { skip = {} }: { skip?: Skips } = {},
+): void {
   prove(`the ${name} channels`, channelsPromises, withChannels(open), skip);
 }
 

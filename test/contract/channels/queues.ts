@@ -90,7 +90,9 @@ export const queuePromises: Promises<ChannelsWorld> = {
     await until("all twenty", () => reader.deliveries.length === 20);
   },
 
-  "a consumer that closes in the middle of a batch leaves to the others what it did not handle": async (world) => {
+  "a consumer that closes in the middle of a batch leaves to the others what it did not handle": async (
+    world,
+  ) => {
     const door = gate();
     const first = new Reader();
     const closing = world.here.consume("q", async (batch) => {

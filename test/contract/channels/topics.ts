@@ -15,7 +15,10 @@ export const topicPromises: Promises<ChannelsWorld> = {
     const readers = [noted(), noted(), noted()];
     for (const [i, reader] of readers.entries()) (i % 2 ? here : there).subscribe("t", reader.handle);
     for (let i = 0; i < 50; i += 5) {
-      await here.publish("t", messages(5).map(({ key, body }) => ({ key, body: Number(body) + i })));
+      await here.publish(
+        "t",
+        messages(5).map(({ key, body }) => ({ key, body: Number(body) + i })),
+      );
     }
     await until("50 messages for each", () => readers.every(({ bodies }) => bodies.length >= 50));
     const inOrder = Array.from({ length: 50 }, (_, i) => i);
@@ -48,7 +51,9 @@ export const topicPromises: Promises<ChannelsWorld> = {
     assert.deepEqual(late.bodies, ["both listen"]);
   },
 
-  "a slow subscriber holds up neither the publisher nor the others, and misses nothing itself": async (world) => {
+  "a slow subscriber holds up neither the publisher nor the others, and misses nothing itself": async (
+    world,
+  ) => {
     const door = gate();
     const slow = noted();
     const quick = noted();

@@ -145,10 +145,7 @@ const BROKEN: readonly (readonly [typeof MemoryLeaseLock, ...sentences: string[]
     "an epoch is never given out twice: not after a release, an expiry or a restart",
     "any order of calls agrees with a plain lease",
   ],
-  [
-    ForgetsEpochsAtRestart,
-    "an epoch is never given out twice: not after a release, an expiry or a restart",
-  ],
+  [ForgetsEpochsAtRestart, "an epoch is never given out twice: not after a release, an expiry or a restart"],
   [
     ReleasesLaterTerms,
     "a release of an earlier term leaves the later one alone",

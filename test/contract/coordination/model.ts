@@ -90,6 +90,7 @@ function property(world: LockWorld, exclusive: boolean): Promise<void> {
 
 export const modelPromises: Promises<LockWorld> = {
   "any order of calls agrees with a plain lease": (world) => property(world, true),
-  "any order of calls keeps epochs, renewals, releases and reads straight, whoever may supersede whom": (world) =>
-    property(world, false),
+  "any order of calls keeps epochs, renewals, releases and reads straight, whoever may supersede whom": (
+    world,
+  ) => property(world, false),
 };

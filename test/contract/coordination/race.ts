@@ -25,7 +25,9 @@ export const racePromises: Promises<LockWorld> = {
     }
   },
 
-  "in every race each epoch has one holder, the highest of them leads, and none comes again": async (world) => {
+  "in every race each epoch has one holder, the highest of them leads, and none comes again": async (
+    world,
+  ) => {
     let highest = 0;
     for (let round = 0; round < world.rounds; round++) {
       const terms = await race(world);

@@ -135,7 +135,8 @@ export const BROKEN_LINES: BrokenStores = {
   },
 
   "gives out several suspects at once": {
-    caughtBy: "a job whose node died is given out only to who asks for a suspect, one at a time",
+    caughtBy:
+      "a job that one more crash would quarantine is given out only to who asks for a suspect, one at a time",
     replace: ({ jobs }) => ({
       jobs: {
         async claim(request) {

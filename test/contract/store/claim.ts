@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { ERROR, LEASE_MS, NODE, lease } from "../../support/store-world.ts";
+
+/** Under these a job that has crashed once is a suspect. */
+const LAST_CHANCE = { ...DEFAULT_BUDGETS, crashesMax: 2 };
 
 export const claimPromises: Promises = {
   "a claimed job carries what its worker needs": async (world) => {
@@ -233,24 +237,32 @@ export const claimPromises: Promises = {
     assert.deepEqual(await world.claimIds(), [run.id]);
   },
 
-  "a job whose node died is given out only to who asks for a suspect, one at a time": async (world) => {
-    const suspects = await world.submitMany(3);
+  "jobs of a node that died once run again side by side": async (world) => {
+    const ids = await world.submitMany(3);
     await world.claim();
     await world.crash();
-    const fresh = await world.submitMany(2);
-    assert.deepEqual(await world.claimIds({ limit: 1 }), [fresh[0]]);
-    const mixed = await world.claimIds({ suspect: true });
-    assert.deepEqual([...mixed].sort(), [fresh[1]!, suspects[0]!].sort());
-    assert.deepEqual(await world.claimIds(), []);
-    assert.deepEqual(await world.claimIds({ suspect: true }), [suspects[1]]);
-    assert.deepEqual(await world.claimIds({ suspect: true }), [suspects[2]]);
-    assert.deepEqual(await world.claimIds({ suspect: true }), []);
+    assert.deepEqual(await world.claimIds(), ids);
   },
+
+  "a job that one more crash would quarantine is given out only to who asks for a suspect, one at a time":
+    async (world) => {
+      const suspects = await world.submitMany(3);
+      await world.claim();
+      await world.crash(LAST_CHANCE);
+      const fresh = await world.submitMany(2);
+      assert.deepEqual(await world.claimIds({ limit: 1 }), [fresh[0]]);
+      const mixed = await world.claimIds({ suspect: true });
+      assert.deepEqual([...mixed].sort(), [fresh[1]!, suspects[0]!].sort());
+      assert.deepEqual(await world.claimIds(), []);
+      assert.deepEqual(await world.claimIds({ suspect: true }), [suspects[1]]);
+      assert.deepEqual(await world.claimIds({ suspect: true }), [suspects[2]]);
+      assert.deepEqual(await world.claimIds({ suspect: true }), []);
+    },
 
   "suspects obey tasks, queues and pauses like all others": async (world) => {
     const id = await world.submit({ queue: "q" });
     await world.claim();
-    await world.crash();
+    await world.crash(LAST_CHANCE);
     assert.deepEqual(await world.claimIds({ suspect: true, tasks: new Set(["other"]) }), []);
     assert.deepEqual(await world.claimIds({ suspect: true, queues: new Set(["other"]) }), []);
     await world.store.queues.setPaused("q", true);

@@ -6,12 +6,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { Lifecycle } from "../../../src/platform/service.ts";
 import type { CallOptions, Outcome, PeerRequest, Transport } from "../../../src/transport/transport.ts";
 import type { OpenTransport } from "../../support/peer-world.ts";
-import {
-  openHttpTransport,
-  openMemoryTransport,
-  tampered,
-  withTransport,
-} from "../../support/peer-world.ts";
+import { openHttpTransport, openMemoryTransport, tampered, withTransport } from "../../support/peer-world.ts";
 import { findsOut } from "../promises.ts";
 import { transportPromises } from "./contract.ts";
 
@@ -41,17 +36,24 @@ class NaiveHttp extends Lifecycle implements Transport {
 
   call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome> {
     return new Promise((resolve) => {
-      const sent = httpRequest(peerUrl + request.path, { method: request.method, agent: false }, (response) => {
-        // Only the head is waited for with a deadline.
-        cancel();
-        let body = "";
-        response.setEncoding("utf8");
-        response.on("data", (chunk: string) => (body += chunk));
-        response.on("error", () => {});
-        response.on("close", () => resolve(reply(response.statusCode ?? 0, body)));
-      });
+      const sent = httpRequest(
+        peerUrl + request.path,
+        { method: request.method, agent: false },
+        (response) => {
+          // Only the head is waited for with a deadline.
+          cancel();
+          let body = "";
+          response.setEncoding("utf8");
+          response.on("data", (chunk: string) => (body += chunk));
+          response.on("error", () => {});
+          response.on("close", () => resolve(reply(response.statusCode ?? 0, body)));
+        },
+      );
       const cancel = systemClock.after(options.deadlineMs, () => sent.destroy());
-      sent.on("error", (error) => resolve({ outcome: "refused", reason: error.message }));
+      sent.on("error", (error) => {
+        cancel();
+        resolve({ outcome: "refused", reason: error.message });
+      });
       sent.end(request.body);
     });
   }
@@ -94,7 +96,9 @@ const BROKEN: Readonly<Record<string, readonly [OpenTransport, ...sentences: str
   ],
   "takes an error status for a failed call": [
     judged((outcome) =>
-      outcome.outcome === "reply" && outcome.status >= 400 ? { outcome: "unknown", reason: "status" } : outcome,
+      outcome.outcome === "reply" && outcome.status >= 400
+        ? { outcome: "unknown", reason: "status" }
+        : outcome,
     ),
     "every status is a reply",
   ],
@@ -161,13 +165,18 @@ const BROKEN: Readonly<Record<string, readonly [OpenTransport, ...sentences: str
     "the deadline is for the whole reply: one that comes drop by drop does not prolong it",
   ],
   "is early at its deadline": [
-    broken((call) => (url, request, options) =>
-      call(url, request, { ...options, deadlineMs: options.deadlineMs / 10 }),
+    broken(
+      (call) => (url, request, options) =>
+        call(url, request, { ...options, deadlineMs: options.deadlineMs / 10 }),
     ),
     "a peer that does not answer by the deadline leaves the call unknown",
   ],
   "cannot be called off": [
-    broken((call) => (url, request, { deadlineMs }) => call(url, request, { deadlineMs })),
+    broken(
+      (call) =>
+        (url, request, { deadlineMs }) =>
+          call(url, request, { deadlineMs }),
+    ),
     "a call that is called off beforehand is refused and reaches nobody",
     "a call that is called off under way ends at once, as unknown",
   ],

@@ -14,6 +14,10 @@ export const transportPromises: Promises<TransportWorld> = {
   ...deadlinePromises,
 };
 
-export function transportContract(name: string, open: OpenTransport, { skip = {} }: { skip?: Skips } = {}): void {
+export function transportContract(
+  name: string,
+  open: OpenTransport,
+  { skip = {} }: { skip?: Skips } = {},
+): void {
   prove(`the ${name} transport`, transportPromises, withTransport(open), skip);
 }

@@ -17,7 +17,9 @@ const LONG = { deadlineMs: 10_000 };
 const PING = { method: "POST", path: "/ping", body: "x" } as const;
 
 /** A peer that answers with these very bytes and then ends its side of the connection. */
-async function rawPeer(answer: (socket: Socket) => void): Promise<AsyncDisposable & { url: string; server: Server }> {
+async function rawPeer(
+  answer: (socket: Socket) => void,
+): Promise<AsyncDisposable & { url: string; server: Server }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -47,10 +49,19 @@ async function callRaw(bytes: string, options: Partial<HttpTransportOptions> = {
 describe("the http transport", () => {
   for (const [title, bytes] of [
     ["shorter than its length", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"],
-    ["shorter than its length, on a connection to be closed", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100\r\n\r\nshort"],
+    [
+      "shorter than its length, on a connection to be closed",
+      "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 100\r\n\r\nshort",
+    ],
     ["in chunks without the last one", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n"],
-    ["in chunks without the last one, on a connection to be closed", "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n"],
-    ["that ends with the connection", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nwho knows whether this is all"],
+    [
+      "in chunks without the last one, on a connection to be closed",
+      "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+    ],
+    [
+      "that ends with the connection",
+      "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nwho knows whether this is all",
+    ],
     ["that ends within its head", "HTTP/1.1 200 OK\r\nContent-Le"],
     ["that is no HTTP", "SSH-2.0-OpenSSH_9.6\r\n"],
     ["of nothing", ""],
@@ -68,7 +79,9 @@ describe("the http transport", () => {
   });
 
   test("passes over interim replies", async () => {
-    const outcome = await callRaw("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    const outcome = await callRaw(
+      "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    );
     assert.ok(outcome.outcome === "reply", JSON.stringify(outcome));
     assert.deepEqual([outcome.status, outcome.body], [200, "ok"]);
   });

@@ -32,9 +32,9 @@ async function opened(): Promise<{
   const a = network.transport(A);
   await a.start();
   const ping = (): { outcome: () => Outcome["outcome"] | null } => {
-    let seen: Outcome | null = null;
-    void a.call(B, PING, { deadlineMs: 1_000 }).then((outcome) => (seen = outcome));
-    return { outcome: () => (seen as Outcome | null)?.outcome ?? null };
+    let seen: Outcome["outcome"] | null = null;
+    void a.call(B, PING, { deadlineMs: 1_000 }).then(({ outcome }) => (seen = outcome));
+    return { outcome: () => seen };
   };
   return { clock, network, arrived, a, ping };
 }

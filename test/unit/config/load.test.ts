@@ -195,11 +195,11 @@ describe("mistakes in settings", () => {
 
   it("of range name the bound", () => {
     write(
-      "http: { port: 65536 }\nworker: { concurrency: 0 }\njobs: { timeout: 30d }\nretry: { jitter: 2 }\n",
+      "http: { port: 65536 }\nworker: { concurrency: -1 }\njobs: { timeout: 30d }\nretry: { jitter: 2 }\n",
     );
     assert.deepEqual(mistakes(), [
       "baton.yaml:1:15: http.port must be at most 65535",
-      "baton.yaml:2:24: worker.concurrency must be at least 1",
+      "baton.yaml:2:24: worker.concurrency must be at least 0",
       "baton.yaml:3:18: jobs.timeout must be at most 24d",
       "baton.yaml:4:18: retry.jitter must be at most 1",
     ]);

@@ -1,0 +1,87 @@
+/**
+ * npm run bench -- [names…] [--quick] [--rounds N] [--json FILE]
+ *
+ * Each figure stands beside a floor: the bare statements on the same engine, in the same run, in turns. Absolute times
+ * are those of one machine in one hour; the ratio is what to look at, and the CPU time a job before the rates.
+ */
+
+import { writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import type { Bench, Row, Scenario } from "./scenario.ts";
+import { bulk } from "./scenarios/bulk.ts";
+import { drain } from "./scenarios/drain.ts";
+import { history } from "./scenarios/history.ts";
+import { http } from "./scenarios/http.ts";
+import { lone } from "./scenarios/lone.ts";
+import { memory } from "./scenarios/memory.ts";
+import { pickUp } from "./scenarios/pick-up.ts";
+import { submits } from "./scenarios/submits.ts";
+import { table } from "./table.ts";
+import { Workplace } from "./workplace.ts";
+
+const SCENARIOS: readonly Scenario[] = [submits, bulk, drain, lone, pickUp, http, memory, history];
+
+const options = readArguments();
+const workplace = new Workplace();
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const)
+  process.once(signal, () => process.exit(code));
+
+const startedAt = performance.now();
+const machine = `Node ${process.version}, SQLite ${process.versions["sqlite"]}, ${cpus().length} × ${cpus()[0]?.model.trim()}, load ${loadavg()[0]!.toFixed(1)} at the start`;
+const disk = workplace.describe();
+say(machine);
+say(`stores on ${disk}`);
+
+const rows: Row[] = [];
+for (const scenario of options.scenarios) {
+  say(`${scenario.name}: ${scenario.about}`);
+  const bench: Bench = {
+    quick: options.quick,
+    rounds: options.rounds,
+    dir: (name) => workplace.dir(`${scenario.name}-${name}`),
+    say: (text) => say(`  ${text}`),
+  };
+  rows.push(...(await scenario.run(bench)));
+}
+workplace.remove();
+
+const missed = rows.filter((row) => row.target && !row.target.met);
+const kept = rows.filter((row) => row.target?.met);
+console.log(`${machine}\nStores on ${disk}.\n\n${table(rows)}\n`);
+console.log(
+  `${kept.length} targets met, ${missed.length} missed${missed.length > 0 ? `: ${missed.map((row) => row.figure.trim()).join("; ")}` : ""}.`,
+);
+if (options.quick) console.log("A quick run: too short to judge by.");
+if (options.json) writeFileSync(options.json, `${JSON.stringify({ machine, disk, rows }, null, 2)}\n`);
+say(`${((performance.now() - startedAt) / 1_000).toFixed(0)} s in all`);
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+function readArguments() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      quick: { type: "boolean", default: false },
+      rounds: { type: "string" },
+      json: { type: "string" },
+    },
+  });
+  const known = SCENARIOS.map(({ name }) => name);
+  for (const name of positionals)
+    if (!known.includes(name)) refuse(`there is no scenario ${name}; there are ${known.join(", ")}`);
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 5));
+  if (!Number.isInteger(rounds) || rounds < 1) refuse("--rounds must be a whole number from 1 on");
+  const scenarios = SCENARIOS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+  return { scenarios, rounds, quick: values.quick, json: values.json };
+}
+
+function refuse(why: string): never {
+  process.stderr.write(`${why}\n`);
+  process.exit(2);
+}

@@ -1,0 +1,53 @@
+import { Actor } from "../actor.ts";
+import type { HttpSide } from "../http-side.ts";
+import type { Generator } from "../load.ts";
+import { atLeast, compare, type Row, type Scenario } from "../scenario.ts";
+import { median } from "../statistics.ts";
+
+const CONNECTIONS = 50;
+
+export const http: Scenario = {
+  name: "http",
+  about: "POST /jobs on 50 connections; the floor is a bare Fastify route that validates the same body",
+  async run(bench) {
+    const seconds = bench.quick ? 1 : 2;
+    const rounds = Math.min(bench.rounds, bench.quick ? 1 : 3);
+    const load = await Actor.open<Generator>("./load.ts");
+    const sides = {
+      floor: await Actor.open<HttpSide>("./floors/fastify.ts"),
+      stored: await Actor.open<HttpSide>("./baton-server.ts", { dir: bench.dir("stored"), run: false }),
+      run: await Actor.open<HttpSide>("./baton-server.ts", { dir: bench.dir("run"), run: true }),
+    };
+    const names = ["floor", "stored", "run"] as const;
+    const rates = { floor: [] as number[], stored: [] as number[], run: [] as number[] };
+    const cpuUs = { floor: [] as number[], stored: [] as number[], run: [] as number[] };
+    try {
+      for (let round = -1; round < rounds; round++) {
+        for (const name of names) {
+          const side = sides[name];
+          const url = await side.call("reset");
+          await side.call("startMeter");
+          const press = { url, connections: CONNECTIONS, seconds: round < 0 ? 1 : seconds };
+          const { perSecond, requests } = await load.call("press", press);
+          const us = await side.call("readMeter");
+          if (round < 0) continue;
+          rates[name].push(perSecond);
+          cpuUs[name].push(us / requests);
+        }
+        bench.say(round < 0 ? "warmed up" : `round ${round + 1} of ${rounds}`);
+      }
+    } finally {
+      await Promise.all([load.stop(), ...names.map((name) => sides[name].stop())]);
+    }
+    return (["stored", "run"] as const).map((name): Row => {
+      const compared = compare(rates[name], rates.floor);
+      return {
+        figure: name === "stored" ? "POST /jobs, 50 connections" : "  while the jobs run as well",
+        unit: "req/s",
+        ...compared,
+        cpuUs: { ours: median(cpuUs[name]), floor: median(cpuUs.floor) },
+        target: name === "stored" ? atLeast(0.6, compared.ratio) : null,
+      };
+    });
+  },
+};

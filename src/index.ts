@@ -1,0 +1,71 @@
+/**
+ * The public face of the package: what stands here is promised to its users, everything else may change.
+ *
+ * Three ways to use Baton lead through it: write tasks (`defineTask`), run a node in a program of one's own
+ * (`createNode`), and talk to nodes that run elsewhere (`BatonClient`, which `baton/client` gives without the server).
+ */
+
+// Tasks
+export { defineTask, PermanentError } from "./jobs/task.ts";
+export type {
+  AnyTask,
+  Handler,
+  Task,
+  TaskContext,
+  TaskDefinition,
+  TaskJob,
+  TaskLog,
+  TaskOptions,
+} from "./jobs/task.ts";
+export { JobAborted } from "./jobs/job-run.ts";
+
+// A node in this process
+export { createNode } from "./node.ts";
+export type { BatonNode, NodeOptions } from "./node.ts";
+export { loadSettings } from "./config/load.ts";
+export type { Loaded, LoadOptions } from "./config/load.ts";
+export type { Settings } from "./config/settings.ts";
+export { createLog } from "./platform/log.ts";
+export type { Log, LogFields, LogOptions } from "./platform/log.ts";
+export type { Clock } from "./platform/clock.ts";
+export type { Random } from "./platform/random.ts";
+export { VERSION } from "./version.ts";
+
+// What a node offers to the program around it
+export type {
+  Health,
+  Jobs,
+  JobView,
+  NodeServices,
+  Queues,
+  ScheduleRequest,
+  Schedules,
+  SubmitRequest,
+  TaskInfo,
+  WaitingReason,
+} from "./api/services.ts";
+export type {
+  CancelAnswer,
+  Guarantees,
+  JobPage,
+  JobQuery,
+  LogLevel,
+  LogLine,
+  NotedOccurrence,
+  QueueInfo,
+  Submitted,
+} from "./store/store.ts";
+export { isFinal, JOB_STATUSES } from "./core/job.ts";
+export type { AbortReason, FinalStatus, Job, JobError, JobStatus } from "./core/job.ts";
+export { isJobId } from "./core/ids.ts";
+export type { JobId, NodeName } from "./core/ids.ts";
+export type { MissedPolicy, OverlapPolicy, Schedule, SkipReason, Timing } from "./core/schedule.ts";
+export type { RetryPolicy } from "./core/retry.ts";
+
+// A node elsewhere
+export { BatonClient, BatonClientError } from "./client/client.ts";
+export type { BatonClientOptions, Finished, FollowEvent, JobBody } from "./client/client.ts";
+
+// Errors: test the code, never the text
+export { BatonError, hasCode } from "./core/errors.ts";
+export type { ErrorCode, ErrorDetails } from "./core/errors.ts";
