@@ -7,7 +7,7 @@ import { createNode, type BatonNode } from "../src/node.ts";
 import { actions, type Actions } from "./actions.ts";
 import type { Handler, Payload, Subject } from "./subject.ts";
 
-const TASK = "bench";
+export const TASK = "bench";
 
 export interface BatonOptions {
   /** Of the store; its contents are removed at each reset. */
@@ -54,8 +54,9 @@ export class Baton implements Subject {
       environment: {},
       flags: { name: "bench", data: this.#options.dir, "http.port": "0" },
     });
-    this.#node = await createNode({ settings, tasks: [task], http: this.#options.http ?? false });
-    await this.#node.start();
+    const node = await createNode({ settings, tasks: [task], http: this.#options.http ?? false });
+    await node.start();
+    this.#node = node;
   }
 
   submit(payload: Payload): Promise<unknown> {

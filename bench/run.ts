@@ -75,7 +75,7 @@ function readArguments() {
   const known = SCENARIOS.map(({ name }) => name);
   for (const name of positionals)
     if (!known.includes(name)) refuse(`there is no scenario ${name}; there are ${known.join(", ")}`);
-  const rounds = Number(values.rounds ?? (values.quick ? 2 : 5));
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 9));
   if (!Number.isInteger(rounds) || rounds < 1) refuse("--rounds must be a whole number from 1 on");
   const scenarios = SCENARIOS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
   return { scenarios, rounds, quick: values.quick, json: values.json };

@@ -6,7 +6,7 @@ export const bulk: Scenario = {
   name: "bulk",
   about: "one caller who submits 1,000 jobs at a time; the floor is INSERT … SELECT FROM json_each",
   async run(bench) {
-    const ms = bench.quick ? 300 : 700;
+    const ms = bench.quick ? 200 : 300;
     const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
     const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor") });
     return withSides({ ours, floor }, async (sides) => {

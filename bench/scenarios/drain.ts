@@ -6,7 +6,7 @@ export const drain: Scenario = {
   name: "drain",
   about: "a backlog of no-op jobs, until all have run and the store says so; history is kept as by default",
   async run(bench) {
-    const jobs = bench.quick ? 30_000 : 100_000;
+    const jobs = bench.quick ? 20_000 : 50_000;
     const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
     const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor") });
     const history = { dir: bench.dir("history"), history: true };

@@ -11,7 +11,7 @@ export const history: Scenario = {
     "the hot path with a million finished jobs in the store, beside a store without them (shown as its floor)",
   async run(bench) {
     const before = bench.quick ? 100_000 : 1_000_000;
-    const jobs = bench.quick ? 20_000 : 60_000;
+    const jobs = bench.quick ? 15_000 : 30_000;
     const full = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("full"), keep: true });
     const empty = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("empty") });
     return withSides({ full, empty }, async (sides) => {
@@ -23,7 +23,7 @@ export const history: Scenario = {
         await side.call("reset");
         const drained = await side.call("drain", { jobs });
         await side.call("reset");
-        const submitted = await side.call("submitFor", { callers: 50, ms: bench.quick ? 300 : 500 });
+        const submitted = await side.call("submitFor", { callers: 50, ms: 200 });
         await side.call("finish");
         return { drained, submitted };
       });

@@ -10,8 +10,7 @@ export const http: Scenario = {
   name: "http",
   about: "POST /jobs on 50 connections; the floor is a bare Fastify route that validates the same body",
   async run(bench) {
-    const seconds = bench.quick ? 1 : 2;
-    const rounds = Math.min(bench.rounds, bench.quick ? 1 : 3);
+    const rounds = Math.min(bench.rounds, bench.quick ? 2 : 7);
     const load = await Actor.open<Generator>("./load.ts");
     const sides = {
       floor: await Actor.open<HttpSide>("./floors/fastify.ts"),
@@ -27,7 +26,7 @@ export const http: Scenario = {
           const side = sides[name];
           const url = await side.call("reset");
           await side.call("startMeter");
-          const press = { url, connections: CONNECTIONS, seconds: round < 0 ? 1 : seconds };
+          const press = { url, connections: CONNECTIONS, seconds: 1 };
           const { perSecond, requests } = await load.call("press", press);
           const us = await side.call("readMeter");
           if (round < 0) continue;

@@ -7,7 +7,7 @@ export const lone: Scenario = {
   name: "lone",
   about: "a single caller, one submit after the other; the floor is one INSERT in its own commit",
   async run(bench) {
-    const calls = bench.quick ? 300 : 1_000;
+    const calls = bench.quick ? 150 : 300;
     const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
     const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor"), single: true });
     return withSides({ ours, floor }, async (sides) => {

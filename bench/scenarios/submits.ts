@@ -7,7 +7,7 @@ export const submits: Scenario = {
   about:
     "50 concurrent callers, each of which awaits its submit; the floor puts the INSERTs of one turn in one commit",
   async run(bench) {
-    const ms = bench.quick ? 300 : 700;
+    const ms = bench.quick ? 200 : 300;
     const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
     const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor") });
     return withSides({ ours, floor }, async (sides) => {

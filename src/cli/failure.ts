@@ -53,6 +53,7 @@ function asFailure(error: unknown): CliFailure {
       "stop the other node, or give this one its own --data directory",
     );
   }
+  if (hasCode(error, "DATA_UNUSABLE")) return new CliFailure(EXIT.failure, error.message);
   if (!(error instanceof Error)) return new CliFailure(EXIT.failure, String(error));
   // Nobody foresaw it, so the stack is what helps.
   return new CliFailure(EXIT.failure, error.stack ?? error.message);

@@ -29,6 +29,7 @@ import type { LeaseLock, Leadership } from "./coordination.ts";
 import { checkElectorSettings } from "./elector-settings.ts";
 import type { ElectorSettings } from "./elector-settings.ts";
 import { Feed } from "./feed.ts";
+import { LockCalls } from "./lock-calls.ts";
 
 export interface ElectorOptions {
   readonly lock: LeaseLock;
@@ -46,10 +47,6 @@ interface Stamp {
   readonly wall: number;
 }
 
-type Answer<Value> =
-  | { readonly given: true; readonly value: Value }
-  | { readonly given: false; readonly error: unknown };
-
 export class Elector extends Lifecycle implements Leadership {
   readonly #lock: LeaseLock;
   readonly #identity: NodeIdentity;
@@ -60,9 +57,9 @@ export class Elector extends Lifecycle implements Leadership {
   readonly #log: ElectorOptions["log"];
   /** Two calls fit between the time a renewal is due and the end of trust: one that hangs does not cost the term. */
   readonly #callMs: number;
+  readonly #calls: LockCalls;
 
   readonly #changes = new Feed<Term | null>();
-  readonly #background = new Set<Promise<unknown>>();
   /** Ours, from its grant until it is ended; whether it may be acted on is `held()`. */
   #term: Term | null = null;
   /** When the last renewal that was acknowledged had been sent. */
@@ -86,6 +83,7 @@ export class Elector extends Lifecycle implements Leadership {
     this.#log = options.log;
     const { leaseMs, marginMs, renewMs } = options.settings;
     this.#callMs = (leaseMs - marginMs - renewMs) / 2;
+    this.#calls = new LockCalls(this.#clock, this.#callMs);
   }
 
   current(): Term | null {
@@ -141,9 +139,7 @@ export class Elector extends Lifecycle implements Leadership {
     await this.#loop;
     if (term) await this.#release(term);
     // A grant may still be on its way to us: wait for it, within limits, so that it does not block the others.
-    const limit = new AbortController();
-    await Promise.race([this.#backgroundDone(), this.#clock.sleep(this.#callMs, limit.signal)]);
-    limit.abort();
+    await this.#calls.settle();
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
@@ -158,12 +154,10 @@ export class Elector extends Lifecycle implements Leadership {
   async #stand(stopping: AbortSignal): Promise<boolean> {
     this.#nudged = false;
     const sent = this.#stamp();
-    const answer = await this.#ask(
-      () => this.#lock.acquire(this.#identity, this.#settings.leaseMs),
-      this.#callMs,
+    const answer = await this.#calls.ask(() => this.#lock.acquire(this.#identity, this.#settings.leaseMs), {
       stopping,
-      (late) => late && this.#release(late),
-    );
+      late: (term) => term && this.#release(term),
+    });
     if (answer.given && answer.value) {
       // The answer may have lain there while this thread was held up, or while we were told to stop.
       const usable = !stopping.aborted && this.#clock.monotonic() < trustedUntil(sent.mono, this.#settings);
@@ -181,7 +175,7 @@ export class Elector extends Lifecycle implements Leadership {
   }
 
   async #look(stopping: AbortSignal): Promise<void> {
-    const answer = await this.#ask(() => this.#lock.read(), this.#callMs, stopping);
+    const answer = await this.#calls.ask(() => this.#lock.read(), { stopping });
     if (answer.given) this.#seen = answer.value;
   }
 
@@ -201,11 +195,10 @@ export class Elector extends Lifecycle implements Leadership {
         continue;
       }
       const sent = this.#stamp();
-      const answer = await this.#ask(
-        () => this.#lock.renew(term, this.#settings.leaseMs),
-        Math.min(this.#callMs, lapsesAt - now),
+      const answer = await this.#calls.ask(() => this.#lock.renew(term, this.#settings.leaseMs), {
+        deadlineMs: Math.min(this.#callMs, lapsesAt - now),
         stopping,
-      );
+      });
       if (this.#term !== term) return;
       if (this.#clock.monotonic() >= lapsesAt) return this.#giveUp("not confirmed in time");
       if (answer.given && answer.value) {
@@ -244,11 +237,11 @@ export class Elector extends Lifecycle implements Leadership {
   /** The lock may still count the term as ours. */
   #giveUp(reason: string): void {
     const term = this.#end(reason);
-    if (term) this.#track(this.#release(term));
+    if (term) this.#calls.track(this.#release(term));
   }
 
   async #release(term: Term): Promise<void> {
-    const answer = await this.#ask(() => this.#lock.release(term), this.#callMs);
+    const answer = await this.#calls.ask(() => this.#lock.release(term));
     if (!answer.given) {
       this.#log?.warn({ ...term, err: answer.error }, "could not release the term; it runs out by itself");
     }
@@ -266,48 +259,6 @@ export class Elector extends Lifecycle implements Leadership {
 
   #stamp(): Stamp {
     return { mono: this.#clock.monotonic(), wall: this.#clock.now() };
-  }
-
-  /** The lock's answer, unless the deadline or the stop comes first; then it goes to `late`. */
-  #ask<Value>(
-    call: () => Promise<Value>,
-    deadlineMs: number,
-    stopping?: AbortSignal,
-    late?: (value: Value) => unknown,
-  ): Promise<Answer<Value>> {
-    return new Promise((resolve) => {
-      let waiting = true;
-      const close = (answer: Answer<Value>): void => {
-        if (!waiting) return;
-        waiting = false;
-        cancel();
-        stopping?.removeEventListener("abort", stop);
-        resolve(answer);
-      };
-      const stop = (): void => close({ given: false, error: new BatonError("STOPPED", "stopped") });
-      const cancel = this.#clock.after(deadlineMs, () => {
-        const error = new BatonError("DEADLINE", `no answer of the leader lock within ${deadlineMs} ms`);
-        close({ given: false, error });
-      });
-      stopping?.addEventListener("abort", stop, { once: true });
-      const asked = (async () => call())().then(
-        async (value) => {
-          if (waiting) close({ given: true, value });
-          else await late?.(value);
-        },
-        (error: unknown) => close({ given: false, error }),
-      );
-      if (late) this.#track(asked);
-    });
-  }
-
-  #track(work: Promise<unknown>): void {
-    this.#background.add(work);
-    void work.finally(() => this.#background.delete(work));
-  }
-
-  async #backgroundDone(): Promise<void> {
-    while (this.#background.size > 0) await Promise.all(this.#background);
   }
 
   async #heedHints(stopping: AbortSignal): Promise<void> {

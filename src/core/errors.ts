@@ -41,6 +41,7 @@ export const ERRORS = {
   BAD_CONFIG: { status: 500, retryable: false },
   BAD_TASK: { status: 500, retryable: false },
   DATA_IN_USE: { status: 500, retryable: false },
+  DATA_UNUSABLE: { status: 500, retryable: false },
   STOPPED: { status: 503, retryable: true },
 } as const satisfies Record<string, ErrorRow>;
 

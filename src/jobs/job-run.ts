@@ -75,10 +75,7 @@ export class JobRun implements TaskContext {
   /** A function of its own, as `log` is: handlers take their context apart, and those in plain JavaScript pass anything. */
   get progress(): (percent: unknown, message?: unknown) => void {
     return (percent, message) => {
-      if (typeof percent !== "number" || !(percent >= 0 && percent <= 100)) {
-        throw new RangeError(`progress must be a number from 0 to 100, not ${String(percent)}`);
-      }
-      this.#progress = { value: percent, message: message == null ? null : cut(String(message)) };
+      this.#progress = progressOf(percent, message);
       this.#hooks.onReport(this);
     };
   }
@@ -132,6 +129,13 @@ export function taskJob(claimed: ClaimedJob): TaskJob {
   const { id, task, queue, priority, jobEpoch, failures, interruptions, crashes, maxAttempts } = claimed;
   const createdAt = new Date(claimed.createdAt);
   return { id, task, queue, priority, jobEpoch, failures, interruptions, crashes, maxAttempts, createdAt };
+}
+
+export function progressOf(percent: unknown, message: unknown): NonNullable<Report["progress"]> {
+  if (typeof percent !== "number" || !(percent >= 0 && percent <= 100)) {
+    throw new RangeError(`progress must be a number from 0 to 100, not ${String(percent)}`);
+  }
+  return { value: percent, message: message == null ? null : cut(String(message)) };
 }
 
 export function cut(text: string): string {

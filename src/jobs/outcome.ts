@@ -100,7 +100,7 @@ function timeoutError(job: ClaimedJob, thrown: unknown): JobError {
   return { code: "TIMEOUT", message: `ran longer than its timeout of ${job.timeoutMs} ms${after}` };
 }
 
-function isAbort(error: unknown): boolean {
+export function isAbort(error: unknown): boolean {
   return error instanceof JobAborted || (error instanceof Error && error.name === "AbortError");
 }
 

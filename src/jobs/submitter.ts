@@ -6,6 +6,7 @@ import { Batcher } from "../platform/batcher.ts";
 import type { Random } from "../platform/random.ts";
 import type { Author, Store, NewJob, Submitted } from "../store/store.ts";
 import { checkPayload } from "./task.ts";
+import { ATTEMPTS_MAX, DELAY_MS_MAX } from "./task-options.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 
 export interface SubmitterOptions {
@@ -19,9 +20,6 @@ export interface SubmitterOptions {
   readonly onStored: () => void;
 }
 
-export const ATTEMPTS_MAX = 1_000;
-/** A year: what is planned further ahead is a mistake in the unit more often than a wish. */
-export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
 const KEY_LENGTH_MAX = 255;
 
 /** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */

@@ -18,9 +18,10 @@ export async function loadTaskFolder(dir: string): Promise<Task[]> {
       field: "tasks",
     });
   }
-  const files = (await readdir(folder)).filter((file) => MODULE.test(file) && !NOT_A_TASK.test(file)).sort();
+  const entries = (await readdir(folder, { withFileTypes: true })).filter((entry) => !entry.isDirectory());
+  const files = entries.map(({ name }) => name).filter((file) => MODULE.test(file) && !NOT_A_TASK.test(file));
   const tasks: Task[] = [];
-  for (const file of files) tasks.push(await loadTaskModule(resolve(folder, file)));
+  for (const file of files.sort()) tasks.push(await loadTaskModule(resolve(folder, file)));
   return tasks;
 }
 
@@ -58,7 +59,8 @@ export async function loadTaskModule(file: string): Promise<Task> {
     if (task.name !== name)
       throw broken(file, `it exports a task named ${JSON.stringify(task.name)}; give file and task one name`);
     checkTask(task);
-    return { ...task, module };
+    // Its own `this`: a task may be an object with methods.
+    return { ...task, run: (payload, context) => task.run(payload, context), module };
   }
   throw broken(
     file,

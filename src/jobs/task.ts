@@ -5,6 +5,7 @@ import { BatonError } from "../core/errors.ts";
 import { THING_NAME, type JobId } from "../core/ids.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { LogLevel } from "../store/store.ts";
+import { checkTaskOptions } from "./task-options.ts";
 
 export interface TaskJob {
   readonly id: JobId;
@@ -89,13 +90,8 @@ export class PermanentError extends Error {
   override readonly name = "PermanentError";
 }
 
-export function checkTask(task: {
-  readonly name: unknown;
-  readonly run: unknown;
-  readonly isolation?: unknown;
-  readonly module?: unknown;
-}): void {
-  const { name, run, isolation, module } = task;
+export function checkTask(task: { readonly name: unknown; readonly run: unknown }): void {
+  const { name, run, ...options } = task;
   if (typeof name !== "string" || !THING_NAME.test(name)) {
     throw bad(
       `a task's name must be letters, digits and . _ : / - (up to 128), not ${JSON.stringify(name)}`,
@@ -103,15 +99,7 @@ export function checkTask(task: {
     );
   }
   if (typeof run !== "function") throw bad(`task ${name} has no run function`, "run");
-  if (isolation !== undefined && isolation !== "none" && isolation !== "thread") {
-    throw bad(
-      `task ${name}: isolation must be "none" or "thread", not ${JSON.stringify(isolation)}`,
-      "isolation",
-    );
-  }
-  if (isolation === "thread" && module !== undefined && typeof module !== "string") {
-    throw bad(`task ${name}: module must be the module's URL, import.meta.url`, "module");
-  }
+  checkTaskOptions(name, options);
 }
 
 function bad(message: string, field: string): BatonError {

@@ -1,42 +1,39 @@
 /** Runs on a worker thread: imports task modules and runs one job at a time. */
 
 import { parentPort } from "node:worker_threads";
-import { JobAborted } from "./job-run.ts";
-import { toJobError } from "./outcome.ts";
+import { JobAborted, progressOf } from "./job-run.ts";
+import { isAbort, mayTryAgain, resultText, toJobError } from "./outcome.ts";
 import type { Handler, Task, TaskContext } from "./task.ts";
-import type { FromThread, ToThread } from "./thread-messages.ts";
+import type { FromThread, Said, ToThread } from "./thread-messages.ts";
 import type { LogLevel } from "../store/store.ts";
 
-const port = parentPort!;
-let controller = new AbortController();
+type Order = Extract<ToThread, { say: "run" }>;
 
-const say = (message: FromThread): void => port.postMessage(message);
+const port = parentPort!;
+let current = { run: 0, controller: new AbortController() };
 
 port.on("message", (message: ToThread) => {
-  if (message.say === "abort") controller.abort(new JobAborted(message.why, message.message));
-  else void run(message);
+  if (message.say === "run") void run(message);
+  else if (message.run === current.run)
+    current.controller.abort(new JobAborted(message.why, message.message));
 });
 
-async function run(order: Extract<ToThread, { say: "run" }>): Promise<void> {
-  controller = new AbortController();
-  const { signal } = controller;
+async function run(order: Order): Promise<void> {
+  const controller = new AbortController();
+  current = { run: order.run, controller };
+  const say = (said: Said): void => port.postMessage({ run: order.run, ...said } satisfies FromThread);
   try {
     const loaded = (await import(order.module)) as { default: Task | Handler };
     const handler = typeof loaded.default === "function" ? loaded.default : loaded.default.run;
-    const result = await handler(order.payload, context(order, signal));
-    say({ say: "returned", result: result === undefined ? "null" : (JSON.stringify(result) ?? "null") });
+    const result = await handler(order.payload, context(order, controller.signal, say));
+    say({ say: "returned", result: resultText(result) });
   } catch (error) {
-    const retryable = !(
-      typeof error === "object" &&
-      error !== null &&
-      "retryable" in error &&
-      error.retryable === false
-    );
-    say({ say: "threw", error: toJobError(error), retryable, aborted: error instanceof JobAborted });
+    const retryable = mayTryAgain(error);
+    say({ say: "threw", error: toJobError(error), retryable, aborted: isAbort(error) });
   }
 }
 
-function context(order: Extract<ToThread, { say: "run" }>, signal: AbortSignal): TaskContext {
+function context(order: Order, signal: AbortSignal, say: (said: Said) => void): TaskContext {
   const log = (message: unknown, level: LogLevel = "info"): void =>
     say({ say: "log", level, message: String(message) });
   const leveled = (level: LogLevel) => (message: string) => log(message, level);
@@ -49,7 +46,8 @@ function context(order: Extract<ToThread, { say: "run" }>, signal: AbortSignal):
   return {
     signal,
     log: Object.assign(log, levels),
-    progress: (percent, message) => say({ say: "progress", percent, message: message ?? null }),
+    progress: (percent: unknown, message?: unknown) =>
+      say({ say: "progress", ...progressOf(percent, message) }),
     job: order.job,
     attempt: order.attempt,
   };

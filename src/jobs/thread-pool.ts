@@ -2,6 +2,7 @@ import { Worker as Thread } from "node:worker_threads";
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { JobAborted, JobRun } from "./job-run.ts";
+import { toJobError } from "./outcome.ts";
 import type { Task } from "./task.ts";
 import type { FromThread, ToThread } from "./thread-messages.ts";
 
@@ -25,6 +26,7 @@ export class ThreadPool extends Lifecycle {
   readonly #options: ThreadPoolOptions;
   readonly #idle: Thread[] = [];
   readonly #all = new Set<Thread>();
+  #runs = 0;
 
   constructor(options: ThreadPoolOptions) {
     super();
@@ -41,10 +43,11 @@ export class ThreadPool extends Lifecycle {
   run(task: Task, payload: unknown, run: JobRun): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const thread = this.#idle.pop() ?? this.#spawn();
+      const number = ++this.#runs;
       let endByForce: (() => void) | null = null;
       const onAbort = (): void => {
         const reason = run.signal.reason as JobAborted;
-        post(thread, { say: "abort", why: reason.why, message: reason.message });
+        post(thread, { say: "abort", run: number, why: reason.why, message: reason.message });
         endByForce = this.#options.clock.after(this.#options.abortGraceMs, () => void thread.terminate());
       };
       const done = (reuse: boolean): void => {
@@ -57,32 +60,45 @@ export class ThreadPool extends Lifecycle {
         else void thread.terminate();
       };
       const onMessage = (message: FromThread): void => {
+        if (message.run !== number) return;
         switch (message.say) {
           case "log":
             return run.addLine(message.level, message.message);
           case "progress":
-            return report(run, message.percent, message.message);
+            return run.progress(message.value, message.message);
           case "returned":
             done(true);
             return resolve(JSON.parse(message.result));
           case "threw":
             done(true);
-            return reject(message.aborted ? (run.signal.reason as JobAborted) : thrown(message));
+            return reject(
+              message.aborted && run.signal.aborted ? (run.signal.reason as JobAborted) : thrown(message),
+            );
         }
       };
       const onError = (error: unknown): void => {
         done(false);
-        reject(error instanceof Error ? error : new Error(String(error)));
+        reject(new ThreadDied(`died of an error that nobody caught: ${toJobError(error).message}`));
       };
       const onExit = (code: number): void => {
         done(false);
-        reject(run.signal.aborted ? (run.signal.reason as JobAborted) : new ThreadDied(code));
+        reject(
+          run.signal.aborted
+            ? (run.signal.reason as JobAborted)
+            : new ThreadDied(`ended with exit code ${code}`),
+        );
       };
       thread.on("message", onMessage);
       thread.on("error", onError);
       thread.on("exit", onExit);
       run.signal.addEventListener("abort", onAbort, { once: true });
-      post(thread, { say: "run", module: task.module!, payload, job: run.job, attempt: run.attempt });
+      const { job, attempt } = run;
+      try {
+        post(thread, { say: "run", run: number, module: task.module!, payload, job, attempt });
+      } catch (error) {
+        done(true);
+        return reject(new NotForThreads(toJobError(error).message));
+      }
       if (run.signal.aborted) onAbort();
     });
   }
@@ -105,22 +121,23 @@ export class ThreadPool extends Lifecycle {
 class ThreadDied extends Error {
   readonly code = "THREAD_DIED";
 
-  constructor(exitCode: number) {
-    super(`the thread that ran the handler ended with exit code ${exitCode}`);
+  constructor(how: string) {
+    super(`the thread that ran the handler ${how}`);
+  }
+}
+
+/** Its schema made something of it that threads cannot copy. */
+class NotForThreads extends Error {
+  readonly code = "BAD_PAYLOAD";
+  readonly retryable = false;
+
+  constructor(why: string) {
+    super(`the payload cannot be handed to a thread: ${why}`);
   }
 }
 
 function post(thread: Thread, message: ToThread): void {
   thread.postMessage(message);
-}
-
-/** A bad number must not end the process: there is no caller on this side who could catch it. */
-function report(run: JobRun, percent: number, message: string | null): void {
-  try {
-    run.progress(percent, message ?? undefined);
-  } catch (error) {
-    run.addLine("warn", error instanceof Error ? error.message : String(error));
-  }
 }
 
 function thrown(message: Extract<FromThread, { say: "threw" }>): Error {

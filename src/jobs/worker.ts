@@ -310,6 +310,7 @@ export class Worker extends Lifecycle {
     const now = this.#o.clock.monotonic();
     const run = new JobRun(job, job.timeoutMs === null ? Infinity : now + job.timeoutMs, this.#hooks);
     this.#running.set(job.id, run);
+    this.#o.onChange(job.id, "processing");
     if (run.deadline < this.#nextDeadline) this.#watchDeadline(run.deadline);
     const task = this.#o.tasks.get(job.task)!;
     let ending: Ending;

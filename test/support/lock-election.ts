@@ -12,6 +12,12 @@ import { ROLE } from "./lock-world.ts";
 
 export const SETTINGS: ElectorSettings = { leaseMs: 4_000, renewMs: 1_000, marginMs: 1_000, retryMs: 500 };
 
+interface StanderOptions {
+  /** Of its clocks, against the world's. */
+  readonly rate?: number;
+  readonly settings?: ElectorSettings;
+}
+
 export interface Stander {
   readonly name: string;
   readonly elector: Elector;
@@ -34,7 +40,7 @@ export class Election implements AsyncDisposable {
     return new MemoryLeaseLock(ROLE, this.world, this.#state);
   }
 
-  stander(name: string, options: { rate?: number; settings?: ElectorSettings } = {}): Stander {
+  stander(name: string, options: StanderOptions = {}): Stander {
     const clock = new NodeClock(this.world, options.rate);
     const lock = new FaultyLock(this.lock);
     const logged: string[] = [];
@@ -56,7 +62,7 @@ export class Election implements AsyncDisposable {
   }
 
   /** A stander that leads, with the term. */
-  async leader(name: string, options: { rate?: number } = {}): Promise<Stander & { readonly term: Term }> {
+  async leader(name: string, options: StanderOptions = {}): Promise<Stander & { readonly term: Term }> {
     const stander = this.stander(name, options);
     await stander.elector.start();
     await this.pass(0);

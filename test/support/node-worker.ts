@@ -71,13 +71,14 @@ export class WorkerWorld {
     this.store = options.store ?? openMemoryStore({ clock });
     this.faults = new FailingJobs(() => this.store.jobs);
     const store = { jobs: this.#recorded(this.faults.jobs) };
-    const random = seededRandom(1);
+    const random = seededRandom(Number(incarnation)); // another life makes other ids
     const author = () => ({ node: NODE, ownerEpoch: 1, leaderEpoch: 1 });
     const tasks = new TaskRegistry(
       options.tasks.map((task) => (Array.isArray(task) ? { name: task[0], run: task[1] } : (task as Task))),
     );
     const channels = (this.#channels = openChannels({ kind: "memory", clock, log: this.log }));
     const settings = { ...SETTINGS, ...options.settings };
+    const budgets = { ...DEFAULT_BUDGETS, ...options.budgets };
     this.watchers = new JobWatchers(clock);
     const worker = (this.worker = new Worker({
       store,
@@ -87,7 +88,7 @@ export class WorkerWorld {
       clock,
       identity: { name: NODE, incarnation },
       author,
-      rules: { budgets: { ...DEFAULT_BUDGETS, ...options.budgets }, retry: DEFAULT_RETRY, chance },
+      rules: { budgets, retry: DEFAULT_RETRY, chance },
       settings,
       log: this.log,
       onChange: (id, status) => {
@@ -132,7 +133,10 @@ export class WorkerWorld {
 
   async stop(): Promise<void> {
     this.faults.heal();
-    await this.worker.stop();
+    let stopped = false;
+    const stopping = this.worker.stop().finally(() => (stopped = true));
+    while (!stopped) await this.advance(1_000);
+    await stopping;
     await this.#channels.stop();
     await this.store.stop();
   }

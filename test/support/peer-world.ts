@@ -1,5 +1,6 @@
 /** Two worlds for the transport contract: peers on real sockets, and peers in memory. They misbehave in the same ways. */
 
+import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { once } from "node:events";
@@ -40,6 +41,15 @@ export interface TransportWorld {
   /** Where nobody listens. */
   readonly nowhere: () => Promise<string>;
   readonly close: () => Promise<void>;
+}
+
+/** Waits until so many requests have reached the peer, and not for ever. */
+export async function reached(peer: Peer, count: number): Promise<void> {
+  const deadline = systemClock.monotonic() + 5_000;
+  while (peer.received.length < count) {
+    assert.ok(systemClock.monotonic() < deadline, `${peer.received.length} of ${count} requests arrived`);
+    await systemClock.sleep(1);
+  }
 }
 
 export type OpenTransport = () => Promise<TransportWorld>;

@@ -221,6 +221,26 @@ describe("an elector whose lock misbehaves", () => {
     assert.equal(ada.elector.held()?.epoch, 2);
   });
 
+  test("a term that could not be confirmed is given back, so that the others need not wait for its end", async () => {
+    await using election = new Election();
+    const ada = await election.leader("ada");
+    ada.lock.break("loses the reply", "renew");
+    ada.lock.break("throws", "acquire");
+    await election.pass(windowMs);
+    assert.deepEqual(ada.told, [1, null]);
+    assert.equal(await election.lock.read(), null);
+  });
+
+  test("the end of the window is told in time also when the next try would be later", async () => {
+    await using election = new Election();
+    const ada = await election.leader("ada", { settings: { ...SETTINGS, retryMs: 450 } });
+    ada.lock.break("throws", "renew", "acquire");
+    await election.pass(windowMs - 1);
+    assert.deepEqual(ada.told, [1]);
+    await election.pass(1);
+    assert.deepEqual(ada.told, [1, null]);
+  });
+
   test("an answer that comes after the window does not revive the term", async () => {
     await using election = new Election();
     const ada = await election.leader("ada");
@@ -241,7 +261,8 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.break("hangs", "acquire");
     await election.pass(renewMs);
     ada.clock.stop();
-    await election.pass(windowMs);
+    // Past the window, yet within the one that this renewal would have opened.
+    await election.pass(windowMs - renewMs + 500);
     ada.lock.answer();
     await election.pass(0);
     assert.equal(ada.elector.held(), null);
@@ -321,7 +342,10 @@ describe("an elector whose lock misbehaves", () => {
     await ada.elector.start();
     await election.pass(0);
     assert.equal((await election.lock.read())?.leader, "ada");
-    const stopping = ada.elector.stop();
+    let stopped = false;
+    const stopping = ada.elector.stop().then(() => (stopped = true));
+    await election.pass(0);
+    assert.equal(stopped, false);
     ada.lock.answer();
     await stopping;
     assert.equal(await election.lock.read(), null);

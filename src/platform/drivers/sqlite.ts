@@ -30,7 +30,9 @@ interface Pending {
 }
 
 const SQLITE_BUSY = 5;
+const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
+const SQLITE_NOTADB = 26;
 
 export class SqliteFile {
   readonly path: string;
@@ -44,8 +46,13 @@ export class SqliteFile {
 
   constructor(path: string) {
     this.path = path;
-    if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const db = new DatabaseSync(path);
+    let db: DatabaseSync;
+    try {
+      if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      db = new DatabaseSync(path);
+    } catch (error) {
+      throw openingError(path, error);
+    }
     try {
       db.exec("PRAGMA locking_mode = EXCLUSIVE");
       db.exec("PRAGMA journal_mode = WAL");
@@ -56,7 +63,7 @@ export class SqliteFile {
       db.exec("BEGIN IMMEDIATE; COMMIT"); // takes the lock now, not at the first write
     } catch (error) {
       db.close();
-      throw sqliteCode(error) === SQLITE_BUSY ? inUse(path, error) : error;
+      throw openingError(path, error);
     }
     this.#db = db;
   }
@@ -131,7 +138,11 @@ export class SqliteFile {
     }
     const failure = unavailable(error);
     if (isIoError(error)) this.#broken ??= failure;
-    this.#hooks.afterRollback?.();
+    try {
+      this.#hooks.afterRollback?.();
+    } catch (unreadable) {
+      this.#broken ??= unavailable(unreadable);
+    }
     for (const entry of group) entry.reject(failure);
   }
 }
@@ -167,11 +178,33 @@ function unavailable(error: unknown): BatonError {
   );
 }
 
-function inUse(path: string, cause: unknown): BatonError {
-  return new BatonError(
-    "DATA_IN_USE",
-    `${path} is in use by another process; stop that node, or start this one with another --data directory`,
-    { field: "data" },
-    { cause },
-  );
+/** Why a file cannot be worked with, in words for whoever starts the node. Errors of other kinds stay as they are. */
+export function openingError(path: string, cause: unknown): unknown {
+  if (cause instanceof BatonError) return cause;
+  const other = "start with another --data directory";
+  const about = { field: "data", path };
+  const unusable = (what: string): BatonError =>
+    new BatonError("DATA_UNUSABLE", `${path} ${what}`, about, { cause });
+  const code = sqliteCode(cause);
+  if (code === undefined) {
+    const { syscall, message } = cause as NodeJS.ErrnoException;
+    return syscall === undefined ? cause : unusable(`cannot be made: ${message}; give a --data directory that can`);
+  }
+  const { message } = cause as Error;
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+      return new BatonError(
+        "DATA_IN_USE",
+        `${path} is in use by another process; stop that node, or ${other}`,
+        about,
+        { cause },
+      );
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return unusable(`is damaged (${message}); put back a copy of it, or move it away and start empty`);
+    case SQLITE_FULL:
+      return unusable(`cannot be written: ${message}; free some space on the disk, or ${other}`);
+    default:
+      return unusable(`cannot be opened: ${message}; check the rights on it, or ${other}`);
+  }
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { SqliteFile } from "../../platform/drivers/sqlite.ts";
+import { openingError, SqliteFile } from "../../platform/drivers/sqlite.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
 import { SqliteJobs } from "./jobs.ts";
@@ -73,7 +73,7 @@ export class SqliteStore extends Lifecycle implements Store {
       };
     } catch (error) {
       file.close();
-      throw error;
+      throw openingError(file.path, error);
     }
   }
 

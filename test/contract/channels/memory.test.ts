@@ -33,6 +33,23 @@ describe("memory channels", () => {
     assert.equal(redeliveryDelayMs(1_000), 5_000);
   });
 
+  test("what comes again at once stands before what was sent after it", async () => {
+    await using channels = openChannels({ kind: "memory", clock: new ManualClock() });
+    await channels.start();
+    const reader = new Reader();
+    channels.consume(
+      "q",
+      async (batch) => {
+        await reader.handle(batch);
+        if (reader.batches.length === 1) throw new Error("once");
+      },
+      { batchMax: 2 },
+    );
+    await channels.send("q", messages(4));
+    await until("all, and two of them twice", () => reader.deliveries.length === 6);
+    assert.deepEqual(reader.bodies, [0, 1, 0, 1, 2, 3]);
+  });
+
   test("a message that nobody can handle does not block its key", async () => {
     await using channels = openChannels({ kind: "memory", clock: new ManualClock() });
     await channels.start();

@@ -144,6 +144,8 @@ export const queuePromises: Promises<ChannelsWorld> = {
   "messages of one key are handled in the order of sending, one batch after the other": async (world) => {
     const handled = new Map<string, unknown[]>();
     const busy = new Set<string>();
+    // Noted and not thrown: a handler that throws is only given its batch again.
+    const mistakes: string[] = [];
     let count = 0;
     for (const [i, channels] of [world.here, world.there, world.here].entries()) {
       channels.consume(
@@ -151,7 +153,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
         async (batch) => {
           const keys = new Set(batch.map(({ key }) => key));
           for (const key of keys) {
-            assert.ok(!busy.has(key), `two batches with ${key} at the same time`);
+            if (busy.has(key)) mistakes.push(`two batches with ${key} at the same time`);
             busy.add(key);
           }
           for (let wait = 0; wait < (i * 7 + count) % 5; wait++) await turn();
@@ -169,7 +171,8 @@ export const queuePromises: Promises<ChannelsWorld> = {
       );
       await turn();
     }
-    await until("200 messages", () => count === 200);
+    await until("200 messages", () => count >= 200);
+    assert.deepEqual(mistakes, []);
     const inOrder = Array.from({ length: 20 }, (_, round) => round);
     for (const [key, bodies] of handled) assert.deepEqual(bodies, inOrder, key);
   },

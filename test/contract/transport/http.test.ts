@@ -8,7 +8,7 @@ import { HttpTransport } from "../../../src/transport/http.ts";
 import type { HttpTransportOptions } from "../../../src/transport/http.ts";
 import type { Outcome } from "../../../src/transport/transport.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
-import { openHttpTransport, withTransport } from "../../support/peer-world.ts";
+import { openHttpTransport, reached, withTransport } from "../../support/peer-world.ts";
 import { transportContract } from "./contract.ts";
 
 transportContract("http", openHttpTransport());
@@ -117,7 +117,7 @@ describe("the http transport", () => {
     withTransport(openHttpTransport({ connectionsMax: 1 }))(async ({ transport, listen }) => {
       const peer = await listen(({ path }) => (path === "/slow" ? "is silent" : { status: 200 }));
       const slow = transport.call(peer.url, { method: "GET", path: "/slow" }, { deadlineMs: 300 });
-      while (peer.received.length < 1) await new Promise((resolve) => setImmediate(resolve));
+      await reached(peer, 1);
       const queued = await transport.call(peer.url, PING, { deadlineMs: 50 });
       assert.equal(queued.outcome, "refused", JSON.stringify(queued));
       assert.equal((await slow).outcome, "unknown");

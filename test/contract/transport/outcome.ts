@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { reached } from "../../support/peer-world.ts";
 import type { TransportWorld } from "../../support/peer-world.ts";
 import type { Promises } from "../promises.ts";
 
@@ -29,7 +30,7 @@ export const outcomePromises: Promises<TransportWorld> = {
   "a peer that is killed while it works leaves its calls unknown, and later ones refused": async (world) => {
     const peer = await world.listen(() => "is silent");
     const calls = [1, 2, 3].map(() => world.transport.call(peer.url, POST, LONG));
-    while (peer.received.length < 3) await new Promise((resolve) => setImmediate(resolve));
+    await reached(peer, 3);
     await peer.kill();
     for (const outcome of await Promise.all(calls)) assert.equal(outcome.outcome, "unknown");
     const later = await world.transport.call(peer.url, POST, LONG);
@@ -87,7 +88,7 @@ export const outcomePromises: Promises<TransportWorld> = {
   "a stop ends the calls under way, as unknown": async ({ transport, listen }) => {
     const peer = await listen(() => "is silent");
     const call = transport.call(peer.url, POST, LONG);
-    while (peer.received.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    await reached(peer, 1);
     await transport.stop();
     assert.equal((await call).outcome, "unknown");
   },

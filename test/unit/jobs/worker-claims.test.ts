@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { TestContext } from "node:test";
 import * as fc from "fast-check";
 import type { JobId } from "../../../src/core/ids.ts";
 import type { Handler } from "../../../src/jobs/task.ts";
@@ -169,33 +170,46 @@ describe("a job of a task that nobody knows", () => {
 });
 
 describe("jobs that were running when their node died", () => {
-  it("run one at a time, beside others that are not under suspicion", async (t) => {
+  /** A world in which the given number of nodes have died with three jobs. */
+  async function afterCrashes(t: TestContext, crashes: number) {
     const held = new HeldRuns();
     const first = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
-    const suspects = await first.submitMany(3, "held");
-    await first.rest();
-    await first.takeLeases();
+    const ids = await first.submitMany(3, "held");
+    for (let count = 1; count <= crashes; count++) {
+      for (const id of ids) await first.until(id, "processing");
+      await first.takeLeases();
+      if (count < crashes) await first.advance(2_000); // until the worker hears of it and claims again
+    }
     await first.worker.stop();
-    const again = new HeldRuns();
+    const runs = new HeldRuns();
     const { store, clock } = first;
-    const second = await WorkerWorld.open(t, {
-      tasks: [["held", again.polite]],
-      store,
-      clock,
-      incarnation: "2",
-    });
-    const fresh = await second.submitMany(2, "held");
-    await second.advance(10_000);
-    const running = again.started.map(({ job }) => job.id);
+    const tasks: [string, Handler][] = [["held", runs.polite]];
+    const world = await WorkerWorld.open(t, { tasks, store, clock, incarnation: "2" });
+    return { world, ids, runs };
+  }
+
+  it("all run again at once after a first crash", async (t) => {
+    const { world, ids, runs } = await afterCrashes(t, 1);
+    await world.rest();
+    assert.deepEqual(
+      runs.started.map(({ job, attempt }) => [job.id, job.crashes, attempt]),
+      ids.map((id) => [id, 1, 2]),
+    );
+  });
+
+  it("run one at a time on their last chance, beside others that are not under suspicion", async (t) => {
+    const { world, ids: suspects, runs } = await afterCrashes(t, 2);
+    const fresh = await world.submitMany(2, "held");
+    await world.advance(10_000);
+    const running = runs.started.map(({ job }) => job.id);
     assert.equal(running.filter((id) => suspects.includes(id)).length, 1);
     assert.equal(running.filter((id) => fresh.includes(id)).length, 2);
     const waiting = suspects.find((id) => !running.includes(id))!;
-    assert.equal((await second.jobs.get(waiting))?.waitingFor?.code, "suspect");
+    assert.equal((await world.jobs.get(waiting))?.waitingFor?.code, "suspect");
     for (let count = 2; count <= 3; count++) {
-      const index = again.started.findLastIndex(({ job }) => suspects.includes(job.id));
-      again.finish(index);
-      await second.rest();
-      assert.equal(again.started.filter(({ job }) => suspects.includes(job.id)).length, count);
+      runs.finish(runs.started.findLastIndex(({ job }) => suspects.includes(job.id)));
+      await world.rest();
+      assert.equal(runs.started.filter(({ job }) => suspects.includes(job.id)).length, count);
     }
   });
 });

@@ -31,8 +31,8 @@ describe("logs and progress", () => {
     );
     assert.deepEqual([job.progress, job.progressMessage], [100, "done"]);
     const told = world.changes.filter((change) => change.id === id).map(({ status }) => status);
-    assert.equal(told.at(-1), "completed", "followers hear of the end last");
-    assert.ok(told.slice(0, -1).every((status) => status === null));
+    assert.deepEqual([told[0], told.at(-1)], ["processing", "completed"], "followers hear of the end last");
+    assert.ok(told.slice(1, -1).every((status) => status === null));
   });
 
   it("are stored while the handler runs", async (t) => {

@@ -27,7 +27,7 @@ describe("while the store refuses results", () => {
   it("claims no more, so that results do not pile up, and goes on by itself afterwards", async (t) => {
     let runs = 0;
     const world = await WorkerWorld.open(t, {
-      tasks: [["quick", () => void runs++]],
+      tasks: [["quick", () => new Promise((done) => setImmediate(done, runs++))]],
       settings: { concurrency: 2, prefetchMax: 1 },
     });
     world.faults.fail("settle");

@@ -1,0 +1,70 @@
+import { BatonError } from "../core/errors.ts";
+import type { Clock } from "../platform/clock.ts";
+
+export type Answer<Value> =
+  | { readonly given: true; readonly value: Value }
+  | { readonly given: false; readonly error: unknown };
+
+export interface AskOptions<Value> {
+  readonly deadlineMs?: number;
+  /** Ends the wait like the deadline does. */
+  readonly stopping?: AbortSignal;
+  /** Gets an answer that nobody waits for any more. */
+  readonly late?: (value: Value) => unknown;
+}
+
+/** Calls to a lock that may hang or answer late: every one has a deadline, and what outlives it is kept track of. */
+export class LockCalls {
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+  readonly #background = new Set<Promise<unknown>>();
+
+  constructor(clock: Clock, deadlineMs: number) {
+    this.#clock = clock;
+    this.#deadlineMs = deadlineMs;
+  }
+
+  ask<Value>(call: () => Promise<Value>, options: AskOptions<Value> = {}): Promise<Answer<Value>> {
+    const { deadlineMs = this.#deadlineMs, stopping, late } = options;
+    return new Promise((resolve) => {
+      let waiting = true;
+      const close = (answer: Answer<Value>): void => {
+        if (!waiting) return;
+        waiting = false;
+        cancel();
+        stopping?.removeEventListener("abort", stop);
+        resolve(answer);
+      };
+      const stop = (): void => close({ given: false, error: new BatonError("STOPPED", "stopped") });
+      const cancel = this.#clock.after(deadlineMs, () => {
+        const error = new BatonError("DEADLINE", `no answer of the leader lock within ${deadlineMs} ms`);
+        close({ given: false, error });
+      });
+      stopping?.addEventListener("abort", stop, { once: true });
+      const asked = (async () => call())().then(
+        async (value) => {
+          if (waiting) close({ given: true, value });
+          else await late?.(value);
+        },
+        (error: unknown) => close({ given: false, error }),
+      );
+      if (late) this.track(asked);
+    });
+  }
+
+  track(work: Promise<unknown>): void {
+    this.#background.add(work);
+    void work.finally(() => this.#background.delete(work));
+  }
+
+  /** Waits for what is still under way, no longer than a deadline. */
+  async settle(): Promise<void> {
+    const limit = new AbortController();
+    await Promise.race([this.#allDone(), this.#clock.sleep(this.#deadlineMs, limit.signal)]);
+    limit.abort();
+  }
+
+  async #allDone(): Promise<void> {
+    while (this.#background.size > 0) await Promise.all(this.#background);
+  }
+}

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { systemClock } from "../../src/platform/clock.ts";
+import { dataDirectory, NodeProcess } from "../support/process-node.ts";
+
+describe("a node that is killed while it runs a job", () => {
+  it("runs it again at once after the next start, and after the third time not at all", async (t) => {
+    const data = await dataDirectory(t);
+    let node = await NodeProcess.start(t, { data });
+    const { job_id: id } = await node.client.submit({ task: "hold", max_attempts: 1 });
+    const epochs: number[] = [];
+    const leaderEpochs: number[] = [];
+    for (let crashes = 0; crashes < 3; crashes++) {
+      const startedAt = systemClock.monotonic();
+      const job = await node.processing(id);
+      assert.ok(systemClock.monotonic() - startedAt < 1_000, "it waits for no lease to run out");
+      assert.deepEqual([job.attempts, job.crashes, job.failures], [crashes + 1, crashes, 0]);
+      assert.deepEqual(job.killed, Array(crashes).fill("solo"));
+      epochs.push(job.job_epoch);
+      leaderEpochs.push((await node.client.role()).leader_epoch!);
+      await node.kill();
+      node = await NodeProcess.start(t, { data });
+    }
+    assert.ok(epochs[0]! < epochs[1]! && epochs[1]! < epochs[2]!, "each run has a higher epoch");
+    assert.deepEqual(leaderEpochs, [1, 2, 3], "and each life of the leader too");
+    const job = await node.client.job(id);
+    assert.deepEqual([job.status, job.crashes, job.failures], ["failed", 3, 0]);
+    assert.equal(job.error?.code, "QUARANTINED");
+    assert.match(job.error.message, /solo, solo, solo/);
+    assert.deepEqual(job.killed, ["solo", "solo", "solo"]);
+
+    await node.client.retry(id);
+    const retried = await node.processing(id);
+    assert.deepEqual([retried.crashes, retried.killed], [0, []]);
+    const { logs } = await node.client.logs(id);
+    assert.equal(logs.filter(({ message }) => message === "holding").length, 4, "the logs of all runs are kept");
+  });
+
+  it("keeps the result of a job that ended before, and does not run it again", async (t) => {
+    const data = await dataDirectory(t);
+    const first = await NodeProcess.start(t, { data });
+    const { job_id: id } = await first.client.submit({ task: "work", payload: { ms: 0 } });
+    const { job, result } = await first.client.wait(id, { timeoutMs: 5_000 });
+    await first.kill();
+    const second = await NodeProcess.start(t, { data });
+    assert.deepEqual((await second.client.result(id)).result, result);
+    const again = await second.client.job(id);
+    assert.deepEqual([again.job_epoch, again.attempts], [job.job_epoch, 1]);
+  });
+
+  it("carries out a cancellation that was asked for before", async (t) => {
+    const data = await dataDirectory(t);
+    const first = await NodeProcess.start(t, { data });
+    const { job_id: id } = await first.client.submit({ task: "deaf" });
+    await first.processing(id);
+    await first.client.cancel(id, "no longer needed");
+    await first.kill();
+    const second = await NodeProcess.start(t, { data });
+    const job = await second.client.job(id);
+    assert.deepEqual([job.status, job.error?.message], ["cancelled", "no longer needed"]);
+  });
+});
+
+describe("a job that kills whoever runs it", () => {
+  it("ends in quarantine, and none of its neighbours does", async (t) => {
+    const data = await dataDirectory(t);
+    const settings = { WORKER__CONCURRENCY: "4", LOG__LEVEL: "error" };
+    let node = await NodeProcess.start(t, { data, settings });
+    const quick = Array.from({ length: 60 }, () => ({ task: "work", payload: { ms: 2 } }));
+    const submitted = await node.client.submitMany([...quick, { task: "kill-node" }, ...quick]);
+    const killer = submitted[60]!.job_id;
+    let deaths = 0;
+    for (; deaths < 6; deaths++) {
+      const died = await Promise.race([
+        node.exited.then(() => true),
+        node.idle().then(
+          () => false,
+          () => true, // no answer: it has just died
+        ),
+      ]);
+      if (!died) break;
+      await node.exited;
+      node = await NodeProcess.start(t, { data, settings });
+    }
+    assert.equal(deaths, 3, "the cluster pays three nodes for it and no more");
+    const jobs = await node.allJobs();
+    const blamed = jobs.filter(({ status }) => status !== "completed");
+    assert.deepEqual(
+      blamed.map(({ job_id, status, error }) => [job_id, status, error?.code]),
+      [[killer, "failed", "QUARANTINED"]],
+    );
+    assert.equal(jobs.length, 121);
+    assert.ok(jobs.every(({ job_id, failures }) => job_id === killer || failures === 0));
+  });
+});

@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { describe, it } from "node:test";
+import { systemClock } from "../../src/platform/clock.ts";
+import { BIN, dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+
+describe("a node that gets SIGTERM", () => {
+  it("is not ready, takes no new jobs, finishes short ones, interrupts long ones, and exits with 0", async (t) => {
+    const data = await dataDirectory(t);
+    const settings = { DRAIN__TIMEOUT: "2500ms", DRAIN__CLEANUP: "1s" };
+    const node = await NodeProcess.start(t, { data, settings });
+    const { job_id: long } = await node.client.submit({ task: "hold", max_attempts: 1 });
+    const { job_id: short } = await node.client.submit({ task: "work", payload: { ms: 800 } });
+    const { job_id: never } = await node.client.submit({ task: "work", payload: { ms: 0 }, delay_ms: 500 });
+    for (const id of [long, short]) await node.processing(id);
+
+    const stopping = node.terminate();
+    const ready = await eventually("readiness to end", async () => {
+      const answer = await node.call("/readyz");
+      return answer.status === 503 ? answer : null;
+    });
+    assert.deepEqual((ready.body as { ready: boolean }).ready, false);
+    const refused = await node.post("/jobs", { task: "work", payload: { ms: 0 } });
+    assert.equal(refused.status, 503);
+    assert.equal((refused.body as { error: string }).error, "DRAINING");
+    assert.ok(Number(refused.headers.get("retry-after")) >= 1);
+    assert.equal((await node.call(`/jobs/${long}`)).status, 200, "it still answers questions");
+
+    const { code, signal, tookMs } = await stopping;
+    assert.deepEqual([code, signal], [0, null], node.stderr);
+    assert.ok(tookMs >= 1_000 && tookMs < 4_000, `${tookMs} ms`);
+    assert.match(node.stderr, /SIGTERM: finishing what runs/);
+
+    const next = await NodeProcess.start(t, { data });
+    const finished = await next.client.job(short);
+    assert.deepEqual([finished.status, finished.attempts, finished.interruptions], ["completed", 1, 0]);
+    const interrupted = await next.processing(long);
+    assert.deepEqual(
+      [interrupted.failures, interrupted.interruptions, interrupted.crashes, interrupted.attempts],
+      [0, 1, 0, 2],
+    );
+    const { logs } = await next.client.logs(long);
+    assert.deepEqual(
+      logs.map(({ message }) => message),
+      ["holding", "told: drain", "holding"],
+    );
+    assert.equal((await next.client.wait(never, { timeoutMs: 5_000 })).job.attempts, 1);
+  });
+
+  it("gives up a handler that does not listen, and that is no crash either", async (t) => {
+    const data = await dataDirectory(t);
+    const settings = { DRAIN__TIMEOUT: "600ms", DRAIN__CLEANUP: "300ms" };
+    const node = await NodeProcess.start(t, { data, settings });
+    const { job_id: id } = await node.client.submit({ task: "deaf" });
+    await node.processing(id);
+    const { code, tookMs } = await node.terminate();
+    assert.equal(code, 0);
+    assert.ok(tookMs < 2_000, `${tookMs} ms`);
+    const next = await NodeProcess.start(t, { data });
+    const job = await next.processing(id);
+    assert.deepEqual([job.failures, job.interruptions, job.crashes], [0, 1, 0]);
+  });
+
+  it("hurries when it gets it again", async (t) => {
+    const data = await dataDirectory(t);
+    const node = await NodeProcess.start(t, { data, settings: { DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "10s" } });
+    const { job_id: polite } = await node.client.submit({ task: "hold" });
+    const { job_id: deaf } = await node.client.submit({ task: "deaf" });
+    for (const id of [polite, deaf]) await node.processing(id);
+    const stopping = node.terminate();
+    await eventually("the drain to begin", async () => node.stderr.includes("finishing what runs") || null);
+    await systemClock.sleep(400); // a signal that follows at once passes for an echo of the first
+    assert.equal(node.child.exitCode, null);
+    const again = systemClock.monotonic();
+    node.signal("SIGTERM");
+    assert.equal((await stopping).code, 0, node.stderr);
+    assert.ok(systemClock.monotonic() - again < 3_000);
+    assert.match(node.stderr, /SIGTERM: stopping now/);
+    const next = await NodeProcess.start(t, { data });
+    for (const id of [polite, deaf]) {
+      const job = await next.processing(id);
+      assert.deepEqual([job.failures, job.interruptions, job.crashes], [0, 1, 0]);
+    }
+  });
+
+  it("is gone within a second when it has nothing to do, also with a client that stays connected", async (t) => {
+    const node = await NodeProcess.start(t, { data: await dataDirectory(t) });
+    await node.client.health(); // leaves a connection open
+    const { code, tookMs } = await node.terminate();
+    assert.equal(code, 0);
+    assert.ok(tookMs < 1_000, `${tookMs} ms`);
+  });
+
+  it("ends also those who follow a job", async (t) => {
+    const settings = { DRAIN__TIMEOUT: "200ms", DRAIN__CLEANUP: "100ms" };
+    const node = await NodeProcess.start(t, { data: await dataDirectory(t), settings });
+    const { job_id: id } = await node.client.submit({ task: "hold" });
+    await node.processing(id);
+    const followed: string[] = [];
+    const gone = new AbortController();
+    const following = (async () => {
+      for await (const event of node.client.followLogs(id, { signal: gone.signal, giveUpAfterMs: 1 })) {
+        followed.push(event.event);
+      }
+    })().catch(() => {});
+    await eventually("the first line", async () => followed.includes("log") || null);
+    const { code, tookMs } = await node.terminate();
+    gone.abort();
+    await following;
+    assert.equal(code, 0);
+    assert.ok(tookMs < 2_000, `${tookMs} ms`);
+  });
+});
+
+describe("the signal arrives", () => {
+  it("through a shell that starts the node as npm does", async (t) => {
+    const quote = (part: string): string => `'${part.replaceAll("'", "'\\''")}'`;
+    const node = await NodeProcess.start(t, {
+      data: await dataDirectory(t),
+      command: (args) => ["sh", ["-c", `exec ${[process.execPath, BIN, ...args].map(quote).join(" ")}`]],
+    });
+    const { code, tookMs } = await node.terminate();
+    assert.equal(code, 0);
+    assert.ok(tookMs < 1_500, `${tookMs} ms`);
+  });
+
+  const older = olderNode();
+  it(
+    "through the launcher of an older Node, and its death is the node's",
+    { skip: older === null && "there is no older Node on this machine" },
+    async (t) => {
+      const data = await dataDirectory(t);
+      const command = (args: readonly string[]): readonly [string, readonly string[]] => [older!, [BIN, ...args]];
+      const first = await NodeProcess.start(t, { data, command });
+      const { code } = await first.terminate();
+      assert.equal(code, 0);
+
+      const second = await NodeProcess.start(t, { data, command });
+      const { url } = second;
+      await second.kill(); // the launcher alone
+      await eventually("the node to be gone", () => fetch(`${url}/health`).then(() => null, () => true));
+      const third = await NodeProcess.start(t, { data, command });
+      assert.equal((await third.client.health()).status, "ok");
+    },
+  );
+});
+
+/** The Node of the machine, if it is too old for us; the tests themselves run on a newer one. */
+function olderNode(): string | null {
+  for (const path of ["/usr/bin/node", "/usr/local/bin/node"]) {
+    const { stdout, status } = spawnSync(path, ["--version"]);
+    if (status === 0 && Number(/^v(\d+)/.exec(stdout.toString())?.[1]) < 24) return path;
+  }
+  return null;
+}

@@ -1,0 +1,2 @@
+/** For schedules. */
+export default function tick(): void {}

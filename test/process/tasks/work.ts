@@ -1,0 +1,23 @@
+import { appendFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+interface Work {
+  readonly ms: number;
+  /** Fails in its first run. */
+  readonly flaky?: boolean;
+  /** Where each run leaves a line. */
+  readonly ledger?: string;
+}
+
+interface Context {
+  readonly attempt: number;
+  readonly job: { readonly id: string; readonly jobEpoch: number };
+}
+
+/** Takes a while, and tells under which epoch it ran. */
+export default async function work({ ms, flaky, ledger }: Work, { attempt, job }: Context): Promise<unknown> {
+  if (ledger !== undefined) appendFileSync(ledger, `${job.id}:${job.jobEpoch}\n`);
+  if (ms > 0) await sleep(ms);
+  if (flaky && attempt === 1) throw new Error("the first time always fails");
+  return { epoch: job.jobEpoch };
+}

@@ -1,0 +1,211 @@
+/** Real nodes: `baton start` in processes of their own, told from the outside by signals and HTTP. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { BatonClient } from "../../src/client/client.ts";
+import type { JobBody, JobSummaryBody } from "../../src/client/client.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+
+export const BIN = fileURLToPath(new URL("../../bin/baton.mjs", import.meta.url));
+const TASKS = fileURLToPath(new URL("../process/tasks", import.meta.url));
+
+/** Five times what a start takes on a slow machine. */
+const START_MS_MAX = 20_000;
+
+export interface ProcessOptions {
+  /** Data directory; one that exists already is started on again. */
+  readonly data: string;
+  /** As in the environment, without the prefix. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** What to run with the arguments of `baton start`; Node with the launcher's file unless told otherwise. */
+  readonly command?: (args: readonly string[]) => readonly [string, readonly string[]];
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export class NodeProcess {
+  readonly child: ChildProcess;
+  readonly exited: Promise<Exit>;
+  readonly #url: Promise<string>;
+  #exit: Exit | null = null;
+  #out = "";
+  #err = "";
+  #client: BatonClient | null = null;
+  #at = "";
+
+  private constructor(options: ProcessOptions) {
+    const args = ["start", "--name", "solo", "--port", "0", "--data", options.data, "--tasks", TASKS];
+    const [command, all] = options.command?.(args) ?? [process.execPath, [BIN, ...args]];
+    const settings = { LOG__FORMAT: "json", ...options.settings };
+    this.child = spawn(command, all, {
+      env: {
+        PATH: process.env["PATH"],
+        ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`BATON_${key}`, value])),
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const { stdout, stderr } = this.child;
+    stdout!.setEncoding("utf8").on("data", (text: string) => (this.#out += text));
+    this.#url = new Promise((resolve) => {
+      stderr!.setEncoding("utf8").on("data", (text: string) => {
+        this.#err += text;
+        const found = /listening on (http:\S+)/.exec(this.#err);
+        if (found) resolve(found[1]!);
+      });
+    });
+    this.exited = new Promise((resolve, reject) => {
+      this.child.once("error", reject);
+      this.child.once("close", (code, signal) => resolve((this.#exit = { code, signal })));
+    });
+  }
+
+  /** A process that may or may not get as far as being a node; ended with the test in any case. */
+  static spawn(t: TestContext, options: ProcessOptions): NodeProcess {
+    const node = new NodeProcess(options);
+    t.after(() => node.#end());
+    return node;
+  }
+
+  /** A node that answers. */
+  static async start(t: TestContext, options: ProcessOptions): Promise<NodeProcess> {
+    const node = NodeProcess.spawn(t, options);
+    await node.listening();
+    return node;
+  }
+
+  async listening(): Promise<void> {
+    const over = new AbortController();
+    const tooLate = systemClock.sleep(START_MS_MAX, over.signal).then(() => null);
+    const url = await Promise.race([this.#url, this.exited.then(() => null), tooLate]);
+    over.abort();
+    assert.ok(url, `the node did not start: ${JSON.stringify(this.#exit)}\n${this.#err}\n${this.#out}`);
+    this.#at = url;
+    this.#client = new BatonClient({ url, timeoutMs: 10_000 });
+  }
+
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  get url(): string {
+    return this.#at;
+  }
+
+  get client(): BatonClient {
+    return this.#client!;
+  }
+
+  get stderr(): string {
+    return this.#err;
+  }
+
+  get stdout(): string {
+    return this.#out;
+  }
+
+  /** Signals go to the process itself, never by name. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.#exit === null) process.kill(this.pid, signal);
+  }
+
+  async kill(): Promise<void> {
+    this.signal("SIGKILL");
+    await this.exited;
+    await this.#client?.close();
+  }
+
+  /** Told to stop; the exit and how long it took. */
+  async terminate(): Promise<Exit & { readonly tookMs: number }> {
+    const before = systemClock.monotonic();
+    this.signal("SIGTERM");
+    const exit = await this.exited;
+    await this.#client?.close();
+    return { ...exit, tookMs: systemClock.monotonic() - before };
+  }
+
+  /** An answer in full, for tests of statuses and headers. */
+  async call(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; body: never }> {
+    const answer = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(10_000), ...init });
+    return { status: answer.status, headers: answer.headers, body: (await answer.json()) as never };
+  }
+
+  post(path: string, body: unknown) {
+    const headers = { "content-type": "application/json" };
+    return this.call(path, { method: "POST", headers, body: JSON.stringify(body) });
+  }
+
+  /** The job once the condition holds. */
+  async jobWhen(id: string, holds: (job: JobBody) => boolean): Promise<JobBody> {
+    return eventually(`job ${id}`, async () => {
+      const job = await this.client.job(id);
+      return holds(job) ? job : null;
+    });
+  }
+
+  processing(id: string): Promise<JobBody> {
+    return this.jobWhen(id, ({ status }) => status === "processing");
+  }
+
+  async allJobs(filter: { task?: string } = {}): Promise<JobSummaryBody[]> {
+    const jobs: JobSummaryBody[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await this.client.jobs({ ...filter, limit: 1_000, ...(cursor ? { cursor } : {}) });
+      jobs.push(...page.jobs);
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor);
+    return jobs;
+  }
+
+  /** Waits until nothing waits and nothing runs. */
+  async idle(withinMs = 20_000): Promise<void> {
+    await eventually(
+      "all jobs to end",
+      async () => {
+        const { queues } = await this.client.queues();
+        const left = queues.map(({ counts }) => counts.queued + counts.scheduled + counts.processing);
+        return left.every((count) => count === 0) || null;
+      },
+      withinMs,
+    );
+  }
+
+  async #end(): Promise<void> {
+    if (this.#exit === null && this.child.pid !== undefined) {
+      this.child.kill("SIGCONT"); // a stopped process would not be gone before it goes on
+      this.child.kill("SIGKILL");
+      await this.exited;
+    }
+    await this.#client?.close();
+  }
+}
+
+export async function dataDirectory(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "baton-process-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** The first answer that is not null. A condition in another process can only be asked for again and again. */
+export async function eventually<T>(
+  what: string,
+  look: () => Promise<T | null>,
+  withinMs = 10_000,
+): Promise<T> {
+  const until = systemClock.monotonic() + withinMs;
+  for (;;) {
+    const found = await look();
+    if (found !== null) return found;
+    assert.ok(systemClock.monotonic() < until, `waited ${withinMs} ms for ${what}`);
+    await systemClock.sleep(20);
+  }
+}

@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { TestContext } from "node:test";
+import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";
+import { retentionDuty } from "../../../src/jobs/retention.ts";
+import { HeldRuns, NODE, WorkerWorld } from "../../support/node-worker.ts";
+import { recordingLog } from "../../support/node-log.ts";
+
+const HOUR_MS = 3_600_000;
+
+async function leading(t: TestContext, world: WorkerWorld) {
+  const term = await world.store.terms.grant("scheduler", { name: NODE, incarnation: "leader" });
+  const over = new AbortController();
+  const duties: Promise<void>[] = [];
+  t.after(async () => {
+    over.abort();
+    await Promise.allSettled(duties);
+  });
+  return { term, signal: over.signal, duties };
+}
+
+describe("the reaper of leases", () => {
+  it("puts jobs of a silent worker back, one crash the poorer, and tells who follows them", async (t) => {
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const id = await world.submit("held");
+    await world.until(id, "processing");
+    const { term, signal, duties } = await leading(t, world);
+    const recovered: string[] = [];
+    const reaper = new LeaseReaper({
+      store: world.store,
+      clock: world.clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      log: recordingLog(),
+      onRecovered: (job) => void recovered.push(job),
+    });
+    duties.push(reaper.duty(term, signal));
+    await world.advance(60_000);
+    assert.deepEqual(recovered, [], "a lease that is renewed is left alone");
+    world.faults.fail("renew", "claim");
+    await world.advance(9_000);
+    assert.deepEqual(recovered, [], "not before its end");
+    await world.advance(4_000);
+    assert.deepEqual(recovered, [id]);
+    const job = await world.job(id);
+    assert.deepEqual([job.status, job.crashes, job.failures, job.killed], ["queued", 1, 0, [NODE]]);
+  });
+
+  it("puts a job that keeps killing its nodes into quarantine, with their names", async (t) => {
+    const log = recordingLog();
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const id = await world.submit("held");
+    const { term } = await leading(t, world);
+    const reaper = new LeaseReaper({
+      store: world.store,
+      clock: world.clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      log,
+      onRecovered: () => world.worker.wake(),
+    });
+    for (let crash = 1; crash <= 3; crash++) {
+      await world.until(id, "processing");
+      await reaper.recover({ by: "node", node: NODE, except: null }, term);
+      await world.advance(2_000); // the worker hears that its lease is gone
+    }
+    const job = await world.job(id);
+    assert.deepEqual([job.status, job.error?.code, job.killed], ["failed", "QUARANTINED", [NODE, NODE, NODE]]);
+    assert.equal(log.about("quarantine"), 1);
+    assert.equal(await world.jobs.retry(id), "retried");
+    assert.equal((await world.until(id, "processing")).crashes, 0, "retried by hand it starts afresh");
+  });
+
+  it("is refused under an old term", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const { term } = await leading(t, world);
+    await world.store.terms.grant("scheduler", { name: NODE, incarnation: "next" });
+    const { store, clock } = world;
+    const options = { store, clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
+    const reaper = new LeaseReaper({ ...options, onRecovered: () => {} });
+    await assert.rejects(reaper.recover({ by: "expiry" }, term), { code: "STALE_EPOCH" });
+  });
+});
+
+describe("retention", () => {
+  it("removes finished jobs when their time is over, each kind after its own, and no others", async (t) => {
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, {
+      tasks: [
+        ["fine", () => "fine"],
+        ["fails", () => Promise.reject(new Error("no"))],
+        ["held", held.polite],
+      ],
+      maxAttempts: 1,
+    });
+    const fine = await world.submit("fine");
+    const fails = await world.submit("fails");
+    const unwanted = await world.submit("fine", { delayMs: HOUR_MS });
+    await world.jobs.cancel(unwanted, null);
+    const running = await world.submit("held");
+    const waiting = await world.submit("fine", { delayMs: 100 * HOUR_MS });
+    await world.until(fine, "completed");
+    await world.until(fails, "failed");
+    const { term, signal, duties } = await leading(t, world);
+    const retention = { completedMs: HOUR_MS, failedMs: 3 * HOUR_MS, cancelledMs: 2 * HOUR_MS };
+    duties.push(retentionDuty({ store: world.store, clock: world.clock, retention })(term, signal));
+    const left = async (): Promise<boolean[]> =>
+      Promise.all([fine, unwanted, fails].map(async (id) => (await world.store.jobs.get(id)) !== null));
+    await world.advance(HOUR_MS - 10_000);
+    assert.deepEqual(await left(), [true, true, true]);
+    await world.advance(20_000);
+    assert.deepEqual(await left(), [false, true, true]);
+    await world.advance(HOUR_MS);
+    assert.deepEqual(await left(), [false, false, true]);
+    await world.advance(HOUR_MS);
+    assert.deepEqual(await left(), [false, false, false]);
+    assert.deepEqual(await world.statuses([running, waiting]), ["processing", "scheduled"]);
+  });
+
+  it("removes many in pieces, without a long wait between them", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["fine", () => {}]] });
+    const ids = await world.submitMany(5_000, "fine");
+    await world.until(ids.at(-1)!, "completed");
+    const { term, signal, duties } = await leading(t, world);
+    const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0 };
+    await world.advance(1);
+    duties.push(retentionDuty({ store: world.store, clock: world.clock, retention })(term, signal));
+    await world.advance(200);
+    assert.equal((await world.store.jobs.list({ limit: 1 })).jobs.length, 0);
+  });
+});
