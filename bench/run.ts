@@ -32,9 +32,9 @@ for (const [signal, code] of [
 
 const startedAt = performance.now();
 const machine = `Node ${process.version}, SQLite ${process.versions["sqlite"]}, ${cpus().length} × ${cpus()[0]?.model.trim()}, load ${loadavg()[0]!.toFixed(1)} at the start`;
-const disk = workplace.describe();
+const disk = { kind: workplace.describe(), syncMsBefore: workplace.syncMs(), syncMsAfter: NaN };
 say(machine);
-say(`stores on ${disk}`);
+say(`stores on ${disk.kind}, 4 KiB appended durably in ${disk.syncMsBefore.toFixed(2)} ms`);
 
 const rows: Row[] = [];
 for (const scenario of options.scenarios) {
@@ -47,11 +47,14 @@ for (const scenario of options.scenarios) {
   };
   rows.push(...(await scenario.run(bench)));
 }
+disk.syncMsAfter = workplace.syncMs();
 workplace.remove();
 
 const missed = rows.filter((row) => row.target && !row.target.met);
 const kept = rows.filter((row) => row.target?.met);
-console.log(`${machine}\nStores on ${disk}.\n\n${table(rows)}\n`);
+console.log(
+  `${machine}\nStores on ${disk.kind}, 4 KiB appended durably in ${disk.syncMsBefore.toFixed(2)} ms before and ${disk.syncMsAfter.toFixed(2)} ms after the run.\n\n${table(rows)}\n`,
+);
 console.log(
   `${kept.length} targets met, ${missed.length} missed${missed.length > 0 ? `: ${missed.map((row) => row.figure.trim()).join("; ")}` : ""}.`,
 );
@@ -75,7 +78,7 @@ function readArguments() {
   const known = SCENARIOS.map(({ name }) => name);
   for (const name of positionals)
     if (!known.includes(name)) refuse(`there is no scenario ${name}; there are ${known.join(", ")}`);
-  const rounds = Number(values.rounds ?? (values.quick ? 3 : 9));
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 9));
   if (!Number.isInteger(rounds) || rounds < 1) refuse("--rounds must be a whole number from 1 on");
   const scenarios = SCENARIOS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
   return { scenarios, rounds, quick: values.quick, json: values.json };

@@ -34,9 +34,7 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
     if (outcome.nesting === 0) tally.durationMs += outcome.details.duration_ms;
     if (type === "test:fail") {
       const { error } = outcome.details;
-      failures.push(
-        `✖ ${file}: ${outcome.name}\n${indent(String((error?.cause as Error)?.stack ?? error?.cause ?? error?.stack))}`,
-      );
+      failures.push(`✖ ${file}: ${outcome.name}\n${indent(reason(error))}`);
       yield `✖ ${file}: ${outcome.name}\n`;
     }
     if (outcome.details.type === "suite") continue;
@@ -46,7 +44,9 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
     if (outcome.skip && typeof outcome.skip === "string")
       yield `- skipped: ${outcome.name} (${outcome.skip})\n`;
   }
-  for (const [file, { passed, failed, skipped, durationMs }] of [...files].sort()) {
+  for (const [file, { passed, failed, skipped, durationMs }] of [...files].sort(([a], [b]) =>
+    a < b ? -1 : 1,
+  )) {
     const counts = [`${passed} ok`, failed && `${failed} FAILED`, skipped && `${skipped} skipped`].filter(
       Boolean,
     );
@@ -56,6 +56,11 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
   const sum = (key: "passed" | "failed" | "skipped"): number =>
     [...files.values()].reduce((total, tally) => total + tally[key], 0);
   yield `\n${sum("passed")} passed, ${sum("failed")} failed, ${sum("skipped")} skipped\n`;
+}
+
+function reason(error: (Error & { cause?: unknown }) | undefined): string {
+  const cause = error?.cause instanceof Error ? error.cause : error;
+  return cause?.stack ?? String(error?.cause);
 }
 
 function indent(text: string): string {

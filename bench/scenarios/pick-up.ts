@@ -9,7 +9,7 @@ export const pickUp: Scenario = {
   name: "pick-up",
   about: "from the call of submit to the start of the handler at 100 jobs/s with random gaps",
   async run(bench) {
-    const jobs = bench.quick ? 150 : 250;
+    const jobs = bench.quick ? 100 : 250;
     const rounds = bench.quick ? 2 : 6;
     const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
     const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor") });

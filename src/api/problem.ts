@@ -26,7 +26,13 @@ export interface Problem {
 }
 
 /** Codes that end a start or a call of the library. Should one ever surface in a request, it is a fault of ours. */
-const NEVER_TOLD: ReadonlySet<ErrorCode> = new Set(["INTERNAL", "BAD_CONFIG", "BAD_TASK", "DATA_IN_USE"]);
+const NEVER_TOLD: ReadonlySet<ErrorCode> = new Set([
+  "INTERNAL",
+  "BAD_CONFIG",
+  "BAD_TASK",
+  "DATA_IN_USE",
+  "DATA_UNUSABLE",
+]);
 
 export function problemOf(error: unknown, requestId: string): Problem {
   const known = error instanceof BatonError ? error : fromHttpLayer(error);

@@ -13,6 +13,7 @@
  * All access follows `seq`, the order of arrival, so that a million finished jobs cost the hot path nothing.
  */
 
+import { BatonError } from "../../core/errors.ts";
 import type { SqliteFile } from "../../platform/drivers/sqlite.ts";
 
 export const STATUS = {
@@ -147,8 +148,10 @@ const MIGRATIONS: readonly string[] = [
 export function migrate(file: SqliteFile): void {
   const found = Number(Object.values(file.prepare("PRAGMA user_version").get()!)[0]);
   if (found > MIGRATIONS.length) {
-    throw new Error(
+    throw new BatonError(
+      "DATA_UNUSABLE",
       `${file.path} was written by a newer version of Baton (schema ${found}, this version knows ${MIGRATIONS.length}); start that version, or use another --data directory`,
+      { field: "data" },
     );
   }
   for (let version = found; version < MIGRATIONS.length; version++) {
