@@ -30,6 +30,12 @@ export function actions(subject: Subject) {
     reset: () => subject.reset(),
     close: () => subject.close(),
 
+    /** A reset, and some time for what a new node does once at its start (it looks for history to remove). */
+    async settle(): Promise<void> {
+      await subject.reset();
+      await sleep(300);
+    },
+
     /** So many callers, each of which awaits its submit before the next one. */
     submitFor: (options: { callers: number; ms: number }): Promise<Sample> =>
       measured(async () => {

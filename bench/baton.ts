@@ -10,10 +10,12 @@ import type { Handler, Payload, Subject } from "./subject.ts";
 export const TASK = "bench";
 
 export interface BatonOptions {
-  /** Of the store; its contents are removed at each reset. */
   readonly dir: string;
-  /** A store that is already there is used as it is, and a reset keeps it. */
-  readonly keep?: boolean;
+  /**
+   * What a reset does with the store. `remove` is the default; `keep` goes on with it; `leave` starts another one
+   * beside it, so that the disk has no less to write than with `keep`.
+   */
+  readonly onReset?: "remove" | "keep" | "leave";
   readonly http?: boolean;
 }
 
@@ -26,9 +28,12 @@ export class Baton implements Subject {
   #node: BatonNode | null = null;
   #handler: Handler | null = null;
   #gate = Promise.withResolvers<void>();
+  #dir: string;
+  #resets = 0;
 
   constructor(options: BatonOptions) {
     this.#options = options;
+    this.#dir = options.dir;
   }
 
   get node(): BatonNode {
@@ -37,7 +42,9 @@ export class Baton implements Subject {
 
   async reset(): Promise<void> {
     await this.close();
-    if (!this.#options.keep) rmSync(this.#options.dir, { recursive: true, force: true });
+    const { dir, onReset = "remove" } = this.#options;
+    if (onReset === "remove") rmSync(dir, { recursive: true, force: true });
+    if (onReset === "leave") this.#dir = `${dir}-${++this.#resets}`;
     await this.start();
   }
 
@@ -52,7 +59,7 @@ export class Baton implements Subject {
     const { settings } = loadSettings({
       cwd: import.meta.dirname,
       environment: {},
-      flags: { name: "bench", data: this.#options.dir, "http.port": "0" },
+      flags: { name: "bench", data: this.#dir, "http.port": "0" },
     });
     const node = await createNode({ settings, tasks: [task], http: this.#options.http ?? false });
     await node.start();

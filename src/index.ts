@@ -18,6 +18,7 @@ export type {
   TaskOptions,
 } from "./jobs/task.ts";
 export { JobAborted } from "./jobs/job-run.ts";
+export { JobFailed, JobHandle } from "./jobs/job-handle.ts";
 
 // A node in this process
 export { createNode } from "./node.ts";

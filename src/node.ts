@@ -6,9 +6,10 @@
  */
 
 import { hostname } from "node:os";
-import type { Health, NodeServices, TaskInfo } from "./api/services.ts";
+import type { NodeServices, SubmitRequest, TaskInfo } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
 import { LeaderDuties } from "./cluster/leader-duties.ts";
+import { Readiness } from "./cluster/readiness.ts";
 import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
 import { Elector } from "./coordination/elector.ts";
@@ -18,6 +19,7 @@ import { jobId, type JobId, type NodeName } from "./core/ids.ts";
 import type { NodeIdentity } from "./core/node.ts";
 import type { Term } from "./core/term.ts";
 import { HttpServer } from "./http/server.ts";
+import { JobHandle } from "./jobs/job-handle.ts";
 import { JobService } from "./jobs/job-service.ts";
 import { JobWatchers } from "./jobs/job-watchers.ts";
 import { LeaseReaper } from "./jobs/lease-reaper.ts";
@@ -25,7 +27,7 @@ import { retentionDuty } from "./jobs/retention.ts";
 import { scheduleDuty } from "./jobs/schedule-duty.ts";
 import { ScheduleService } from "./jobs/schedule-service.ts";
 import { Submitter } from "./jobs/submitter.ts";
-import type { AnyTask } from "./jobs/task.ts";
+import type { AnyTask, Task } from "./jobs/task.ts";
 import { loadTaskFolder } from "./jobs/task-folder.ts";
 import { TaskRegistry } from "./jobs/task-registry.ts";
 import { ThreadPool } from "./jobs/thread-pool.ts";
@@ -234,7 +236,7 @@ export class BatonNode extends Lifecycle {
       schedules,
       leadership: elector,
       membership: coordination.membership,
-      health: this.#health(),
+      health: new Readiness({ draining, store, leadership: elector }),
       tasks,
     };
     const http =
@@ -254,6 +256,18 @@ export class BatonNode extends Lifecycle {
   /** What the API works with, for use in the same process. */
   get services(): NodeServices {
     return this.#services;
+  }
+
+  /** Submits a job from this process. With a task of one's own, payload and result are typed. */
+  async submit<Result, Input>(
+    task: Task<any, Result, Input> | string,
+    payload: Input,
+    options: Omit<SubmitRequest, "task" | "payload"> = {},
+  ): Promise<JobHandle<Awaited<Result>>> {
+    const { jobs } = this.#services;
+    const name = typeof task === "string" ? task : task.name;
+    const [submitted] = await jobs.submit([{ ...options, task: name, payload }]);
+    return new JobHandle(jobs, submitted!);
   }
 
   get url(): string {
@@ -347,7 +361,10 @@ export class BatonNode extends Lifecycle {
         `no leadership within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
       );
     const { name, incarnation } = this.#services.identity;
-    await reaper.recover({ by: "node", node: name, except: incarnation }, term);
+    const { shared } = this.#services.guarantees;
+    // A store of our own is ours whatever we were called before: container hosts have a new name at each start.
+    const left = shared ? ({ by: "node", node: name } as const) : ({ by: "everybody" } as const);
+    await reaper.recover({ ...left, except: incarnation }, term);
     void this.#followTerms();
   }
 
@@ -358,32 +375,6 @@ export class BatonNode extends Lifecycle {
   #adopt(term: Term): void {
     const { name } = this.#services.identity;
     this.#author = { node: name, ownerEpoch: term.epoch, leaderEpoch: term.epoch };
-  }
-
-  #health(): Health {
-    const draining = (): boolean => this.#draining;
-    return {
-      get draining() {
-        return draining();
-      },
-      ready: async () => {
-        const checks = {
-          running: draining() ? { ok: false, reason: "the node is being stopped" } : { ok: true },
-          store: await check(async () => void (await this.#parts.store.terms.read("scheduler"))),
-          leader: this.#parts.elector.current() ? { ok: true } : { ok: false, reason: "no leader is known" },
-        };
-        return { ready: Object.values(checks).every(({ ok }) => ok), checks };
-      },
-    };
-  }
-}
-
-async function check(probe: () => Promise<void>): Promise<{ ok: boolean; reason?: string }> {
-  try {
-    await probe();
-    return { ok: true };
-  } catch (error) {
-    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
   }
 }
 

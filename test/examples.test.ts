@@ -180,6 +180,6 @@ describe("examples/embedded", () => {
     await using program = script(join(root, "examples/embedded/index.ts"), [], { cwd: root, environment });
     const { code, out, err } = await program.ended;
     assert.equal(code, 0, err);
-    assert.equal(out, 'completed {"customer":"Ada","total":1749}\nfailed Bob has bought nothing\n');
+    assert.equal(out, "Ada pays 17.49\nfailed: Bob has bought nothing\n");
   });
 });

@@ -12,18 +12,17 @@ export const history: Scenario = {
   async run(bench) {
     const before = bench.quick ? 100_000 : 1_000_000;
     const jobs = bench.quick ? 15_000 : 30_000;
-    const full = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("full"), keep: true });
-    const empty = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("empty") });
+    const full = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("full"), onReset: "keep" });
+    const empty = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("empty"), onReset: "leave" });
     return withSides({ full, empty }, async (sides) => {
       // Run for real, so that the history is shaped as the store keeps it.
       await full.call("passThrough", { jobs: before, backlog: 20_000, marks: [1] });
       bench.say(`${before.toLocaleString("en-US")} jobs have run`);
       const results = await interleave(bench, sides, async (side) => {
-        // What the submits left behind is run by the next drain, on both sides alike.
-        await side.call("reset");
+        await side.call("settle");
         const drained = await side.call("drain", { jobs });
-        await side.call("reset");
-        const submitted = await side.call("submitFor", { callers: 50, ms: 200 });
+        await side.call("settle");
+        const submitted = await side.call("submitFor", { callers: 50, ms: bench.quick ? 200 : 300 });
         await side.call("finish");
         return { drained, submitted };
       });

@@ -4,8 +4,7 @@
  *     npx node examples/embedded/index.ts
  */
 
-import { createNode, defineTask, isFinal, loadSettings, PermanentError } from "baton";
-import type { JobId } from "baton";
+import { createNode, defineTask, JobFailed, loadSettings, PermanentError } from "baton";
 import { z } from "zod";
 
 const invoice = defineTask({
@@ -25,25 +24,18 @@ const { settings } = loadSettings({ flags: { data: process.env["BATON_DATA"] ?? 
 await using node = await createNode({ settings, tasks: [invoice], http: false });
 await node.start();
 
-const { jobs } = node.services;
-const submitted = await jobs.submit([
-  { task: "invoice", payload: { customer: "Ada", cents: [1_250, 499] } },
-  { task: "invoice", payload: { customer: "Bob", cents: [] } },
-]);
+const orders = [
+  { customer: "Ada", cents: [1_250, 499] },
+  { customer: "Bob", cents: [] },
+];
 
-for (const { id } of submitted) {
-  const job = await ended(id);
-  const result = await jobs.result(id);
-  console.log(job.status, result ?? job.error?.message);
-}
-
-/** Yields whenever the job may have changed, so there is nothing to poll. */
-async function ended(id: JobId) {
-  const over = new AbortController();
-  for await (const _ of jobs.changes(id, over.signal)) {
-    const job = await jobs.get(id);
-    if (!job) throw new Error(`job ${id} was removed`);
-    if (isFinal(job.status)) return job;
+for (const order of orders) {
+  const job = await node.submit(invoice, order);
+  try {
+    const { customer, total } = await job.result();
+    console.log(`${customer} pays ${total / 100}`);
+  } catch (error) {
+    if (!(error instanceof JobFailed)) throw error;
+    console.log(`${error.status}: ${error.error?.message}`);
   }
-  throw new Error("the node was stopped");
 }

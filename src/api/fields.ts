@@ -5,7 +5,14 @@
 
 import { z } from "zod";
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
-import { PRIORITY_MAX, PRIORITY_MIN } from "../core/job.ts";
+import {
+  ATTEMPTS_MAX,
+  DELAY_MS_MAX,
+  IDEMPOTENCY_KEY_LENGTH_MAX,
+  PRIORITY_MAX,
+  PRIORITY_MIN,
+  TIMEOUT_MS_MAX,
+} from "../core/job.ts";
 
 const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
@@ -32,10 +39,11 @@ export const Priority = z
   .max(PRIORITY_MAX)
   .meta({ description: `a whole number from ${PRIORITY_MIN} to ${PRIORITY_MAX}; higher runs first` });
 
-export const Attempts = z.int().min(1).max(1_000).meta({ description: "a whole number from 1 to 1000" });
-
-/** Longer timers overflow in Node and would fire at once. */
-const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+export const Attempts = z
+  .int()
+  .min(1)
+  .max(ATTEMPTS_MAX)
+  .meta({ description: `a whole number from 1 to ${ATTEMPTS_MAX}` });
 
 export const Timeout = z
   .int()
@@ -43,19 +51,21 @@ export const Timeout = z
   .max(TIMEOUT_MS_MAX)
   .meta({ description: `a number of milliseconds from 1 to ${TIMEOUT_MS_MAX}` });
 
-const TEN_YEARS_MS = 10 * 366 * 86_400_000;
-
 export const Delay = z
   .int()
   .min(0)
-  .max(TEN_YEARS_MS)
-  .meta({ description: `a number of milliseconds from 0 to ${TEN_YEARS_MS} (ten years)` });
+  .max(DELAY_MS_MAX)
+  .meta({
+    description: `a number of milliseconds from 0 to ${DELAY_MS_MAX} (a year); further ahead, give run_at`,
+  });
 
 /** Control characters are kept out: the key travels in a header and in logs. */
 export const IdempotencyKey = z
   .string()
-  .regex(/^\P{Cc}{1,256}$/u)
-  .meta({ description: "a text of 1 to 256 characters without control characters" });
+  .regex(new RegExp(`^\\P{Cc}{1,${IDEMPOTENCY_KEY_LENGTH_MAX}}$`, "u"))
+  .meta({
+    description: `a text of 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters without control characters`,
+  });
 
 export const Payload = z.unknown().meta({ description: "any JSON value of at most 64 levels" });
 

@@ -91,6 +91,12 @@ export interface Job {
 
 export const PRIORITY_MIN = -100;
 export const PRIORITY_MAX = 100;
+export const ATTEMPTS_MAX = 1_000;
+/** What a timer of Node can wait for, about 24 days. */
+export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+/** A year: a longer delay is a mistake in the unit more often than a wish. */
+export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
+export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
 
 export interface Budgets {
   readonly interruptionsMax: number;

@@ -10,7 +10,7 @@ import { BatonError } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
 import { THING_NAME } from "../core/ids.ts";
-import { PRIORITY_MAX, PRIORITY_MIN } from "../core/job.ts";
+import { ATTEMPTS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../core/job.ts";
 import type { Schedule, ScheduleDefinition, Timing } from "../core/schedule.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../core/schedule.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -34,8 +34,6 @@ export interface ScheduleServiceOptions {
 export const MISSED_MAX_LIMIT = 10_000;
 export const PREVIEW_MAX = 1_000;
 const MISSED_MAX_DEFAULT = 100;
-const MAX_ATTEMPTS_LIMIT = 1_000;
-const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 /**
  * Intervals count from 1970, so "every hour" is on the hour of UTC on every node, and the same request is the same
@@ -148,7 +146,7 @@ function complete(
   thingName("task", request.task);
   thingName("queue", queue);
   wholeNumber("priority", priority, PRIORITY_MIN, PRIORITY_MAX);
-  wholeNumber("max_attempts", maxAttempts, 1, MAX_ATTEMPTS_LIMIT);
+  wholeNumber("max_attempts", maxAttempts, 1, ATTEMPTS_MAX);
   if (timeoutMs !== null) wholeNumber("timeout_ms", timeoutMs, 1, TIMEOUT_MS_MAX);
   oneOf("missed", missed, MISSED_POLICIES);
   wholeNumber("missed_max", missedMax, 1, MISSED_MAX_LIMIT);

@@ -1,12 +1,18 @@
 import type { SubmitRequest } from "../api/services.ts";
 import { BatonError, nearest } from "../core/errors.ts";
 import { jobId, THING_NAME, type NodeName } from "../core/ids.ts";
-import { PRIORITY_MAX, PRIORITY_MIN } from "../core/job.ts";
+import {
+  ATTEMPTS_MAX,
+  DELAY_MS_MAX,
+  IDEMPOTENCY_KEY_LENGTH_MAX,
+  PRIORITY_MAX,
+  PRIORITY_MIN,
+  TIMEOUT_MS_MAX,
+} from "../core/job.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Random } from "../platform/random.ts";
 import type { Author, Store, NewJob, Submitted } from "../store/store.ts";
 import { checkPayload } from "./task.ts";
-import { ATTEMPTS_MAX, DELAY_MS_MAX } from "./task-options.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 
 export interface SubmitterOptions {
@@ -19,8 +25,6 @@ export interface SubmitterOptions {
   /** New work has been stored. */
   readonly onStored: () => void;
 }
-
-const KEY_LENGTH_MAX = 255;
 
 /** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
 export class Submitter {
@@ -94,15 +98,18 @@ export class Submitter {
     }
     whole(at, "priority", request.priority, PRIORITY_MIN, PRIORITY_MAX);
     whole(at, "max_attempts", request.maxAttempts, 1, ATTEMPTS_MAX);
-    whole(at, "timeout_ms", request.timeoutMs, 1, DELAY_MS_MAX);
+    whole(at, "timeout_ms", request.timeoutMs, 1, TIMEOUT_MS_MAX);
     whole(at, "delay_ms", request.delayMs, 0, DELAY_MS_MAX);
     whole(at, "run_at", request.runAt, 0, 8.64e15);
     if (request.delayMs !== undefined && request.runAt !== undefined) {
       throw bad(at, "run_at", "and delay_ms exclude each other; give one");
     }
     const key = request.idempotencyKey;
-    if (key !== undefined && (typeof key !== "string" || key.length === 0 || key.length > KEY_LENGTH_MAX)) {
-      throw bad(at, "idempotency_key", `must be 1 to ${KEY_LENGTH_MAX} characters`);
+    if (
+      key !== undefined &&
+      (typeof key !== "string" || key.length === 0 || key.length > IDEMPOTENCY_KEY_LENGTH_MAX)
+    ) {
+      throw bad(at, "idempotency_key", `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters`);
     }
   }
 }

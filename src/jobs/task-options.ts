@@ -2,12 +2,8 @@
 
 import { BatonError } from "../core/errors.ts";
 import { THING_NAME } from "../core/ids.ts";
-import { PRIORITY_MAX, PRIORITY_MIN } from "../core/job.ts";
+import { ATTEMPTS_MAX, DELAY_MS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../core/job.ts";
 import { DEFAULT_RETRY } from "../core/retry.ts";
-
-export const ATTEMPTS_MAX = 1_000;
-/** A year: what is planned further ahead is a mistake in the unit more often than a wish. */
-export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -28,7 +24,7 @@ export function checkTaskOptions(task: string, options: Options): void {
   if (module !== undefined && typeof module !== "string")
     must("module", "the module's URL, import.meta.url", module);
   whole("maxAttempts", 1, ATTEMPTS_MAX);
-  whole("timeoutMs", 1, DELAY_MS_MAX);
+  whole("timeoutMs", 1, TIMEOUT_MS_MAX);
   whole("priority", PRIORITY_MIN, PRIORITY_MAX);
   if (queue !== undefined && (typeof queue !== "string" || !THING_NAME.test(queue)))
     must("queue", "letters, digits and . _ : / - (up to 128)", queue);

@@ -61,14 +61,15 @@ export interface TaskOptions {
   readonly priority?: number;
 }
 
-export interface Task<Payload = unknown, Result = unknown> extends TaskOptions {
+/** `Input` is what a caller submits, `Payload` what the schema makes of it. */
+export interface Task<Payload = unknown, Result = unknown, Input = unknown> extends TaskOptions {
   readonly name: string;
-  readonly schema?: StandardSchemaV1<unknown, Payload>;
+  readonly schema?: StandardSchemaV1<Input, Payload>;
   readonly run: Handler<Payload, Result>;
 }
 
 /** A task of whatever payload: what a list of typed tasks holds. */
-export type AnyTask = Task<any, any>;
+export type AnyTask = Task<any, any, any>;
 
 export interface TaskDefinition<Schema extends StandardSchemaV1, Result> extends TaskOptions {
   readonly name: string;
@@ -79,7 +80,7 @@ export interface TaskDefinition<Schema extends StandardSchemaV1, Result> extends
 
 export function defineTask<Schema extends StandardSchemaV1, Result>(
   definition: TaskDefinition<Schema, Result>,
-): Task<StandardSchemaV1.InferOutput<Schema>, Result> {
+): Task<StandardSchemaV1.InferOutput<Schema>, Result, StandardSchemaV1.InferInput<Schema>> {
   checkTask(definition);
   return definition;
 }
@@ -127,4 +128,22 @@ function read(verdict: StandardSchemaV1.Result<unknown>): Checked {
     message: `${first?.message ?? "invalid"}${more}`,
     field: ["payload", ...path].join("."),
   };
+}
+
+/** The payload of a run, out of its JSON text. A task may have a stricter schema by now than when the job was submitted. */
+export function readPayload(task: Task, text: string): unknown {
+  const payload = JSON.parse(text) as unknown;
+  if (!task.schema) return payload;
+  const checked = checkPayload(task, payload);
+  return checked instanceof Promise ? checked.then(accepted) : accepted(checked);
+}
+
+function accepted(verdict: Checked): unknown {
+  if (verdict.ok) return verdict.value;
+  throw new BadPayload(`${verdict.field}: ${verdict.message}`);
+}
+
+class BadPayload extends Error {
+  readonly code = "BAD_PAYLOAD";
+  readonly retryable = false;
 }

@@ -24,7 +24,7 @@ import { ClaimBuffer } from "./claim-buffer.ts";
 import { JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
-import { checkPayload, type Task } from "./task.ts";
+import { readPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 import { WorkerLease } from "./worker-lease.ts";
@@ -276,24 +276,13 @@ export class Worker extends Lifecycle {
     const task = this.#o.tasks.get(job.task)!;
     let ending: Ending;
     try {
-      const payload = this.#payload(task, job);
+      const payload = readPayload(task, job.payload);
       const result = this.#invoke(task, payload instanceof Promise ? await payload : payload, run);
       ending = { ended: "returned", result: isThenable(result) ? await result : result };
     } catch (error) {
       ending = { ended: "threw", error };
     }
     this.#end(run, task, ending);
-  }
-
-  #payload(task: Task, job: ClaimedJob): unknown {
-    const parsed = JSON.parse(job.payload) as unknown;
-    if (!task.schema) return parsed;
-    const checked = checkPayload(task, parsed);
-    const read = (verdict: Awaited<typeof checked>): unknown => {
-      if (verdict.ok) return verdict.value;
-      throw new BadPayload(`${verdict.field}: ${verdict.message}`);
-    };
-    return checked instanceof Promise ? checked.then(read) : read(checked);
   }
 
   #invoke(task: Task, payload: unknown, run: JobRun): unknown {
@@ -393,9 +382,4 @@ export class Worker extends Lifecycle {
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}
-
-class BadPayload extends Error {
-  readonly code = "BAD_PAYLOAD";
-  readonly retryable = false;
 }

@@ -216,10 +216,14 @@ export interface Renewal {
   }[];
 }
 
-/** `node`: every lease of that node but those of its living incarnation. */
+/**
+ * `node`: every lease of that node but those of its living incarnation. `everybody`: all leases but those of this
+ * incarnation, for a store that only one process can have open, whatever the node was called before.
+ */
 export type Abandoned =
   | { readonly by: "expiry" }
-  | { readonly by: "node"; readonly node: NodeName; readonly except: string | null };
+  | { readonly by: "node"; readonly node: NodeName; readonly except: string | null }
+  | { readonly by: "everybody"; readonly except: string };
 
 export interface Recovered {
   readonly id: JobId;

@@ -4,6 +4,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
 import type { TestContext } from "node:test";
+import { atEnd } from "../support/node-cleanup.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 
 const MIB = 1_048_576;
@@ -17,10 +18,7 @@ async function smallDisk(t: TestContext, bytes: number): Promise<string | { miss
     const why = mounted.error?.message ?? mounted.stderr.toString().trim();
     return { missing: `a tmpfs cannot be mounted here: ${why}` };
   }
-  t.after(() => {
-    // Hooks run in the order in which they were registered, so the node may still be there: lazily, then.
-    spawnSync("umount", ["--lazy", dir]);
-  });
+  atEnd(t, () => assert.equal(spawnSync("umount", [dir]).status, 0, `${dir} is still mounted`));
   return dir;
 }
 

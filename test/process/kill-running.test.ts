@@ -33,7 +33,11 @@ describe("a node that is killed while it runs a job", () => {
     const retried = await node.processing(id);
     assert.deepEqual([retried.crashes, retried.killed], [0, []]);
     const { logs } = await node.client.logs(id);
-    assert.equal(logs.filter(({ message }) => message === "holding").length, 4, "the logs of all runs are kept");
+    assert.equal(
+      logs.filter(({ message }) => message === "holding").length,
+      4,
+      "the logs of all runs are kept",
+    );
   });
 
   it("keeps the result of a job that ended before, and does not run it again", async (t) => {
@@ -46,6 +50,17 @@ describe("a node that is killed while it runs a job", () => {
     assert.deepEqual((await second.client.result(id)).result, result);
     const again = await second.client.job(id);
     assert.deepEqual([again.job_epoch, again.attempts], [job.job_epoch, 1]);
+  });
+
+  it("has its jobs back also under another name, as a container has after each start", async (t) => {
+    const data = await dataDirectory(t);
+    const first = await NodeProcess.start(t, { data });
+    const { job_id: id } = await first.client.submit({ task: "hold" });
+    await first.processing(id);
+    await first.kill();
+    const second = await NodeProcess.start(t, { data, name: "renamed" });
+    const job = await second.processing(id);
+    assert.deepEqual([job.attempts, job.crashes, job.killed, job.worker], [2, 1, ["solo"], "renamed"]);
   });
 
   it("carries out a cancellation that was asked for before", async (t) => {

@@ -50,7 +50,9 @@ it("a node that stood still for longer than its lease takes a new term; no job i
   const instants = occurrences.map(({ at }) => Date.parse(at));
   assert.equal(new Set(instants).size, instants.length);
   assert.ok(occurrences.every((occurrence) => occurrence.outcome === "fired"));
-  instants.slice(1).forEach((at, index) => assert.equal(instants[index]! - at, 1_000, "no occurrence is missing"));
+  instants
+    .slice(1)
+    .forEach((at, index) => assert.equal(instants[index]! - at, 1_000, "no occurrence is missing"));
   const firstOfNewTerm = await node.client.job((await node.client.submit({ task: "tick" })).job_id);
   assert.equal(firstOfNewTerm.leader_epoch, after.leader_epoch);
 });

@@ -63,7 +63,10 @@ describe("a node that gets SIGTERM", () => {
 
   it("hurries when it gets it again", async (t) => {
     const data = await dataDirectory(t);
-    const node = await NodeProcess.start(t, { data, settings: { DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "10s" } });
+    const node = await NodeProcess.start(t, {
+      data,
+      settings: { DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "10s" },
+    });
     const { job_id: polite } = await node.client.submit({ task: "hold" });
     const { job_id: deaf } = await node.client.submit({ task: "deaf" });
     for (const id of [polite, deaf]) await node.processing(id);
@@ -130,7 +133,10 @@ describe("the signal arrives", () => {
     { skip: older === null && "there is no older Node on this machine" },
     async (t) => {
       const data = await dataDirectory(t);
-      const command = (args: readonly string[]): readonly [string, readonly string[]] => [older!, [BIN, ...args]];
+      const command = (args: readonly string[]): readonly [string, readonly string[]] => [
+        older!,
+        [BIN, ...args],
+      ];
       const first = await NodeProcess.start(t, { data, command });
       const { code } = await first.terminate();
       assert.equal(code, 0);
@@ -138,7 +144,12 @@ describe("the signal arrives", () => {
       const second = await NodeProcess.start(t, { data, command });
       const { url } = second;
       await second.kill(); // the launcher alone
-      await eventually("the node to be gone", () => fetch(`${url}/health`).then(() => null, () => true));
+      await eventually("the node to be gone", () =>
+        fetch(`${url}/health`).then(
+          () => null,
+          () => true,
+        ),
+      );
       const third = await NodeProcess.start(t, { data, command });
       assert.equal((await third.client.health()).status, "ok");
     },

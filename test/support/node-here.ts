@@ -10,6 +10,7 @@ import { isFinal } from "../../src/core/job.ts";
 import type { Job } from "../../src/core/job.ts";
 import { createNode } from "../../src/node.ts";
 import type { BatonNode, NodeOptions } from "../../src/node.ts";
+import { atEnd } from "./node-cleanup.ts";
 
 export interface NodeHereOptions extends Omit<NodeOptions, "settings"> {
   /** As in the environment, without the prefix: `{ WORKER__CONCURRENCY: "2" }`. */
@@ -20,17 +21,19 @@ export interface NodeHereOptions extends Omit<NodeOptions, "settings"> {
 export async function nodeHere(t: TestContext, options: NodeHereOptions = {}): Promise<BatonNode> {
   const { settings, ...rest } = options;
   const given = { STORE: "memory", NAME: "here", HTTP__PORT: "0", ...settings };
-  const environment = Object.fromEntries(Object.entries(given).map(([key, value]) => [`BATON_${key}`, value]));
+  const environment = Object.fromEntries(
+    Object.entries(given).map(([key, value]) => [`BATON_${key}`, value]),
+  );
   const loaded = loadSettings({ environment, cwd: tmpdir() });
   const node = await createNode({ http: false, settings: loaded.settings, ...rest });
   await node.start();
-  t.after(() => node.stop({ hurry: true }));
+  atEnd(t, () => node.stop({ hurry: true }));
   return node;
 }
 
 export async function temporaryDirectory(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "baton-test-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
+  atEnd(t, () => rm(dir, { recursive: true, force: true }));
   return dir;
 }
 

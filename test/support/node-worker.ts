@@ -21,6 +21,7 @@ import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { openMemoryStore } from "../../src/store/memory/memory.ts";
 import type { JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
+import { atEnd } from "./node-cleanup.ts";
 import { FailingJobs } from "./node-failing-jobs.ts";
 import { recordingLog } from "./node-log.ts";
 
@@ -74,7 +75,7 @@ export class WorkerWorld {
     const random = seededRandom(Number(incarnation)); // another life makes other ids
     const author = () => ({ node: NODE, ownerEpoch: 1, leaderEpoch: 1 });
     const tasks = new TaskRegistry(
-      options.tasks.map((task) => (Array.isArray(task) ? { name: task[0], run: task[1] } : (task as Task))),
+      options.tasks.map((task) => (Array.isArray(task) ? { name: task[0], run: task[1] } : task)),
     );
     const channels = (this.#channels = openChannels({ kind: "memory", clock, log: this.log }));
     const settings = { ...SETTINGS, ...options.settings };
@@ -127,7 +128,7 @@ export class WorkerWorld {
     await world.store.start();
     await world.#channels.start();
     await world.worker.start();
-    t.after(() => world.stop());
+    atEnd(t, () => world.stop());
     return world;
   }
 

@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { BatonClient } from "../../src/client/client.ts";
 import type { JobBody, JobSummaryBody } from "../../src/client/client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { atEnd } from "./node-cleanup.ts";
 
 export const BIN = fileURLToPath(new URL("../../bin/baton.mjs", import.meta.url));
 const TASKS = fileURLToPath(new URL("../process/tasks", import.meta.url));
@@ -21,6 +22,7 @@ const START_MS_MAX = 20_000;
 export interface ProcessOptions {
   /** Data directory; one that exists already is started on again. */
   readonly data: string;
+  readonly name?: string;
   /** As in the environment, without the prefix. */
   readonly settings?: Readonly<Record<string, string>>;
   /** What to run with the arguments of `baton start`; Node with the launcher's file unless told otherwise. */
@@ -43,7 +45,8 @@ export class NodeProcess {
   #at = "";
 
   private constructor(options: ProcessOptions) {
-    const args = ["start", "--name", "solo", "--port", "0", "--data", options.data, "--tasks", TASKS];
+    const args = ["start", "--port", "0", "--data", options.data, "--tasks", TASKS];
+    args.push("--name", options.name ?? "solo");
     const [command, all] = options.command?.(args) ?? [process.execPath, [BIN, ...args]];
     const settings = { LOG__FORMAT: "json", ...options.settings };
     this.child = spawn(command, all, {
@@ -71,7 +74,7 @@ export class NodeProcess {
   /** A process that may or may not get as far as being a node; ended with the test in any case. */
   static spawn(t: TestContext, options: ProcessOptions): NodeProcess {
     const node = new NodeProcess(options);
-    t.after(() => node.#end());
+    atEnd(t, () => node.#end());
     return node;
   }
 
@@ -191,7 +194,7 @@ export class NodeProcess {
 
 export async function dataDirectory(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "baton-process-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
+  atEnd(t, () => rm(dir, { recursive: true, force: true }));
   return dir;
 }
 

@@ -188,7 +188,9 @@ export function openingError(path: string, cause: unknown): unknown {
   const code = sqliteCode(cause);
   if (code === undefined) {
     const { syscall, message } = cause as NodeJS.ErrnoException;
-    return syscall === undefined ? cause : unusable(`cannot be made: ${message}; give a --data directory that can`);
+    return syscall === undefined
+      ? cause
+      : unusable(`cannot be made: ${message}; give a --data directory that can`);
   }
   const { message } = cause as Error;
   switch (code & 0xff) {

@@ -1,6 +1,6 @@
 /** Who holds which runs, and until when. */
 
-import type { LeaseId, NodeName } from "../../core/ids.ts";
+import type { LeaseId } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Abandoned } from "../store.ts";
 import type { Entry } from "./ledger.ts";
@@ -49,8 +49,7 @@ export class Leases {
   end(which: Abandoned): readonly Entry[] {
     const abandoned: Entry[] = [];
     for (const [lease, hold] of this.#holds) {
-      if (which.by === "expiry" ? !this.#lapsed(hold) : !leftBehind(lease, which.node, which.except))
-        continue;
+      if (which.by === "expiry" ? !this.#lapsed(hold) : !leftBehind(lease, which)) continue;
       this.#holds.delete(lease);
       abandoned.push(...hold.runs);
     }
@@ -63,7 +62,7 @@ export class Leases {
 }
 
 /** A lease is `<node>/<incarnation>`, or that with more behind another slash; neither part has a slash in it. */
-function leftBehind(lease: LeaseId, node: NodeName, except: string | null): boolean {
+function leftBehind(lease: LeaseId, which: Exclude<Abandoned, { by: "expiry" }>): boolean {
   const [holder, incarnation] = lease.split("/");
-  return holder === node && incarnation !== except;
+  return incarnation !== which.except && (which.by === "everybody" || holder === which.node);
 }

@@ -104,10 +104,12 @@ export class Claim {
   run(request: ClaimRequest): Claimed {
     const now = this.#ledger.clock.now();
     this.#promote(now);
-    const lease = request.limit > 0 ? this.#ledger.holdLease(request.lease, now + request.leaseMs) : null;
-    const log = lease === null ? NOTHING : this.#fromLog(request);
-    const taken = lease === null ? [] : this.#choose(request, log.chosen);
-    const jobs = lease !== null && taken.length > 0 ? this.#take(taken, log.passed, request, lease, now) : [];
+    const log = request.limit > 0 ? this.#fromLog(request) : NOTHING;
+    const taken = request.limit > 0 ? this.#choose(request, log.chosen) : [];
+    // The lease is written only with something to hold: an idle claimant that looks once a second leaves the disk alone.
+    const until = now + request.leaseMs;
+    const lease = taken.length > 0 ? this.#ledger.holdLease(request.lease, until) : null;
+    const jobs = lease === null ? [] : this.#take(taken, log.passed, request, lease, now);
     if (jobs.length === 0 && !log.exhausted) return { jobs, nextDueInMs: 0 };
     const next = this.#sql.nextDue.get() as unknown as [number] | undefined;
     return { jobs, nextDueInMs: next ? Math.max(0, next[0] - now) : null };

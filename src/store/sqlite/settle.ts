@@ -284,5 +284,5 @@ class Completions {
 function isAbandoned(name: LeaseId, which: Abandoned, ledger: Ledger, now: number): boolean {
   if (which.by === "expiry") return ledger.leaseExpired(name, now);
   const [node, incarnation] = name.split("/");
-  return node === which.node && incarnation !== which.except;
+  return incarnation !== which.except && (which.by === "everybody" || node === which.node);
 }

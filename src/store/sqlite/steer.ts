@@ -108,14 +108,19 @@ export class Steer {
       [STATUS.cancelled]: retention.cancelledMs,
     } as Record<number, number>;
     const rows = this.#sql.finished.all(this.#purgeAt, limit);
-    this.#purgeAt = rows.length < limit ? 0 : (rows.at(-1)!["seq"] as number);
+    const shortestMs = Math.min(...Object.values(keepMs));
     let removed = 0;
+    let young = true;
     for (const row of rows) {
-      if (now - (row["finished_at"] as number) < keepMs[row["status"] as number]!) continue;
+      const ageMs = now - (row["finished_at"] as number);
+      if (ageMs >= shortestMs) young = false;
+      if (ageMs < keepMs[row["status"] as number]!) continue;
       const seq = row["seq"] as number;
       this.#drop(seq, this.#place(seq)!);
       removed++;
     }
+    // Behind a whole piece of young jobs are mostly younger ones: a walk through millions of them would let the old wait.
+    this.#purgeAt = young || rows.length < limit ? 0 : (rows.at(-1)!["seq"] as number);
     this.#sql.dropOccurrences.run(now - Math.max(retention.failedMs, retention.completedMs));
     return removed;
   }

@@ -63,7 +63,7 @@ export const BROKEN_LEADERS: BrokenStores = {
             return jobs.claim(request);
           },
           async recover(which, budgets, fence) {
-            if (which.by === "expiry") return jobs.recover(which, budgets, fence);
+            if (which.by !== "node") return jobs.recover(which, budgets, fence);
             const found = await jobs.recover(which, budgets, fence);
             const alike = [...nodes].filter((node) => node !== which.node && node.startsWith(which.node));
             const more = await Promise.all(

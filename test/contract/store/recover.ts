@@ -78,6 +78,15 @@ export const recoverPromises: Promises = {
     await world.finish(livingBatch);
   },
 
+  "a node that has the store to itself takes back everybody's jobs but its own": async (world) => {
+    const renamed = await world.running({}, { lease: lease("node-old/1"), worker: "node-old" });
+    const earlier = await world.running({}, { lease: lease("node-a/1"), worker: "node-a" });
+    const own = await world.running({}, { lease: lease("node-a/2/0"), worker: "node-a" });
+    const found = await world.recover({ by: "everybody", except: "2" });
+    assert.deepEqual(found.map((job) => job.id).sort(), [renamed.id, earlier.id].sort());
+    await world.finish(own);
+  },
+
   "incarnations and node names that begin alike are not mixed up": async (world) => {
     const others = [
       await world.running({}, { lease: lease("node-a-b/1") }),

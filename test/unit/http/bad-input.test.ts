@@ -56,7 +56,7 @@ describe("a body that is not right", () => {
     [{ task: "a", delay_ms: -1 }, "delay_ms", /from 0 to/],
     [{ task: "a", max_attempts: 0 }, "max_attempts", /from 1 to 1000/],
     [{ task: "a", timeout_ms: 2 ** 31 }, "timeout_ms", /from 1 to 2147483647/],
-    [{ task: "a", idempotency_key: "" }, "idempotency_key", /1 to 256/],
+    [{ task: "a", idempotency_key: "" }, "idempotency_key", /1 to 255/],
     [{ task: "a", idempotency_key: "a\u0000b" }, "idempotency_key", /without control characters/],
     [[], undefined, /1 to 10000 items/],
     [

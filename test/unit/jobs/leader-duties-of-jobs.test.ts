@@ -4,6 +4,7 @@ import type { TestContext } from "node:test";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";
 import { retentionDuty } from "../../../src/jobs/retention.ts";
+import { atEnd } from "../../support/node-cleanup.ts";
 import { HeldRuns, NODE, WorkerWorld } from "../../support/node-worker.ts";
 import { recordingLog } from "../../support/node-log.ts";
 
@@ -13,7 +14,7 @@ async function leading(t: TestContext, world: WorkerWorld) {
   const term = await world.store.terms.grant("scheduler", { name: NODE, incarnation: "leader" });
   const over = new AbortController();
   const duties: Promise<void>[] = [];
-  t.after(async () => {
+  atEnd(t, async () => {
     over.abort();
     await Promise.allSettled(duties);
   });
@@ -68,7 +69,10 @@ describe("the reaper of leases", () => {
       await world.advance(2_000); // the worker hears that its lease is gone
     }
     const job = await world.job(id);
-    assert.deepEqual([job.status, job.error?.code, job.killed], ["failed", "QUARANTINED", [NODE, NODE, NODE]]);
+    assert.deepEqual(
+      [job.status, job.error?.code, job.killed],
+      ["failed", "QUARANTINED", [NODE, NODE, NODE]],
+    );
     assert.equal(log.about("quarantine"), 1);
     assert.equal(await world.jobs.retry(id), "retried");
     assert.equal((await world.until(id, "processing")).crashes, 0, "retried by hand it starts afresh");

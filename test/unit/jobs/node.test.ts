@@ -3,9 +3,17 @@ import { describe, it } from "node:test";
 import type { JobId } from "../../../src/core/ids.ts";
 import type { Handler } from "../../../src/jobs/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { finished, jobWhen, nodeHere, resultOf, submit, temporaryDirectory } from "../../support/node-here.ts";
+import {
+  finished,
+  jobWhen,
+  nodeHere,
+  resultOf,
+  submit,
+  temporaryDirectory,
+} from "../../support/node-here.ts";
 
-const wait: Handler = (ms, { signal }) => systemClock.sleep(ms as number, signal).then(() => signal.throwIfAborted());
+const wait: Handler = (ms, { signal }) =>
+  systemClock.sleep(ms as number, signal).then(() => signal.throwIfAborted());
 
 describe("a node on the embedded store", () => {
   it("runs jobs, and has them still after a stop and another start", async (t) => {
@@ -92,7 +100,11 @@ describe("a node on the embedded store", () => {
   it("is hurried by a second stop: what runs is told at once", async (t) => {
     const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t), DRAIN__TIMEOUT: "60s" };
     const node = await nodeHere(t, { settings, tasks: [{ name: "wait", run: wait }] });
-    await jobWhen(node, await submit(node, "wait", { payload: 60_000 }), ({ status }) => status === "processing");
+    await jobWhen(
+      node,
+      await submit(node, "wait", { payload: 60_000 }),
+      ({ status }) => status === "processing",
+    );
     const gentle = node.stop();
     const before = systemClock.monotonic();
     await node.stop({ hurry: true });

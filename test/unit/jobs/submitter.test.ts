@@ -79,7 +79,12 @@ describe("submitting", () => {
       timeoutMs: 1_000,
     };
     const { one } = await world([mail]);
-    const pick = ({ queue, priority, maxAttempts, timeoutMs }: NewJob) => [queue, priority, maxAttempts, timeoutMs];
+    const pick = ({ queue, priority, maxAttempts, timeoutMs }: NewJob) => [
+      queue,
+      priority,
+      maxAttempts,
+      timeoutMs,
+    ];
     assert.deepEqual(pick(await one({ task: "unknown" })), ["default", 0, 3, 3_600_000]);
     assert.deepEqual(pick(await one({ task: "mail" })), ["mail", 5, 9, 1_000]);
     const own = { queue: "slow", priority: -1, maxAttempts: 1, timeoutMs: 5 };
@@ -127,11 +132,14 @@ describe("submitting", () => {
       [{ task: "a", payload: () => {} }, "payload", /must be plain JSON, not a function/],
     ];
     for (const [request, field, message] of cases) {
-      await assert.rejects(submitter.submit([request as SubmitRequest]), (error: Error & { details?: object }) => {
-        assert.deepEqual(error.details, { field });
-        assert.match(error.message, message);
-        return true;
-      });
+      await assert.rejects(
+        submitter.submit([request as SubmitRequest]),
+        (error: Error & { details?: object }) => {
+          assert.deepEqual(error.details, { field });
+          assert.match(error.message, message);
+          return true;
+        },
+      );
     }
   });
 });

@@ -91,17 +91,53 @@ describe("a task folder", () => {
       ["number.mjs", "export default 42;", /default export must be a task/],
       ["broken.mjs", "export default (", /could not be loaded: /],
       ["throws.mjs", "throw new Error('no database');", /could not be loaded: no database/],
-      ["needs.mjs", "import 'not-installed'; export default () => {};", /could not be loaded: .*not-installed/],
-      ["other.mjs", "export default { name: 'another', run() {} };", /task named "another"; give file and task one/],
+      [
+        "needs.mjs",
+        "import 'not-installed'; export default () => {};",
+        /could not be loaded: .*not-installed/,
+      ],
+      [
+        "other.mjs",
+        "export default { name: 'another', run() {} };",
+        /task named "another"; give file and task one/,
+      ],
       ["bad name.mjs", "export default () => {};", /its name is not fit for a task/],
-      ["fork.mjs", "export const isolation = 'process'; export default () => {};", /isolation must be "none" or/],
-      ["zero.mjs", "export const maxAttempts = 0; export default () => {};", /maxAttempts must be .*from 1 to 1000, not 0/],
-      ["unit.mjs", "export const timeoutMs = '5s'; export default () => {};", /timeoutMs must be a whole number.*"5s"/],
-      ["high.mjs", "export const priority = 1000; export default () => {};", /priority must be .*from -100 to 100/],
+      [
+        "fork.mjs",
+        "export const isolation = 'process'; export default () => {};",
+        /isolation must be "none" or/,
+      ],
+      [
+        "zero.mjs",
+        "export const maxAttempts = 0; export default () => {};",
+        /maxAttempts must be .*from 1 to 1000, not 0/,
+      ],
+      [
+        "unit.mjs",
+        "export const timeoutMs = '5s'; export default () => {};",
+        /timeoutMs must be a whole number.*"5s"/,
+      ],
+      [
+        "high.mjs",
+        "export const priority = 1000; export default () => {};",
+        /priority must be .*from -100 to 100/,
+      ],
       ["queue.mjs", "export const queue = 'my queue'; export default () => {};", /queue must be letters/],
-      ["schema.mjs", "export const schema = { type: 'object' }; export default () => {};", /schema must be a Standard/],
-      ["retry.mjs", "export const retry = { factor: 0.5 }; export default () => {};", /retry\.factor must be a number from 1/],
-      ["typo.mjs", "export const retry = { delay: 5 }; export default () => {};", /retry\.delay must be left out; there are firstDelayMs/],
+      [
+        "schema.mjs",
+        "export const schema = { type: 'object' }; export default () => {};",
+        /schema must be a Standard/,
+      ],
+      [
+        "retry.mjs",
+        "export const retry = { factor: 0.5 }; export default () => {};",
+        /retry\.factor must be a number from 1/,
+      ],
+      [
+        "typo.mjs",
+        "export const retry = { delay: 5 }; export default () => {};",
+        /retry\.delay must be left out; there are firstDelayMs/,
+      ],
     ];
     for (const [file, text, message] of cases) {
       const dir = await folder(t, { [file]: text });

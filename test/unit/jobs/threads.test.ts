@@ -131,7 +131,10 @@ describe("a task on a thread", () => {
       assert.deepEqual([job.status, job.error?.code, job.attempts], ["failed", code, 1]);
       assert.match(job.error!.message, message);
     }
-    const job = await finished(node, await submit(node, "tell", { payload: { progress: 101 }, maxAttempts: 1 }));
+    const job = await finished(
+      node,
+      await submit(node, "tell", { payload: { progress: 101 }, maxAttempts: 1 }),
+    );
     assert.match(job.error!.message, /progress must be a number from 0 to 100, not 101/);
   });
 

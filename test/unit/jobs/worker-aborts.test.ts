@@ -58,7 +58,8 @@ describe("a run that takes longer than its timeout", () => {
     const held = new HeldRuns();
     const world = await WorkerWorld.open(t, { tasks: [["slow", held.polite]] });
     const ids = [];
-    for (const timeoutMs of [300, 100, 200]) ids.push(await world.submit("slow", { timeoutMs, maxAttempts: 1 }));
+    for (const timeoutMs of [300, 100, 200])
+      ids.push(await world.submit("slow", { timeoutMs, maxAttempts: 1 }));
     await world.rest();
     held.finish(1);
     await world.until(ids[1]!, "completed");
@@ -207,7 +208,11 @@ describe("a lease that is taken away", () => {
     held.finish(0, "from the first run");
     await world.rest();
     const job = await world.until(id, "processing");
-    assert.deepEqual([job.attempts, job.crashes, job.failures], [2, 1, 0], "it runs again, under a new lease");
+    assert.deepEqual(
+      [job.attempts, job.crashes, job.failures],
+      [2, 1, 0],
+      "it runs again, under a new lease",
+    );
     held.finish(1, "from the second run");
     await world.until(id, "completed");
     assert.equal(await world.result(id), "from the second run");

@@ -12,7 +12,8 @@ function crowd() {
   const run: Handler = async (turns, { job }) => {
     seen.order.push(job.id);
     seen.most = Math.max(seen.most, ++seen.now);
-    for (let turn = 0; turn < (turns as number); turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < (turns as number); turn++)
+      await new Promise((resolve) => setImmediate(resolve));
     seen.now--;
   };
   return { seen, run };

@@ -124,7 +124,10 @@ describe("a job whose handler throws", () => {
     const world = await WorkerWorld.open(t, {
       tasks: [
         ["permanent", () => Promise.reject(new PermanentError("no such customer"))],
-        ["marked", () => Promise.reject(Object.assign(new Error("gone"), { retryable: false, code: "E_GONE" }))],
+        [
+          "marked",
+          () => Promise.reject(Object.assign(new Error("gone"), { retryable: false, code: "E_GONE" })),
+        ],
       ],
     });
     const permanent = await world.until(await world.submit("permanent"), "failed");

@@ -75,7 +75,10 @@ describe("logs and progress", () => {
   it("are cut when a line is longer than anybody reads", async (t) => {
     const world = await WorkerWorld.open(t, {
       tasks: [
-        ["long", (_payload, { log, progress }) => (log("x".repeat(1_000_000)), progress(1, "y".repeat(1_000_000)))],
+        [
+          "long",
+          (_payload, { log, progress }) => (log("x".repeat(1_000_000)), progress(1, "y".repeat(1_000_000))),
+        ],
       ],
     });
     const id = await world.submit("long");
@@ -117,12 +120,18 @@ describe("logs and progress", () => {
     const world = await WorkerWorld.open(t, {
       tasks: [
         ["careless", careless],
-        ...([["NaN", Number.NaN], ["text", "50"], ["list", [50]], ["over", 101], ["big", 5n]] as const).map(
-          ([name, value]): [string, (p: unknown, c: TaskContext) => void] => [
-            name,
-            (_payload, { progress }) => progress(value as number),
-          ],
-        ),
+        ...(
+          [
+            ["NaN", Number.NaN],
+            ["text", "50"],
+            ["list", [50]],
+            ["over", 101],
+            ["big", 5n],
+          ] as const
+        ).map(([name, value]): [string, (p: unknown, c: TaskContext) => void] => [
+          name,
+          (_payload, { progress }) => progress(value as number),
+        ]),
       ],
     });
     const id = await world.submit("careless");
