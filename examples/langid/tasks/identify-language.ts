@@ -5,7 +5,7 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import { defineTask } from "baton";
+import { defineTask } from "baton/task";
 import { eld } from "eld/medium";
 import { z } from "zod";
 

@@ -7,7 +7,7 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TaskContext } from "baton";
+import type { TaskContext } from "baton/task";
 
 export default async function slowCount(
   payload: { readonly to?: number; readonly everyMs?: number } | null,
