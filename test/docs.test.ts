@@ -198,6 +198,7 @@ describe("the documentation", () => {
     const paths = {
       baton: [join(root, "src/index.ts")],
       "baton/client": [join(root, "src/client/client.ts")],
+      "baton/task": [join(root, "src/jobs/task.ts")],
     };
     const compilerOptions = { allowImportingTsExtensions: true, paths };
     writeFileSync(
