@@ -12,7 +12,7 @@ import {
 import { Batcher } from "../platform/batcher.ts";
 import type { Random } from "../platform/random.ts";
 import type { Author, Store, NewJob, Submitted } from "../store/store.ts";
-import { checkPayload } from "./task.ts";
+import { checkPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 
 export interface SubmitterOptions {
@@ -57,12 +57,13 @@ export class Submitter {
   }
 
   #prepare(request: SubmitRequest, at: string): NewJob | Promise<NewJob> {
-    this.#checkFields(request, at);
     const task = this.#options.tasks.get(request.task);
-    if (!task?.schema) return this.#newJob(request, at);
+    if (!task) this.#checkTaskName(request.task, at);
+    checkFields(request, at);
+    if (!task?.schema) return this.#newJob(request, task, at);
     const checked = checkPayload(task, request.payload);
     const finish = (verdict: Awaited<typeof checked>): NewJob => {
-      if (verdict.ok) return this.#newJob(request, at);
+      if (verdict.ok) return this.#newJob(request, task, at);
       throw new BatonError("BAD_PAYLOAD", `${at}${verdict.field}: ${verdict.message}`, {
         field: `${at}${verdict.field}`,
       });
@@ -70,9 +71,8 @@ export class Submitter {
     return checked instanceof Promise ? checked.then(finish) : finish(checked);
   }
 
-  #newJob(request: SubmitRequest, at: string): NewJob {
-    const { defaults, tasks, node, random } = this.#options;
-    const task = tasks.get(request.task);
+  #newJob(request: SubmitRequest, task: Task | undefined, at: string): NewJob {
+    const { defaults, node, random } = this.#options;
     return {
       id: jobId(node, random.timedUuid()),
       task: request.task,
@@ -87,30 +87,32 @@ export class Submitter {
     };
   }
 
-  #checkFields(request: SubmitRequest, at: string): void {
-    if (typeof request.task !== "string" || !THING_NAME.test(request.task)) {
-      const near =
-        typeof request.task === "string" ? nearest(request.task, this.#options.tasks.names()) : null;
-      throw bad(at, "task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`);
-    }
-    if (request.queue !== undefined && !THING_NAME.test(request.queue)) {
-      throw bad(at, "queue", "must be letters, digits and . _ : / - (up to 128)");
-    }
-    whole(at, "priority", request.priority, PRIORITY_MIN, PRIORITY_MAX);
-    whole(at, "max_attempts", request.maxAttempts, 1, ATTEMPTS_MAX);
-    whole(at, "timeout_ms", request.timeoutMs, 1, TIMEOUT_MS_MAX);
-    whole(at, "delay_ms", request.delayMs, 0, DELAY_MS_MAX);
-    whole(at, "run_at", request.runAt, 0, 8.64e15);
-    if (request.delayMs !== undefined && request.runAt !== undefined) {
-      throw bad(at, "run_at", "and delay_ms exclude each other; give one");
-    }
-    const key = request.idempotencyKey;
-    if (
-      key !== undefined &&
-      (typeof key !== "string" || key.length === 0 || key.length > IDEMPOTENCY_KEY_LENGTH_MAX)
-    ) {
-      throw bad(at, "idempotency_key", `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters`);
-    }
+  /** Also a task that nobody here knows may be submitted: it waits for a node that does. */
+  #checkTaskName(name: unknown, at: string): void {
+    if (typeof name === "string" && THING_NAME.test(name)) return;
+    const near = typeof name === "string" ? nearest(name, this.#options.tasks.names()) : null;
+    throw bad(at, "task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`);
+  }
+}
+
+function checkFields(request: SubmitRequest, at: string): void {
+  if (request.queue !== undefined && !THING_NAME.test(request.queue)) {
+    throw bad(at, "queue", "must be letters, digits and . _ : / - (up to 128)");
+  }
+  whole(at, "priority", request.priority, PRIORITY_MIN, PRIORITY_MAX);
+  whole(at, "max_attempts", request.maxAttempts, 1, ATTEMPTS_MAX);
+  whole(at, "timeout_ms", request.timeoutMs, 1, TIMEOUT_MS_MAX);
+  whole(at, "delay_ms", request.delayMs, 0, DELAY_MS_MAX);
+  whole(at, "run_at", request.runAt, 0, 8.64e15);
+  if (request.delayMs !== undefined && request.runAt !== undefined) {
+    throw bad(at, "run_at", "and delay_ms exclude each other; give one");
+  }
+  const key = request.idempotencyKey;
+  if (
+    key !== undefined &&
+    (typeof key !== "string" || key.length === 0 || key.length > IDEMPOTENCY_KEY_LENGTH_MAX)
+  ) {
+    throw bad(at, "idempotency_key", `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters`);
   }
 }
 

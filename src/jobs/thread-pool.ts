@@ -33,6 +33,11 @@ export class ThreadPool extends Lifecycle {
     this.#options = options;
   }
 
+  /** Threads that are alive, idle ones among them. */
+  get size(): number {
+    return this.#all.size;
+  }
+
   protected onStart(): void {}
 
   protected async onStop(): Promise<void> {

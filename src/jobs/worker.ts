@@ -270,6 +270,8 @@ export class Worker extends Lifecycle {
   async #run(job: ClaimedJob): Promise<void> {
     const now = this.#o.clock.monotonic();
     const run = new JobRun(job, job.timeoutMs === null ? Infinity : now + job.timeoutMs, this.#hooks);
+    const earlier = this.#running.get(job.id);
+    if (earlier) this.#replace(earlier);
     this.#running.set(job.id, run);
     this.#o.onChange(job.id, "processing");
     if (run.deadline < this.#nextDeadline) this.#watchDeadline(run.deadline);
@@ -329,6 +331,12 @@ export class Worker extends Lifecycle {
     );
     this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" });
     run.abandoned = true;
+  }
+
+  /** After a lost lease a job may come back to us before its handler has ended, or has even heard of the loss. */
+  #replace(earlier: JobRun): void {
+    this.#abort(earlier, "lease_lost", "the lease is lost: the job was given out again");
+    this.#abandon(earlier);
   }
 
   #watchDeadline(at: number): void {

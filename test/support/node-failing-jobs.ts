@@ -3,11 +3,12 @@ import type { JobStore } from "../../src/store/store.ts";
 
 type Method = keyof JobStore;
 
-/** A job store that refuses some of its calls for a while, as one on a full disk or behind a broken network does. */
+/** A job store that refuses or delays some of its calls for a while, as one on a full disk or behind a broken network does. */
 export class FailingJobs {
   readonly jobs: JobStore;
   readonly calls = new Map<Method, number>();
   readonly #failing = new Set<Method>();
+  readonly #held = new Map<Method, Promise<void>>();
 
   constructor(behind: () => JobStore) {
     this.jobs = new Proxy({} as JobStore, {
@@ -18,7 +19,9 @@ export class FailingJobs {
           if (this.#failing.has(method)) {
             return Promise.reject(new BatonError("STORE_UNAVAILABLE", `${method} is refused for now`));
           }
-          return (behind()[method] as (...args: unknown[]) => unknown)(...args);
+          const answer = (behind()[method] as (...args: unknown[]) => Promise<unknown>)(...args);
+          const held = this.#held.get(method);
+          return held ? held.then(() => answer) : answer;
         };
       },
     });
@@ -26,6 +29,16 @@ export class FailingJobs {
 
   fail(...methods: readonly Method[]): void {
     for (const method of methods) this.#failing.add(method);
+  }
+
+  /** Does what it is asked at once, and answers only when it is let go. */
+  holdAnswers(method: Method): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held.set(method, promise);
+    return () => {
+      this.#held.delete(method);
+      resolve();
+    };
   }
 
   heal(): void {

@@ -20,7 +20,7 @@ import type { WorkerSettings } from "../../src/jobs/worker.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { openMemoryStore } from "../../src/store/memory/memory.ts";
-import type { JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
+import type { Abandoned, JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
 import { atEnd } from "./node-cleanup.ts";
 import { FailingJobs } from "./node-failing-jobs.ts";
 import { recordingLog } from "./node-log.ts";
@@ -194,9 +194,18 @@ export class WorkerWorld {
   }
 
   /** Takes every lease of this node away, as a leader does that takes it for dead. */
-  async takeLeases(): Promise<readonly Recovered[]> {
+  takeLeases(): Promise<readonly Recovered[]> {
+    return this.#recover({ by: "node", node: NODE, except: null });
+  }
+
+  /** Takes away the leases that have run out. */
+  reap(): Promise<readonly Recovered[]> {
+    return this.#recover({ by: "expiry" });
+  }
+
+  async #recover(which: Abandoned): Promise<readonly Recovered[]> {
     this.#term ??= await this.store.terms.grant("scheduler", { name: NODE, incarnation: "leader" });
-    return this.store.jobs.recover({ by: "node", node: NODE, except: null }, DEFAULT_BUDGETS, this.#term);
+    return this.store.jobs.recover(which, DEFAULT_BUDGETS, this.#term);
   }
 
   #recorded(jobs: JobStore): JobStore {

@@ -29,6 +29,9 @@ type Row = Record<string, any>;
 
 export type Counts = Record<JobStatus, number>;
 
+/** The last 12 bits of a key (see idKey) tell ids of one millisecond apart. */
+const KEYS_PER_MS = 0x1000;
+
 export class Ledger {
   readonly file: SqliteFile;
   readonly clock: Clock;
@@ -54,7 +57,7 @@ export class Ledger {
   readonly #dirty = new Map<string, Set<JobStatus>>();
   #headMoved = false;
   #newestIdTime = 0;
-  readonly #newestIds = new Set<JobId>();
+  readonly #newestKeys = new Uint8Array(KEYS_PER_MS);
 
   readonly #sql;
 
@@ -91,9 +94,9 @@ export class Ledger {
     // Behind the head nothing is looked for, so a number at or below it must not be given out again.
     this.lastSeq = Math.max(this.head, Number(all("SELECT max(seq) AS seq FROM job")[0]?.["seq"] ?? 0));
     // Everything in the file counts as older than the next id; it is looked up if it is not.
-    this.#newestIds.clear();
+    this.#newestKeys.fill(0);
     this.#newestIdTime =
-      Math.floor(Number(all("SELECT max(id_key) AS key FROM job")[0]?.["key"] ?? 0) / 0x1000) + 1;
+      Math.floor(Number(all("SELECT max(id_key) AS key FROM job")[0]?.["key"] ?? 0) / KEYS_PER_MS) + 1;
     this.paused.clear();
     for (const row of all("SELECT name FROM queue WHERE paused = 1")) this.paused.add(row["name"]);
     this.#leases.clear();
@@ -198,18 +201,20 @@ export class Ledger {
   }
 
   /**
-   * Whether no job has this id, which is then remembered. Ids begin with their time, so those of a later millisecond than
-   * all before are new without a look into the file, and those of the same one are kept in mind.
+   * Whether an id with this key is surely new, without a look into the file: ids begin with their time, so those of a
+   * later millisecond than all before are, and within one millisecond the keys that were seen are marked.
    */
-  isNewId(id: JobId, key: number): boolean {
-    const at = Math.floor(key / 0x1000);
-    if (at < this.#newestIdTime) return this.seqOf(id) === null;
+  surelyNew(key: number): boolean {
+    const at = Math.floor(key / KEYS_PER_MS);
+    if (at < this.#newestIdTime) return false;
     if (at > this.#newestIdTime) {
-      this.#newestIds.clear();
+      this.#newestKeys.fill(0);
       this.#newestIdTime = at;
     }
-    const known = this.#newestIds.size;
-    return this.#newestIds.add(id).size > known;
+    const rest = key - at * KEYS_PER_MS;
+    const fresh = this.#newestKeys[rest] === 0;
+    this.#newestKeys[rest] = 1;
+    return fresh;
   }
 
   kind(id: number): Kind {

@@ -42,32 +42,39 @@ export class Submit {
     const answers: Submitted[] = [];
     let plain: NewJob[] = [];
     let keys: number[] = [];
+    const insertPlain = (): void => {
+      if (plain.length > 0) this.#insertPlain(plain, keys, by, now);
+      plain = [];
+      keys = [];
+    };
     for (const job of jobs) {
       const key = idKey(job.id);
-      const existing = this.#existing(job, key);
-      if (existing) {
-        answers.push(existing);
-        continue;
-      }
-      if (isPlain(job) && schedule === null) {
+      const repeated =
+        !this.#ledger.surelyNew(key) &&
+        (this.#ledger.seqOf(job.id) !== null || plain.some(({ id }) => id === job.id));
+      if (!repeated && isPlain(job) && schedule === null) {
         plain.push(job);
         keys.push(key);
         answers.push({ id: job.id, status: "queued", existed: false });
         continue;
       }
-      // Arrival is the order of the numbers: what came before goes in first.
-      this.#insertPlain(plain, keys, by, now);
-      plain = [];
-      keys = [];
-      answers.push({ id: job.id, status: this.#insertOther(job, key, by, now, schedule), existed: false });
+      // Arrival is the order of the numbers: what came before goes in first, and is found if this one repeats it.
+      insertPlain();
+      answers.push(
+        this.#existing(job) ?? {
+          id: job.id,
+          status: this.#insertOther(job, key, by, now, schedule),
+          existed: false,
+        },
+      );
     }
-    this.#insertPlain(plain, keys, by, now);
+    insertPlain();
     return answers;
   }
 
   /** The job that this one would repeat: the same key, or the same id after an answer that was lost. */
-  #existing(job: NewJob, key: number): Submitted | null {
-    let id: JobId | null = this.#ledger.isNewId(job.id, key) ? null : job.id;
+  #existing(job: NewJob): Submitted | null {
+    let id: JobId | null = this.#ledger.seqOf(job.id) === null ? null : job.id;
     if (id === null && job.idempotencyKey !== null) {
       id = (this.#sql.byKey.get(job.idempotencyKey)?.["id"] as JobId | undefined) ?? null;
     }
@@ -76,6 +83,8 @@ export class Submit {
 
   #insertPlain(jobs: readonly NewJob[], keys: readonly number[], by: number, now: number): void {
     const ledger = this.#ledger;
+    let { queue, task } = jobs[0]!;
+    let kind = ledger.kindId(queue, task);
     let at = 0;
     for (const { rows, insert } of this.#sql.plain) {
       if (jobs.length - at < rows) continue;
@@ -86,7 +95,11 @@ export class Submit {
           values[v++] = ++ledger.lastSeq;
           values[v++] = job.id;
           values[v++] = keys[at]!;
-          values[v++] = ledger.kindId(job.queue, job.task);
+          if (job.task !== task || job.queue !== queue) {
+            ({ queue, task } = job);
+            kind = ledger.kindId(queue, task);
+          }
+          values[v++] = kind;
           values[v++] = job.payload;
           values[v++] = now;
           values[v++] = job.maxAttempts;

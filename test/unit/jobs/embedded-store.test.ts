@@ -43,7 +43,9 @@ describe("the embedded store's clean-up", () => {
       const retention = { completedMs: 3_600_000, failedMs: 36_000_000, cancelledMs: 3_600_000 };
       const finish = async (count: number): Promise<void> => {
         await world.submitMany(count);
-        for (const run of await world.claim({ limit: count })) await world.finish(run);
+        const runs = await world.claim({ limit: count });
+        const outcome = { kind: "completed", result: "null" } as const;
+        await world.store.jobs.settle(runs.map((run) => ({ run, outcome })));
       };
       const purge = async (): Promise<number> => world.store.jobs.purge(retention, 100, await world.term());
       await finish(250);

@@ -2,11 +2,34 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import type { JobId, LeaseId } from "../../../src/core/ids.ts";
+import { JobRun } from "../../../src/jobs/job-run.ts";
 import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
 import type { Task } from "../../../src/jobs/task.ts";
+import { ThreadPool } from "../../../src/jobs/thread-pool.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import type { ClaimedJob } from "../../../src/store/store.ts";
+import { atEnd } from "../../support/node-cleanup.ts";
 import { finished, jobWhen, logsOf, nodeHere, resultOf, submit } from "../../support/node-here.ts";
 
+const CLAIMED: ClaimedJob = {
+  id: "node-a-1" as JobId,
+  jobEpoch: 1,
+  lease: "node-a/1" as LeaseId,
+  task: "spin",
+  queue: "default",
+  priority: 0,
+  payload: "null",
+  attempts: 1,
+  failures: 0,
+  interruptions: 0,
+  crashes: 0,
+  maxAttempts: 1,
+  timeoutMs: null,
+  createdAt: 0,
+  runAt: 0,
+  leaderEpoch: 1,
+};
 const TASKS = fileURLToPath(new URL("thread-tasks", import.meta.url));
 const settings = { TASKS, JOBS__MAX_ATTEMPTS: "1", DRAIN__CLEANUP: "300ms", DRAIN__TIMEOUT: "1s" };
 
@@ -62,7 +85,7 @@ describe("a task on a thread", () => {
     assert.deepEqual(job.error, { code: "TIMEOUT", message: "ran longer than its timeout of 100 ms" });
   });
 
-  it("is ended by force when it does not listen, and its thread is gone", async (t) => {
+  it("is ended by force when it does not listen, and its slot is free again", async (t) => {
     const node = await nodeHere(t, { settings: { ...settings, WORKER__CONCURRENCY: "1" } });
     const id = await submit(node, "spin", { payload: 600_000, timeoutMs: 50 });
     const before = systemClock.monotonic();
@@ -70,6 +93,22 @@ describe("a task on a thread", () => {
     assert.deepEqual([job.status, job.error?.code], ["failed", "TIMEOUT"]);
     assert.ok(systemClock.monotonic() - before < 5_000);
     assert.ok(((await resultOf(node, await submit(node, "tell"))) as object) !== null, "the slot is free");
+  });
+
+  it("leaves no thread behind that spins on after its end", async (t) => {
+    const pool = new ThreadPool({ clock: systemClock, abortGraceMs: 50 });
+    await pool.start();
+    atEnd(t, () => pool.stop());
+    const spinning = Promise.withResolvers<void>();
+    const hooks = { now: () => 0, onReport: () => spinning.resolve() };
+    const run = new JobRun({ ...CLAIMED, task: "spin" }, Infinity, hooks);
+    const module = new URL("thread-tasks/spin.ts", import.meta.url).href;
+    const ended = pool.run({ name: "spin", module, run: () => {} }, 600_000, run);
+    await spinning.promise;
+    assert.equal(pool.size, 1);
+    run.abort("timeout");
+    await assert.rejects(ended, { name: "JobAborted", why: "timeout" });
+    assert.equal(pool.size, 0);
   });
 
   it("that is interrupted by a drain goes back to the queue", async (t) => {

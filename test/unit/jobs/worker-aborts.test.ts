@@ -220,6 +220,25 @@ describe("a lease that is taken away", () => {
     assert.deepEqual(world.outcomes(id), ["completed"], "the first run kept quiet");
   });
 
+  it("may give the same job to the same worker, whose first run of it is still there", async (t) => {
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const id = await world.submit("held");
+    await world.until(id, "processing");
+    await world.takeLeases();
+    await world.advance(2_000);
+    assert.equal(held.started.length, 2);
+    held.finish(0, "from the first run");
+    await world.rest();
+    assert.equal(world.worker.active, 1, "the second one is still known");
+    await world.jobs.cancel(id, "enough");
+    await world.rest();
+    assert.deepEqual(held.reasons, ["lease_lost", "cancel"]);
+    held.fail(1, new Error("stopped"));
+    await world.until(id, "cancelled");
+    assert.equal(world.worker.active, 0);
+  });
+
   it("does not hold up the jobs behind it", async (t) => {
     const held = new HeldRuns();
     const world = await WorkerWorld.open(t, {

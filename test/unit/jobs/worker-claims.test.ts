@@ -239,6 +239,20 @@ describe("a delayed job", () => {
   });
 });
 
+describe("a job that is submitted while a claim is under way", () => {
+  it("starts as soon as that claim is answered, without waiting for the next look", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["work", () => {}]] });
+    await world.rest();
+    const letGo = world.faults.holdAnswers("claim");
+    world.worker.wake(); // finds nothing, and does not know it yet
+    const id = await world.submit("work");
+    await world.rest();
+    assert.equal((await world.job(id)).status, "queued");
+    letGo();
+    await world.until(id, "completed");
+  });
+});
+
 describe("an idle worker", () => {
   it("sleeps: it asks the store once a second and no more", async (t) => {
     const world = await WorkerWorld.open(t, { tasks: [["work", () => {}]] });

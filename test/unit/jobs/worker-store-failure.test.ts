@@ -74,6 +74,7 @@ describe("while the store refuses results", () => {
     world.faults.fail("settle");
     held.finish(0, "kept");
     await world.advance(60_000); // six times the lease
+    assert.deepEqual(await world.reap(), []);
     world.faults.heal();
     await world.advance(500);
     assert.equal((await world.until(id, "completed")).attempts, 1);
