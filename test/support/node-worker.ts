@@ -125,11 +125,16 @@ export class WorkerWorld {
   /** A started world that is stopped with the test. */
   static async open(t: TestContext, options: WorkerWorldOptions): Promise<WorkerWorld> {
     const world = new WorkerWorld(options);
-    await world.store.start();
-    await world.#channels.start();
+    await world.startAround();
     await world.worker.start();
     atEnd(t, () => world.stop());
     return world;
+  }
+
+  /** Everything but the worker itself. */
+  async startAround(): Promise<void> {
+    await this.store.start();
+    await this.#channels.start();
   }
 
   async stop(): Promise<void> {
