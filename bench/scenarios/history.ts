@@ -10,7 +10,7 @@ export const history: Scenario = {
   about:
     "the hot path with a million finished jobs in the store, beside a store without them (shown as its floor)",
   async run(bench) {
-    const before = bench.quick ? 100_000 : 1_000_000;
+    const before = bench.quick ? 50_000 : 1_000_000;
     const jobs = bench.quick ? 15_000 : 30_000;
     const kept = { dir: bench.dir("full"), onReset: "keep" };
     // Run for real, so that the history is shaped as the store keeps it; and in a process of its own, because one that

@@ -10,7 +10,7 @@ export const http: Scenario = {
   name: "http",
   about: "POST /jobs on 50 connections; the floor is a bare Fastify route that validates the same body",
   async run(bench) {
-    const rounds = Math.min(bench.rounds, bench.quick ? 2 : 5);
+    const rounds = Math.min(bench.rounds, bench.quick ? 1 : 5);
     const load = await Actor.open<Generator>("./load.ts");
     const sides = {
       floor: await Actor.open<HttpSide>("./floors/fastify.ts"),

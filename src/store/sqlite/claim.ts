@@ -7,6 +7,9 @@
  *   suspects     jobs that one more crash would put into quarantine
  *
  * They are merged by priority, due time and arrival; what was not taken stays where it is.
+ *
+ * What holds at all times: a fresh job behind the head has no row in `live`, and one before it has one, or is done. So
+ * fresh jobs are taken as a prefix of the log, and what is passed over within that prefix is given its lane.
  */
 
 import type { JobId } from "../../core/ids.ts";
@@ -41,12 +44,14 @@ const IN_ORDER = "ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ?";
 /** Due jobs made claimable at once: bounds how long one claim may take after a night away. */
 const PROMOTE_MAX = 5_000;
 
-/** Fresh rows that one claim looks at: a million jobs of an unknown task must not hold up the event loop at once. */
-const SCAN_MAX = 20_000;
+/** Jobs of others that one claim passes: a million of an unknown task must not hold up the event loop at once. */
+const SCAN_MAX = 2_000;
+/** Lanes that one claim looks into. With more of them, which is one for each paused queue or unknown task, they take turns. */
+const LANES_MAX = 200;
 
 const SUSPECTS_MAX = 1_000;
 
-interface LogScan {
+interface Scan {
   readonly chosen: readonly Candidate[];
   /** Seen behind the first chosen one, and not for this claimant. */
   readonly passed: readonly Candidate[];
@@ -54,7 +59,7 @@ interface LogScan {
   readonly exhausted: boolean;
 }
 
-const NOTHING: LogScan = { chosen: [], passed: [], exhausted: true };
+const NOTHING: Scan = { chosen: [], passed: [], exhausted: true };
 
 export class Claim {
   readonly #ledger: Ledger;
@@ -105,12 +110,13 @@ export class Claim {
     const now = this.#ledger.clock.now();
     this.#promote(now);
     const log = request.limit > 0 ? this.#fromLog(request) : NOTHING;
-    const taken = request.limit > 0 ? this.#choose(request, log.chosen) : [];
+    const line = request.limit > 0 ? this.#fromLine(request) : NOTHING;
+    const taken = request.limit > 0 ? this.#choose(request, [log.chosen, line.chosen]) : [];
     // The lease is written only with something to hold: an idle claimant that looks once a second leaves the disk alone.
     const until = now + request.leaseMs;
     const lease = taken.length > 0 ? this.#ledger.holdLease(request.lease, until) : null;
     const jobs = lease === null ? [] : this.#take(taken, log.passed, request, lease, now);
-    if (jobs.length === 0 && !log.exhausted) return { jobs, nextDueInMs: 0 };
+    if (jobs.length === 0 && !(log.exhausted && line.exhausted)) return { jobs, nextDueInMs: 0 };
     const next = this.#sql.nextDue.get() as unknown as [number] | undefined;
     return { jobs, nextDueInMs: next ? Math.max(0, next[0] - now) : null };
   }
@@ -123,13 +129,13 @@ export class Claim {
     }
   }
 
-  #choose(request: ClaimRequest, fromLog: readonly Candidate[]): readonly Candidate[] {
-    const { limit } = request;
-    const places = [fromLog, this.#fromLine(request), ...this.#fromLanes(request)];
+  #choose(request: ClaimRequest, first: readonly (readonly Candidate[])[]): readonly Candidate[] {
+    const places = [...first, ...this.#fromLanes(request)];
     if (request.suspect) places.push(this.#fromSuspects(request));
-    const filled = places.filter((place) => place.length > 0);
-    if (filled.length === 1) return filled[0]!.length > limit ? filled[0]!.slice(0, limit) : filled[0]!;
-    return filled.flat().sort(inOrder).slice(0, limit);
+    return merge(
+      places.filter((place) => place.length > 0),
+      request.limit,
+    );
   }
 
   #may(request: ClaimRequest, { queue, task }: Kind): boolean {
@@ -144,7 +150,7 @@ export class Claim {
    * Fresh jobs. Those that this claimant may not take are given a lane, so that the log moves on: at once while they
    * stand at the head, else together with the next one that is taken behind them.
    */
-  #fromLog(request: ClaimRequest): LogScan {
+  #fromLog(request: ClaimRequest): Scan {
     const ledger = this.#ledger;
     const chosen: Candidate[] = [];
     const passed: Candidate[] = [];
@@ -157,7 +163,10 @@ export class Claim {
         cursor = candidate.seq;
         if (this.#may(request, candidate.kind)) chosen.push(candidate);
         else if (chosen.length > 0) passed.push(candidate);
-        else this.#park(candidate);
+        else {
+          this.#park(candidate);
+          ledger.moveHead(candidate.seq);
+        }
       }
       if (chosen.length === 0) ledger.moveHead(rows.length < wanted ? ledger.lastSeq : cursor);
       if (rows.length < wanted) return { chosen, passed, exhausted: true };
@@ -171,23 +180,31 @@ export class Claim {
     (candidate.fresh ? this.#sql.parkFresh : this.#sql.park).run(candidate.kind.id, candidate.seq);
   }
 
-  #fromLine(request: ClaimRequest): Candidate[] {
-    for (;;) {
+  #fromLine(request: ClaimRequest): Scan {
+    for (let parked = 0; ;) {
       const rows = this.#sql.line.all(request.limit) as unknown as LiveRow[];
       const candidates = rows.map((row) => this.#waiting(row));
-      const foreign = candidates.filter((c) => !this.#may(request, c.kind));
-      if (foreign.length === 0) return candidates;
+      const foreign = candidates.filter((candidate) => !this.#may(request, candidate.kind));
       for (const candidate of foreign) this.#park(candidate);
+      parked += foreign.length;
+      if (foreign.length === 0) return { chosen: candidates, passed: [], exhausted: true };
+      if (parked >= SCAN_MAX) {
+        return { chosen: candidates.filter((c) => !foreign.includes(c)), passed: [], exhausted: false };
+      }
     }
   }
 
   #fromLanes(request: ClaimRequest): Candidate[][] {
+    const { lanes } = this.#ledger;
     const found: Candidate[][] = [];
-    for (const lane of this.#ledger.lanes) {
-      if (!this.#may(request, lane)) continue;
+    let looked = 0;
+    for (const lane of [...lanes].filter((kind) => this.#may(request, kind))) {
+      if (looked++ === LANES_MAX) break;
       const rows = this.#sql.lane.all(lane.id, request.limit) as unknown as LiveRow[];
-      if (rows.length === 0) this.#ledger.lanes.delete(lane);
-      else found.push(rows.map((row) => this.#waiting(row)));
+      lanes.delete(lane);
+      if (rows.length === 0) continue;
+      lanes.add(lane); // behind the others, whose turn is next if there are too many
+      found.push(rows.map((row) => this.#waiting(row)));
     }
     return found;
   }
@@ -241,7 +258,9 @@ export class Claim {
     if (lastFresh > 0) {
       // One statement for all of them: the fresh rows up to the last one taken are those taken and those parked here.
       for (const candidate of passed) if (candidate.seq < lastFresh) this.#park(candidate);
-      this.#sql.takeFresh.run(now, worker, lease, by, ledger.head, lastFresh);
+      const { changes } = this.#sql.takeFresh.run(now, worker, lease, by, ledger.head, lastFresh);
+      const fresh = taken.filter((candidate) => candidate.fresh).length;
+      if (changes !== fresh) throw new Error(`${fresh} fresh jobs were chosen and ${String(changes)} taken`);
       ledger.moveHead(lastFresh);
     }
     this.#countTaken(taken);
@@ -280,6 +299,23 @@ export class Claim {
     for (const { kind } of taken) byQueue.set(kind.queue, (byQueue.get(kind.queue) ?? 0) + 1);
     for (const [queue, by] of byQueue) this.#ledger.count(queue, "queued", "processing", by);
   }
+}
+
+/** The first `limit` of several lines, each in order. The order within a line is kept: the log is taken as a prefix. */
+function merge(places: readonly (readonly Candidate[])[], limit: number): readonly Candidate[] {
+  if (places.length === 1 && places[0]!.length <= limit) return places[0]!;
+  const next = places.map(() => 0);
+  const merged: Candidate[] = [];
+  while (merged.length < limit) {
+    let best = -1;
+    for (let i = 0; i < places.length; i++) {
+      const candidate = places[i]![next[i]!];
+      if (candidate && (best < 0 || inOrder(candidate, places[best]![next[best]!]!) < 0)) best = i;
+    }
+    if (best < 0) break;
+    merged.push(places[best]![next[best]!++]!);
+  }
+  return merged;
 }
 
 function inOrder(a: Candidate, b: Candidate): number {

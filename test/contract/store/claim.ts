@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { JobId } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { ERROR, LEASE_MS, NODE, lease } from "../../support/store-world.ts";
@@ -235,6 +236,30 @@ export const claimPromises: Promises = {
     assert.deepEqual(await world.claimIds(), []);
     await world.store.queues.setPaused("q", false);
     assert.deepEqual(await world.claimIds(), [run.id]);
+  },
+
+  "jobs of others in front hold up nobody, whatever more urgent ones come in between": async (world) => {
+    const foreign = await world.submit({ task: "unheard-of" });
+    const plain = await world.submitMany(2);
+    const urgent: JobId[] = [];
+    for (let i = 0; i < 4; i++) urgent.push(await world.submit({ priority: 5 }));
+    assert.deepEqual(await world.claimIds({ limit: 2 }), urgent.slice(0, 2));
+    assert.deepEqual(await world.claimIds({ limit: 2 }), urgent.slice(2));
+    assert.deepEqual(await world.claimIds({ limit: 5 }), plain);
+    assert.deepEqual(await world.claimIds({ tasks: new Set(["unheard-of"]) }), [foreign]);
+    assert.deepEqual(await world.claimIds({ tasks: new Set(["work", "unheard-of"]) }), []);
+  },
+
+  "a wall clock that is set back leaves no job behind and gives none out twice": async (world) => {
+    const before = await world.submitMany(2);
+    world.clock.setWall(world.clock.now() - 1_000);
+    const after = await world.submitMany(2);
+    const delayed = await world.submit({ delayMs: 1 });
+    await world.clock.advance(2_000);
+    const given: JobId[] = [];
+    for (let i = 0; i < 6; i++) given.push(...(await world.claimIds({ limit: 1 })));
+    assert.deepEqual([...given].sort(), [...before, ...after, delayed].sort());
+    for (const id of given) assert.equal(await world.status(id), "processing");
   },
 
   "jobs of a node that died once run again side by side": async (world) => {
