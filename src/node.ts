@@ -212,6 +212,7 @@ export class BatonNode extends Lifecycle {
     const schedules = new ScheduleService({
       store,
       submit: (requests) => jobs.submit(requests),
+      tasks,
       channels,
       clock,
       maxAttempts: settings.jobs.maxAttempts,

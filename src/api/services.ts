@@ -127,6 +127,8 @@ export interface Schedules {
 
 export interface Health {
   readonly draining: boolean;
+  /** Why only a restart will help; null while all is well. */
+  readonly problem: string | null;
   /** Whether this node can do its work now: each check by name, with the reason when it fails. */
   ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, { ok: boolean; reason?: string }>> }>;
 }

@@ -19,7 +19,7 @@ export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
  */
 const ECHO_MS = 250;
 /** What closing listeners and files may take after the drain. Smaller, and a slow disk looks like a hang. */
-const SLACK_MS = 3_000;
+const SLACK_MS = 7_000;
 /** How long a hurried stop may take: no waiting for jobs, only giving them back. */
 const HURRY_MS = 5_000;
 

@@ -4,6 +4,7 @@ import { relative } from "node:path";
 import type { Command } from "commander";
 import type { Loaded } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { loadFrom, withSettingsOptions } from "./settings-options.ts";
@@ -29,13 +30,8 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   ]);
   const log = createLog({ ...settings.log, name: settings.name });
   const node = await createNode({ settings, log });
-  try {
-    await node.start();
-  } catch (error) {
-    await node.stop({ hurry: true });
-    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-    throw portInUse(settings.http.host, settings.http.port, explicitPort);
-  }
+  reportUncaught(log, () => node.runningJobs());
+  // Before the start: a signal that comes early must find us listening.
   const code = untilSignalled({
     stop: (options) => node.stop(options),
     leftovers: () => leftovers(node.runningJobs()),
@@ -44,6 +40,19 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     signals: process,
     say: (text) => say(terminal, text),
   });
+  try {
+    await node.start();
+  } catch (error) {
+    await node.stop({ hurry: true });
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    throw portInUse(settings.http.host, settings.http.port, explicitPort);
+  }
+  if (!isLoopback(settings.http.host)) {
+    log.warn(
+      { host: settings.http.host },
+      "this node listens beyond this machine and knows no passwords yet: whoever reaches the port can run its tasks",
+    );
+  }
   showBanner(terminal, {
     name: settings.name,
     url: node.url,
@@ -54,6 +63,33 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   });
   // Timers and sockets that a task has left open must not keep a stopped node alive.
   process.exit(await code);
+}
+
+/**
+ * A promise that some handler forgot says nothing about the others: it is told and life goes on. An exception that nobody
+ * caught leaves the process in an unknown state: it ends, and the crash budget of the jobs that ran finds the culprit.
+ */
+function reportUncaught(
+  log: Log,
+  running: () => readonly { readonly id: string; readonly task: string }[],
+): void {
+  process.on("unhandledRejection", (reason) => {
+    log.error(
+      { err: reason, running: running() },
+      "a promise was rejected and nobody was waiting for it; is an await missing in a task?",
+    );
+  });
+  process.on("uncaughtException", (error) => {
+    log.error(
+      { err: error, running: running() },
+      "an exception was not caught; the process ends, and what runs is counted as crashed",
+    );
+    process.exit(1);
+  });
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
 }
 
 async function withFreePort(

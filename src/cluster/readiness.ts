@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 
 export interface ReadinessOptions {
   readonly draining: () => boolean;
-  readonly store: Pick<Store, "terms">;
+  readonly store: Pick<Store, "terms" | "problem">;
   readonly leadership: Pick<Leadership, "current">;
 }
 
@@ -23,6 +23,10 @@ export class Readiness implements Health {
     return this.#o.draining();
   }
 
+  get problem(): string | null {
+    return this.#o.store.problem;
+  }
+
   async ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, Check>> }> {
     const checks = {
       running: fails(this.draining, "the node is being stopped"),
@@ -33,6 +37,7 @@ export class Readiness implements Health {
   }
 
   async #storeAnswers(): Promise<Check> {
+    if (this.problem !== null) return { ok: false, reason: this.problem };
     try {
       await this.#o.store.terms.read("scheduler");
       return { ok: true };

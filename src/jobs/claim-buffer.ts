@@ -6,21 +6,34 @@ import type { ClaimedJob } from "../store/store.ts";
 const RATE_WINDOW_MS = 100;
 
 /**
+ * How often jobs that were claimed ahead are looked at. Longer, and an urgent job waits behind them; shorter, and a short
+ * pause of the process gives back what it was about to run.
+ */
+const LOOK_MS = 500;
+
+export interface ClaimBufferOptions {
+  readonly clock: Clock;
+  readonly concurrency: number;
+  readonly prefetchMax: number;
+  readonly giveBack: (job: ClaimedJob) => void;
+}
+
+/**
  * Jobs that are claimed and not started yet. How many there may be follows how many were run lately: none for slow
- * jobs, so that a crash strands none of them, and up to `prefetchMax` for short ones.
+ * jobs, so that a crash strands none of them, and up to `prefetchMax` for short ones. When those claimed turn out slow,
+ * what will not be started soon goes back to its place in line, where others find it and something urgent goes first.
  */
 export class ClaimBuffer {
-  readonly #clock: Clock;
-  readonly #prefetchMax: number;
+  readonly #o: ClaimBufferOptions;
   #jobs: ClaimedJob[] = [];
   #next = 0;
   #finishedInWindow = 0;
   #windowFrom = 0;
   #lastWindow = 0;
+  #cancelLook: (() => void) | null = null;
 
-  constructor(options: { readonly clock: Clock; readonly prefetchMax: number }) {
-    this.#clock = options.clock;
-    this.#prefetchMax = options.prefetchMax;
+  constructor(options: ClaimBufferOptions) {
+    this.#o = options;
   }
 
   get size(): number {
@@ -28,9 +41,10 @@ export class ClaimBuffer {
   }
 
   /** How many more to claim now. Asks only when half of what may be held is gone, to ask for many at once. */
-  wanted(concurrency: number, running: number): number {
+  wanted(running: number): number {
+    const { concurrency, prefetchMax } = this.#o;
     const held = running + this.size;
-    const capacity = concurrency + Math.min(this.#prefetchMax, this.#recentlyFinished());
+    const capacity = concurrency + Math.min(prefetchMax, this.#recentlyFinished());
     const room = capacity - held;
     return held < concurrency || room * 2 >= capacity ? room : 0;
   }
@@ -40,8 +54,9 @@ export class ClaimBuffer {
   }
 
   add(jobs: readonly ClaimedJob[]): void {
-    this.#jobs = this.size === 0 ? [...jobs] : [...this.takeAll(), ...jobs];
+    this.#jobs = this.size === 0 ? [...jobs] : [...this.#jobs.slice(this.#next), ...jobs];
     this.#next = 0;
+    this.#lookLater();
   }
 
   /** The next one; undefined when there is none. */
@@ -53,6 +68,8 @@ export class ClaimBuffer {
     const rest = this.#jobs.slice(this.#next);
     this.#jobs = [];
     this.#next = 0;
+    this.#cancelLook?.();
+    this.#cancelLook = null;
     return rest;
   }
 
@@ -66,8 +83,18 @@ export class ClaimBuffer {
     return false;
   }
 
+  /** A buffer that the slots take in one go needs no look. */
+  #lookLater(): void {
+    if (this.#cancelLook || this.size <= this.#o.concurrency) return;
+    this.#cancelLook = this.#o.clock.after(LOOK_MS, () => {
+      this.#cancelLook = null;
+      for (const job of this.#jobs.splice(this.#next + this.#recentlyFinished())) this.#o.giveBack(job);
+      this.#lookLater();
+    });
+  }
+
   #recentlyFinished(): number {
-    const now = this.#clock.monotonic();
+    const now = this.#o.clock.monotonic();
     if (now - this.#windowFrom >= RATE_WINDOW_MS) {
       this.#lastWindow = now - this.#windowFrom < 2 * RATE_WINDOW_MS ? this.#finishedInWindow : 0;
       this.#finishedInWindow = 0;

@@ -95,7 +95,7 @@ export class JobService implements Jobs {
       return job.failures > 0
         ? {
             code: "retry_delay",
-            message: `attempt ${job.attempts} of ${job.maxAttempts} failed; the next one is at ${at}`,
+            message: `failure ${job.failures} of the ${job.maxAttempts} that it may have; the next one is at ${at}`,
           }
         : { code: "not_due", message: `it is due at ${at}` };
     }

@@ -46,6 +46,9 @@ export function outcomeOf(
   }
 }
 
+/** More is data for a file or a database; a result is kept with its job and sent whole to whoever asks. */
+export const RESULT_LENGTH_MAX = 8 * 1_048_576;
+
 function completed(result: unknown): Outcome {
   try {
     return { kind: "completed", result: resultText(result) };
@@ -61,7 +64,7 @@ class BadResult extends Error {
   readonly retryable = false;
 
   constructor(why: string) {
-    super(`the result is not plain JSON: ${why}`);
+    super(`the result cannot be stored: ${why}`);
   }
 }
 
@@ -75,6 +78,11 @@ export function resultText(result: unknown): string {
     throw new BadResult(toJobError(error).message);
   }
   if (text === undefined) throw new BadResult(`it is a ${typeof result}`);
+  if (text.length > RESULT_LENGTH_MAX) {
+    throw new BadResult(
+      `it has ${text.length} characters, more than ${RESULT_LENGTH_MAX}; keep it elsewhere and return where`,
+    );
+  }
   return text;
 }
 
@@ -101,11 +109,14 @@ function timeoutError(job: ClaimedJob, thrown: unknown): JobError {
 }
 
 export function isAbort(error: unknown): boolean {
-  return error instanceof JobAborted || (error instanceof Error && error.name === "AbortError");
+  return (
+    readable(() => error instanceof JobAborted || (error instanceof Error && error.name === "AbortError")) ===
+    true
+  );
 }
 
 export function mayTryAgain(error: unknown): boolean {
-  return !(typeof error === "object" && error !== null && "retryable" in error && error.retryable === false);
+  return readable(() => (error as { retryable?: unknown } | null)?.retryable) !== false;
 }
 
 /** Stacks help whoever wrote the task; ten lines are enough to find the place. */

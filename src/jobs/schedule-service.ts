@@ -17,10 +17,13 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { NotedOccurrence, ScheduleStore } from "../store/store.ts";
 import { compileTiming } from "./cron.ts";
+import { checkPayload, type AnyTask } from "./task.ts";
 
 export interface ScheduleServiceOptions {
   readonly store: { readonly schedules: ScheduleStore };
   readonly submit: Jobs["submit"];
+  /** What is known of tasks: their own defaults and schemas hold for scheduled jobs too. */
+  readonly tasks?: { get(name: string): AnyTask | undefined };
   readonly channels: Pick<Channels, "publish">;
   readonly clock: Clock;
   /** For schedules that do not say how often a run may be tried. */
@@ -53,7 +56,9 @@ export class ScheduleService implements Schedules {
   ): Promise<{ schedule: Schedule; outcome: "created" | "replaced" | "unchanged" }> {
     const { clock } = this.#options;
     const store = this.#options.store.schedules;
-    const definition = complete(request, this.#options);
+    const task = this.#options.tasks?.get(request.task);
+    const definition = complete(request, task, this.#options);
+    if (task) await checkSchema(task, request.payload);
     const { following } = compileTiming(definition.timing);
     const present = await store.get(definition.name);
     // With the same timing an occurrence that is due and not yet fired stays due: a deploy that changes the payload
@@ -135,12 +140,20 @@ export class ScheduleService implements Schedules {
   }
 }
 
+async function checkSchema(task: AnyTask, payload: unknown): Promise<void> {
+  const checked = await checkPayload(task, payload ?? null);
+  if (!checked.ok)
+    throw new BatonError("BAD_PAYLOAD", `${checked.field}: ${checked.message}`, { field: checked.field });
+}
+
 function complete(
   request: ScheduleRequest,
+  task: AnyTask | undefined,
   defaults: Pick<ScheduleServiceOptions, "maxAttempts" | "timeoutMs">,
 ): ScheduleDefinition {
-  const { queue = "default", priority = 0, maxAttempts = defaults.maxAttempts } = request;
-  const timeoutMs = request.timeoutMs ?? defaults.timeoutMs ?? null;
+  const { queue = task?.queue ?? "default", priority = task?.priority ?? 0 } = request;
+  const maxAttempts = request.maxAttempts ?? task?.maxAttempts ?? defaults.maxAttempts;
+  const timeoutMs = request.timeoutMs ?? task?.timeoutMs ?? defaults.timeoutMs ?? null;
   const { missed = "run_once", missedMax = MISSED_MAX_DEFAULT, overlap = "allow" } = request;
   thingName("name", request.name);
   thingName("task", request.task);

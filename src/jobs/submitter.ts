@@ -110,9 +110,16 @@ function checkFields(request: SubmitRequest, at: string): void {
   const key = request.idempotencyKey;
   if (
     key !== undefined &&
-    (typeof key !== "string" || key.length === 0 || key.length > IDEMPOTENCY_KEY_LENGTH_MAX)
+    (typeof key !== "string" ||
+      key.length === 0 ||
+      key.length > IDEMPOTENCY_KEY_LENGTH_MAX ||
+      !key.isWellFormed()) // what is not comes back changed from the store, and two keys would be one
   ) {
-    throw bad(at, "idempotency_key", `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters`);
+    throw bad(
+      at,
+      "idempotency_key",
+      `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters of well-formed Unicode`,
+    );
   }
 }
 

@@ -88,7 +88,12 @@ export class Worker extends Lifecycle {
     super();
     this.#o = options;
     const { store, clock, log, identity, settings, onChange } = options;
-    this.#buffer = new ClaimBuffer({ clock, prefetchMax: settings.prefetchMax });
+    this.#buffer = new ClaimBuffer({
+      clock,
+      prefetchMax: settings.prefetchMax,
+      concurrency: settings.concurrency,
+      giveBack: (job) => this.#results.settle(job, { kind: "released" }),
+    });
     this.#results = new ResultWriter({
       store,
       clock,
@@ -148,6 +153,7 @@ export class Worker extends Lifecycle {
     this.#cancelPoll?.();
     this.#lease.stop();
     this.#cancelDeadline?.();
+    this.#buffer.takeAll();
     await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
 
@@ -238,7 +244,7 @@ export class Worker extends Lifecycle {
   }
 
   #wanted(): number {
-    return this.#buffer.wanted(this.#o.settings.concurrency, this.#running.size);
+    return this.#buffer.wanted(this.#running.size);
   }
 
   #holdsSuspect(): boolean {

@@ -22,6 +22,8 @@ import type { Service } from "../platform/service.ts";
 
 export interface Store extends Service {
   readonly guarantees: Guarantees;
+  /** Why no write will succeed before the store is opened anew; null while all is well. */
+  readonly problem: string | null;
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;

@@ -164,3 +164,18 @@ function olderNode(): string | null {
   }
   return null;
 }
+
+describe("a task that forgets to wait for a promise", () => {
+  it("is told of in the log, and costs neither the node nor its neighbours anything", async (t) => {
+    const data = await dataDirectory(t);
+    const node = await NodeProcess.start(t, { data });
+    const { job_id: neighbour } = await node.client.submit({ task: "work", payload: { ms: 300 } });
+    const { job_id: careless } = await node.client.submit({ task: "careless" });
+    for (const id of [careless, neighbour]) {
+      const { job } = await node.client.wait(id, { timeoutMs: 5_000 });
+      assert.deepEqual([job.status, job.attempts, job.crashes], ["completed", 1, 0]);
+    }
+    assert.equal((await node.terminate()).code, 0);
+    assert.match(node.stdout, /nobody waits for me/);
+  });
+});

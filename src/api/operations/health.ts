@@ -59,13 +59,17 @@ export const livez = operation({
   name: "livez",
   method: "GET",
   path: "/livez",
-  summary: "The process runs and its event loop turns; it looks at nothing else",
+  summary: "The process runs and its event loop turns; 503 when only a restart will help",
   tag: "node",
   permission: "read",
   target: here,
   mutates: false,
-  replies: { 200: z.object({ ok: z.literal(true) }) },
-  handler: () => answer(200, { ok: true }),
+  replies: {
+    200: z.object({ ok: z.literal(true) }),
+    503: z.object({ ok: z.literal(false), reason: z.string() }),
+  },
+  handler: ({ health }) =>
+    health.problem === null ? answer(200, { ok: true }) : answer(503, { ok: false, reason: health.problem }),
 });
 
 const ReadyBody = z.object({

@@ -8,10 +8,11 @@
  * - `synchronous = FULL`: a resolved write survives power loss.
  *
  * An operation decides before it writes: it may throw a BatonError only while it has changed nothing, and then the
- * others of its group still commit. Any other error rolls the whole group back.
+ * others of its group still commit. Any other error rolls the group back, and each operation is tried again alone: so an
+ * operation may run twice, and must look at nothing but what is stored.
  */
 
-import { mkdirSync } from "node:fs";
+import { closeSync, constants, fchmodSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../core/errors.ts";
@@ -48,7 +49,10 @@ export class SqliteFile {
     this.path = path;
     let db: DatabaseSync;
     try {
-      if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      if (path !== ":memory:") {
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+        makePrivate(path);
+      }
       db = new DatabaseSync(path);
     } catch (error) {
       throw openingError(path, error);
@@ -66,6 +70,11 @@ export class SqliteFile {
       throw openingError(path, error);
     }
     this.#db = db;
+  }
+
+  /** Why no write will succeed before the file is opened anew; null while all is well. */
+  get problem(): string | null {
+    return this.#broken?.message ?? null;
   }
 
   setHooks(hooks: SqliteHooks): void {
@@ -108,8 +117,11 @@ export class SqliteFile {
   #commit(): void {
     this.#scheduled = false;
     const group = this.#pending;
-    if (group.length === 0) return;
     this.#pending = [];
+    if (group.length > 0) this.#commitGroup(group);
+  }
+
+  #commitGroup(group: readonly Pending[]): void {
     const results: ({ value: unknown } | { error: unknown })[] = [];
     try {
       if (this.#broken) throw this.#broken;
@@ -143,7 +155,21 @@ export class SqliteFile {
     } catch (unreadable) {
       this.#broken ??= unavailable(unreadable);
     }
-    for (const entry of group) entry.reject(failure);
+    // One of them is to blame, and not the disk: alone, the others succeed.
+    if (group.length > 1 && !this.#broken && !isDiskFull(error))
+      for (const entry of group) this.#commitGroup([entry]);
+    else for (const entry of group) entry.reject(failure);
+  }
+}
+
+/** The file is its owner's alone, and no link to somebody else's. SQLite gives its log the rights of the file. */
+function makePrivate(path: string): void {
+  const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
+  const descriptor = openSync(path, flags, 0o600);
+  try {
+    fchmodSync(descriptor, 0o600);
+  } finally {
+    closeSync(descriptor);
   }
 }
 
@@ -158,6 +184,10 @@ function attempt(operation: () => unknown): { value: unknown } | { error: unknow
 
 function sqliteCode(error: unknown): number | undefined {
   return (error as { errcode?: number }).errcode;
+}
+
+function isDiskFull(error: unknown): boolean {
+  return sqliteCode(error) === SQLITE_FULL;
 }
 
 /** SQLITE_IOERR and its extended codes share the low byte 10. */

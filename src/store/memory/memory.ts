@@ -22,6 +22,7 @@ export interface MemoryStoreOptions {
 
 export class MemoryStore extends Lifecycle implements Store {
   readonly guarantees: Guarantees = { name: "memory", durability: "nothing", shared: false };
+  readonly problem = null;
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;

@@ -38,6 +38,10 @@ export class SqliteStore extends Lifecycle implements Store {
     this.#options = options;
   }
 
+  get problem(): string | null {
+    return this.#parts?.file.problem ?? null;
+  }
+
   get jobs(): JobStore {
     return this.#open().jobs;
   }

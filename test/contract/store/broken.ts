@@ -37,6 +37,7 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
     await whole.start();
     return {
       guarantees: whole.guarantees,
+      problem: whole.problem,
       jobs: patched(whole.jobs, jobs),
       queues: patched(whole.queues, queues),
       schedules: patched(whole.schedules, schedules),

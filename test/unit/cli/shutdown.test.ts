@@ -67,11 +67,11 @@ describe("a node that is told to stop", () => {
   it("exits with 1 and says what was left when the drain does not end", async () => {
     const { clock, signals, said, ended, code } = world();
     signals.emit("SIGTERM", "SIGTERM");
-    await clock.advance(12_900);
+    await clock.advance(16_900);
     assert.equal(code(), null);
     await clock.advance(200);
     assert.equal(await ended, 1);
-    assert.equal(said.at(-1), "not stopped after 13 s, exiting; left behind: 1 running job");
+    assert.equal(said.at(-1), "not stopped after 17 s, exiting; left behind: 1 running job");
   });
 
   it("exits with 1 when stopping fails", async () => {

@@ -45,6 +45,7 @@ export class FakeNode implements NodeServices {
   hold: Promise<void> | null = null;
   health = {
     draining: false,
+    problem: null as string | null,
     broken: null as string | null,
     async ready() {
       const store = this.broken === null ? { ok: true } : { ok: false, reason: this.broken };

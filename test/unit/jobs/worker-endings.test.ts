@@ -46,7 +46,7 @@ describe("a job whose handler returns", () => {
       const id = await world.submit(name);
       const job = await world.until(id, "failed");
       assert.equal(job.error?.code, "BAD_RESULT", name);
-      assert.match(job.error.message, /result is not plain JSON/);
+      assert.match(job.error.message, /result cannot be stored/);
       assert.equal(job.attempts, 1, "another attempt would end the same way");
     }
   });
@@ -159,6 +159,22 @@ describe("a job whose handler throws", () => {
       noStack: Object.assign(new Error("x"), { stack: ["not", "text"] }),
       getter,
       huge: new Error("x".repeat(5_000_000)),
+      trap: new Proxy(
+        {},
+        {
+          get: () => {
+            throw new Error("a trap");
+          },
+          has: () => {
+            throw new Error("a trap");
+          },
+        },
+      ),
+      stubborn: Object.defineProperty(new Error("x"), "retryable", {
+        get: () => {
+          throw new Error("a flag that cannot be read");
+        },
+      }),
     };
     const tasks = Object.entries(strange).map(([name, error]): [string, () => Promise<never>] => [
       name,
