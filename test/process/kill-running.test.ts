@@ -88,14 +88,18 @@ describe("a job that kills whoever runs it", () => {
     for (; deaths < 6; deaths++) {
       const died = await Promise.race([
         node.exited.then(() => true),
-        node.idle().then(
-          () => false,
-          () => true, // no answer: it has just died
-        ),
+        // It may die before it listens: its worker starts first.
+        node
+          .listening()
+          .then(() => node.idle())
+          .then(
+            () => false,
+            () => true, // no answer: it has just died
+          ),
       ]);
       if (!died) break;
       await node.exited;
-      node = await NodeProcess.start(t, { data, settings });
+      node = NodeProcess.spawn(t, { data, settings });
     }
     assert.equal(deaths, 3, "the cluster pays three nodes for it and no more");
     const jobs = await node.allJobs();
