@@ -29,20 +29,6 @@ export function isFinal(status: JobStatus): status is FinalStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
-const NEXT: Record<JobStatus, readonly JobStatus[]> = {
-  scheduled: ["queued", "cancelled"],
-  queued: ["processing", "cancelled"],
-  processing: ["completed", "failed", "cancelled", "queued", "scheduled"],
-  completed: [],
-  failed: ["queued"],
-  cancelled: ["queued"],
-};
-
-/** The only transitions there are. `failed` and `cancelled` return to the queue by hand alone. */
-export function mayBecome(from: JobStatus, to: JobStatus): boolean {
-  return NEXT[from].includes(to);
-}
-
 /** Why a handler's AbortSignal fired. */
 export type AbortReason = "cancel" | "timeout" | "drain" | "lease_lost";
 

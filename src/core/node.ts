@@ -39,7 +39,3 @@ export interface NodeInfo extends NodeIdentity {
 export function acceptsWork(node: { readonly status: NodeStatus }): boolean {
   return node.status === "active";
 }
-
-export function sameNode(a: NodeIdentity, b: NodeIdentity): boolean {
-  return a.name === b.name && a.incarnation === b.incarnation;
-}

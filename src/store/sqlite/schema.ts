@@ -16,6 +16,10 @@
 import { BatonError } from "../../core/errors.ts";
 import type { SqliteFile } from "../../platform/drivers/sqlite.ts";
 
+/** All of `done` but the result. */
+export const DONE_COLUMNS =
+  "seq, status, finished_at, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested, error, killed";
+
 export const STATUS = {
   scheduled: 0,
   queued: 1,

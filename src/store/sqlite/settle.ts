@@ -12,10 +12,8 @@ import type {
   Verdict,
 } from "../store.ts";
 import type { Ledger } from "./ledger.ts";
-import { STATUS } from "./schema.ts";
+import { DONE_COLUMNS, STATUS } from "./schema.ts";
 
-const DONE_COLUMNS =
-  "seq, status, finished_at, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested, error, killed, result";
 const KEPT =
   "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";
 
@@ -29,7 +27,7 @@ export class Settle {
     const { file } = ledger;
     const finish = (result: string, where: string) =>
       file.prepare(
-        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, 3, ?1, run_at, job_epoch, ${KEPT}, NULL, killed, ${result} FROM live WHERE ${where}`,
+        `INSERT INTO done (${DONE_COLUMNS}, result) SELECT seq, 3, ?1, run_at, job_epoch, ${KEPT}, NULL, killed, ${result} FROM live WHERE ${where}`,
       );
     this.#sql = {
       completeMany: finish("'null'", "seq IN (SELECT value FROM json_each(?2))"),
@@ -37,7 +35,7 @@ export class Settle {
       drop: file.prepare("DELETE FROM live WHERE seq = ?"),
       dropMany: file.prepare("DELETE FROM live WHERE seq IN (SELECT value FROM json_each(?))"),
       end: file.prepare(
-        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, ?1, ?2, run_at, job_epoch, ${KEPT}, ?3, killed, NULL FROM live WHERE seq = ?4`,
+        `INSERT INTO done (${DONE_COLUMNS}, result) SELECT seq, ?1, ?2, run_at, job_epoch, ${KEPT}, ?3, killed, NULL FROM live WHERE seq = ?4`,
       ),
       spend: file.prepare(
         "UPDATE live SET failures = failures + ?, interruptions = interruptions + ? WHERE seq = ?",

@@ -2,7 +2,7 @@ import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/job.ts";
 import type { CancelAnswer, Retention } from "../store.ts";
 import { type Ledger, statusName } from "./ledger.ts";
-import { STATUS } from "./schema.ts";
+import { DONE_COLUMNS, STATUS } from "./schema.ts";
 
 interface Place {
   readonly queue: string;
@@ -11,9 +11,6 @@ interface Place {
   /** Scheduled, and its time has come. */
   readonly due: boolean;
 }
-
-const DONE_COLUMNS =
-  "seq, status, finished_at, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested, error, killed";
 
 /** What people do to jobs: cancel, retry by hand, remove; and what time does: purge. */
 export class Steer {
