@@ -24,7 +24,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     fc.record({ do: fc.constantFrom("renew" as const, "release" as const), back: fc.nat(2) }),
     fc.record({ do: fc.constant("elapse" as const), share: fc.constantFrom(0.37, 1.13) }),
   ),
-  { maxLength: 25 },
+  { maxLength: 25, size: "max" },
 );
 
 /** Works on one lock for all runs: what came before must not matter, apart from the epochs. */
