@@ -1,0 +1,276 @@
+/**
+ * One PostgreSQL database through a pool of connections of our own.
+ *
+ * - Every use of a connection has a deadline on our side; when it passes, the connection is destroyed. The server is
+ *   given the same one, so that it stops as well. A half-open connection therefore costs one deadline, not a hang.
+ * - A transaction that the server rolled back (serialization, deadlock) is run again, a few times. After a lost
+ *   connection only reads are: nobody knows whether a write was committed. What remains is STORE_UNAVAILABLE.
+ * - Statements are prepared by name. Their plans must not depend on statistics, which say "empty" about a table that
+ *   a second ago had no rows: generic plans, and no sequential scan where an index will do.
+ * - Connections are pipelined, but never shared: statements sent together by one caller cost one round trip.
+ */
+
+import pg from "pg";
+import { BatonError } from "../../core/errors.ts";
+import type { Clock } from "../clock.ts";
+import { Lifecycle } from "../service.ts";
+
+export interface Statement {
+  /** Unique in the process: it is prepared under this name once on each connection. */
+  readonly name: string;
+  /** Tables are written `baton.job`; the schema in use is put in its place. */
+  readonly text: string;
+  /** Safe to send again when its connection was lost. */
+  readonly readOnly: boolean;
+  /** Rows as arrays: for statements that answer with hundreds. */
+  readonly arrays: boolean;
+}
+
+export function write(name: string, text: string): Statement {
+  return { name, text, readOnly: false, arrays: false };
+}
+
+export function read(name: string, text: string): Statement {
+  return { name, text, readOnly: true, arrays: false };
+}
+
+export interface Queryable {
+  query<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+export interface PostgresOptions {
+  /** `postgres://user@host:port/database` */
+  readonly url: string;
+  readonly clock: Clock;
+  readonly schema?: string;
+  readonly connections?: number;
+  readonly connectMs?: number;
+  readonly statementMs?: number;
+}
+
+/** Enough for two loops of claims, their completions, submits and the reads of people; more only adds to contention. */
+const CONNECTIONS = 10;
+const CONNECT_MS = 5_000;
+/** Longer than any statement of ours needs on a busy server, shorter than a lease. */
+const STATEMENT_MS = 15_000;
+const ABORTED_TRIES = 4;
+const READ_TRIES = 2;
+
+const SESSION = (statementMs: number): string => `
+  SET statement_timeout = ${statementMs};
+  SET idle_in_transaction_session_timeout = ${statementMs};
+  SET jit = off;
+  SET plan_cache_mode = force_generic_plan;
+  SET enable_seqscan = off;
+  SET enable_bitmapscan = off;
+  SET tcp_keepalives_idle = 10;
+  SET tcp_keepalives_interval = 3;
+  SET tcp_keepalives_count = 3`;
+
+const INT8 = 20;
+/** Epochs, times in ms and counts are all below 2^53. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format),
+};
+
+export class Postgres extends Lifecycle implements Queryable {
+  readonly schema: string;
+  readonly #options: PostgresOptions;
+  readonly #statementMs: number;
+  readonly #texts = new Map<Statement, string>();
+  #pool: pg.Pool | null = null;
+
+  constructor(options: PostgresOptions) {
+    super();
+    this.#options = options;
+    this.#statementMs = options.statementMs ?? STATEMENT_MS;
+    this.schema = options.schema ?? "baton";
+    if (!/^[a-z_][a-z0-9_]{0,62}$/.test(this.schema)) {
+      throw new BatonError(
+        "BAD_CONFIG",
+        `schema "${this.schema}" is not a plain name; use lower-case letters, digits and _`,
+        { field: "schema" },
+      );
+    }
+  }
+
+  protected async onStart(): Promise<void> {
+    const { url, connections = CONNECTIONS, connectMs = CONNECT_MS } = this.#options;
+    const pool = new pg.Pool({
+      connectionString: url,
+      max: connections,
+      connectionTimeoutMillis: connectMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      application_name: "baton",
+      pipeline: true,
+      types,
+      onConnect: async (client: pg.ClientBase) => {
+        await client.query(SESSION(this.#statementMs));
+      },
+    } as pg.PoolConfig);
+    // An idle connection that breaks is replaced by the pool; whoever comes next gets a new one.
+    pool.on("error", () => {});
+    pool.on("connect", (client) => void client.on("error", () => {}));
+    this.#pool = pool;
+    try {
+      await this.query(read("ping", "SELECT 1"));
+    } catch (error) {
+      this.#pool = null;
+      await pool.end();
+      throw error;
+    }
+  }
+
+  protected async onStop(): Promise<void> {
+    const pool = this.#pool;
+    this.#pool = null;
+    await pool?.end();
+  }
+
+  query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    const tries = statement.readOnly ? READ_TRIES : 1;
+    return this.#attempt(tries, (client) => this.#send<Row>(client, statement, values));
+  }
+
+  /** Two statements in one round trip, each in a transaction of its own. The second runs whatever the first did. */
+  pair<A, B>(
+    first: readonly [Statement, readonly unknown[]],
+    second: readonly [Statement, readonly unknown[]],
+  ): Promise<[A[], B[]]> {
+    return this.#attempt(1, (client) =>
+      Promise.all([this.#send<A>(client, ...first), this.#send<B>(client, ...second)]),
+    );
+  }
+
+  /** All or nothing. `work` may run more than once, and must not use the pool: it would wait for itself. */
+  transaction<T>(work: (tx: Queryable) => Promise<T>, deadlineMs = this.#statementMs): Promise<T> {
+    return this.#attempt(
+      1,
+      async (client) => {
+        const begun = client.query("BEGIN");
+        begun.catch(() => {}); // what comes behind it fails as well, and is awaited
+        const tx: Queryable = { query: (statement, values = []) => this.#send(client, statement, values) };
+        try {
+          const result = await work(tx);
+          await begun;
+          await client.query("COMMIT");
+          return result;
+        } catch (error) {
+          if (!isLost(error)) await client.query("ROLLBACK");
+          throw error;
+        }
+      },
+      deadlineMs,
+    );
+  }
+
+  async #attempt<T>(
+    lostTries: number,
+    work: (client: pg.PoolClient) => Promise<T>,
+    deadlineMs = this.#statementMs,
+  ): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#use(work, deadlineMs);
+      } catch (error) {
+        if (error instanceof BatonError) throw error;
+        if (isAborted(error) && tries < ABORTED_TRIES) continue;
+        if (isLost(error) && tries < lostTries) continue;
+        throw translated(error);
+      }
+    }
+  }
+
+  async #use<T>(work: (client: pg.PoolClient) => Promise<T>, deadlineMs: number): Promise<T> {
+    if (!this.#pool) throw new BatonError("STOPPED", "the store is stopped");
+    const client = await this.#pool.connect();
+    let broken = false;
+    const callOff = this.#options.clock.after(deadlineMs, () => {
+      broken = true;
+      (client as unknown as { connection: pg.Connection }).connection.stream.destroy();
+    });
+    try {
+      return await work(client);
+    } catch (error) {
+      if (broken) throw new Error(`no answer within ${deadlineMs} ms`, { cause: error });
+      broken = isLost(error);
+      throw error;
+    } finally {
+      callOff();
+      client.release(broken);
+    }
+  }
+
+  async #send<Row>(client: pg.PoolClient, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    const config = {
+      name: statement.name,
+      text: this.#text(statement),
+      values: values as unknown[],
+      ...(statement.arrays ? { rowMode: "array" as const } : {}),
+    };
+    const result = await client.query(config as pg.QueryConfig);
+    return result.rows as Row[];
+  }
+
+  #text(statement: Statement): string {
+    let text = this.#texts.get(statement);
+    if (text === undefined) {
+      text = statement.text.replaceAll("baton.", `${this.schema}.`);
+      this.#texts.set(statement, text);
+    }
+    return text;
+  }
+}
+
+function sqlState(error: unknown): string | null {
+  return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
+}
+
+/** Serialization failure and deadlock: rolled back for sure. */
+function isAborted(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === "40001" || state === "40P01";
+}
+
+/** The connection is gone or useless: class 08, an ending server or backend, or an error that no server sent. */
+function isLost(error: unknown): boolean {
+  if (error instanceof BatonError) return false;
+  const state = sqlState(error);
+  if (state === null) return isNetworkError(error);
+  return state.startsWith("08") || (state.startsWith("57P") && state !== "57P05");
+}
+
+const NETWORK = /terminat|timeout|not queryable|closed|ended|no answer/i;
+
+function isNetworkError(error: unknown): boolean {
+  return error instanceof Error && ("syscall" in error || "errno" in error || NETWORK.test(error.message));
+}
+
+/** Lack of resources (53), operator intervention (57), aborted (40), locks (55P03), a standby that takes no writes (25006). */
+const PASSING = /^(?:08|40|53|57|55P03|25006)/;
+/** Wrong password or user, no such database. */
+const REFUSED = /^(?:28|3D000)/;
+
+function translated(error: unknown): unknown {
+  const state = sqlState(error);
+  const reason = error instanceof Error ? error.message || error.name : String(error);
+  if (state !== null && REFUSED.test(state)) {
+    return new BatonError(
+      "BAD_CONFIG",
+      `the database refused the connection: ${reason}; check user, password and database in its URL`,
+      { field: "store" },
+      { cause: error },
+    );
+  }
+  if (state === null ? isNetworkError(error) || error instanceof AggregateError : PASSING.test(state)) {
+    return new BatonError(
+      "STORE_UNAVAILABLE",
+      `the database is not available: ${reason}`,
+      {},
+      { cause: error },
+    );
+  }
+  return error;
+}

@@ -1,0 +1,223 @@
+/**
+ * Who is next in line. There is a line for each kind (queue and task), in the order of an index; a claim merges the heads
+ * of those that its claimant may take from, so that a million jobs of an unknown task or a paused queue cost it nothing.
+ */
+
+import type { JobId } from "../../core/ids.ts";
+import { type Statement, write } from "../../platform/drivers/postgres.ts";
+import { texts } from "../../platform/drivers/postgres-arrays.ts";
+import type { Claimed, ClaimedJob, ClaimRequest } from "../store.ts";
+import { type Ledger, NOW } from "./ledger.ts";
+
+/** Due jobs made claimable at once: bounds how long one claim may take after a night away. */
+const PROMOTE_MAX = 5_000;
+
+const PROMOTE = write(
+  "claim-promote",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   due AS MATERIALIZED (
+     SELECT seq FROM baton.live WHERE later AND run_at <= (SELECT now FROM clock)
+     ORDER BY run_at, seq LIMIT ${PROMOTE_MAX} FOR UPDATE
+   ),
+   promoted AS (UPDATE baton.live l SET later = false FROM due WHERE l.seq = due.seq)
+   SELECT CASE WHEN (SELECT count(*) FROM due) = ${PROMOTE_MAX} THEN 0 ELSE
+     (SELECT min(run_at) FROM baton.live WHERE later AND run_at > (SELECT now FROM clock)) - (SELECT now FROM clock)
+   END AS next_due_in_ms`,
+);
+
+/** What is left of a lease counts as whole when it lacks less than this part: spares most claims a write of its row. */
+const LEASE_SLACK = 128;
+
+/** The heads of the lines: what nobody has, in order. A line that somebody else holds the head of is joined behind it. */
+const heads = (suspect: boolean, limit: string): string => `
+  SELECT head.* FROM kinds CROSS JOIN LATERAL (
+    SELECT l.seq, l.priority, l.run_at FROM baton.live l
+    WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND ${suspect ? "" : "NOT"} l.suspect
+    ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ${limit} FOR UPDATE SKIP LOCKED
+  ) AS head`;
+const IN_ORDER = "ORDER BY priority DESC, run_at, seq";
+
+const CLAIM: Statement = {
+  name: "claim",
+  readOnly: false,
+  arrays: true,
+  text: `
+  WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+  held AS MATERIALIZED (
+    SELECT e.id, e.expires_at FROM baton.lease e
+    WHERE e.name = $2 AND (e.expires_at > (SELECT now FROM clock)
+      OR NOT EXISTS (SELECT FROM baton.live l WHERE l.running AND l.lease = e.id))
+    FOR KEY SHARE
+  ),
+  kinds AS MATERIALIZED (
+    SELECT k.id FROM baton.kind k LEFT JOIN baton.queue q ON q.name = k.queue
+    WHERE k.task = ANY ($4::text[]) AND ($5::text[] IS NULL OR k.queue = ANY ($5::text[])) AND q.paused IS NOT TRUE
+      AND EXISTS (SELECT FROM held)
+    ORDER BY k.id
+  ),
+  picked AS MATERIALIZED (
+    SELECT seq FROM (
+      (${heads(false, "$6::int")} ${IN_ORDER} LIMIT $6::int)
+      UNION ALL (${heads(true, "CASE WHEN $7::boolean THEN 1 ELSE 0 END")} ${IN_ORDER} LIMIT 1)
+    ) AS line ${IN_ORDER} LIMIT $6::int
+  ),
+  taken AS (
+    UPDATE baton.live l SET running = true, lease = (SELECT id FROM held), job_epoch = l.job_epoch + 1,
+      attempts = l.attempts + 1, updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock),
+      worker = $8, author = $9, progress = NULL, progress_message = NULL
+    FROM picked WHERE l.seq = picked.seq
+    RETURNING l.seq, l.id, l.kind, l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
+  ),
+  prolonged AS (
+    UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint FROM held
+    WHERE e.id = held.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint - $3::bigint / ${LEASE_SLACK}
+  )
+  SELECT (SELECT count(*) FROM held)::int AS held,
+    CASE WHEN (SELECT count(*) FROM kinds) > 1 AND (SELECT count(*) FROM picked) < $6::int THEN (
+      SELECT count(*) FROM (
+        SELECT FROM kinds CROSS JOIN LATERAL (
+          SELECT FROM baton.live l WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND NOT l.suspect LIMIT $6::int
+        ) AS visible LIMIT $6::int
+      ) AS in_sight
+    ) ELSE 0 END::int AS visible,
+    t.seq, t.id, t.kind, t.priority, t.run_at, t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes,
+    j.birthplace, j.payload, j.max_attempts, j.timeout_ms, j.created_at
+  FROM (SELECT) AS one LEFT JOIN (taken t JOIN baton.job j ON j.id = t.id) ON true`,
+};
+
+type Row = [
+  held: number,
+  visible: number,
+  seq: number | null,
+  uuid: string,
+  kind: number,
+  priority: number,
+  runAt: number,
+  jobEpoch: number,
+  attempts: number,
+  failures: number,
+  interruptions: number,
+  crashes: number,
+  birthplace: number,
+  payload: string,
+  maxAttempts: number,
+  timeoutMs: number | null,
+  createdAt: number,
+];
+
+const OPEN_LEASE = write(
+  "claim-open-lease",
+  `INSERT INTO baton.lease (name, expires_at) VALUES ($2, ${NOW} + $3::bigint) ON CONFLICT DO NOTHING RETURNING id`,
+);
+
+/**
+ * Another claimant holds more rows for a moment than it takes, if it merges several lines. Who finds nothing but those
+ * looks again instead of going to sleep.
+ */
+const CONTENDED_TRIES = 4;
+
+export class Claim {
+  readonly #ledger: Ledger;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  async run(request: ClaimRequest): Promise<Claimed> {
+    const ledger = this.#ledger;
+    if (request.limit <= 0) return { jobs: [], nextDueInMs: await this.#nextDueInMs() };
+    const author = await ledger.authorId(request.author);
+    const worker = await ledger.nameId(request.worker);
+    for (let tries = 1; ; tries++) {
+      const { rows, nextDueInMs } = await this.#take(request, worker, author);
+      const [held, visible, first] = rows[0]!;
+      if (held === 0 && (await this.#openLease(request))) continue;
+      const taken = first === null ? [] : rows;
+      if (taken.length === 0 && visible > 0 && tries < CONTENDED_TRIES) continue;
+      return { jobs: await this.#jobs(taken, request), nextDueInMs };
+    }
+  }
+
+  async #take(
+    request: ClaimRequest,
+    worker: number,
+    author: number,
+  ): Promise<{ rows: Row[]; nextDueInMs: number | null }> {
+    const now = this.#ledger.now();
+    const [[due], rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, Row>(
+      [PROMOTE, [now]],
+      [
+        CLAIM,
+        [
+          now,
+          request.lease,
+          request.leaseMs,
+          texts([...request.tasks]),
+          request.queues && texts([...request.queues]),
+          request.limit,
+          request.suspect,
+          worker,
+          author,
+        ],
+      ],
+    );
+    return { rows, nextDueInMs: due!.next_due_in_ms };
+  }
+
+  async #nextDueInMs(): Promise<number | null> {
+    const [row] = await this.#ledger.db.query<{ next_due_in_ms: number | null }>(PROMOTE, [
+      this.#ledger.now(),
+    ]);
+    return row!.next_due_in_ms;
+  }
+
+  /** False when the lease is there: then it has run out with jobs under it, and stays lost. */
+  async #openLease({ lease, leaseMs }: ClaimRequest): Promise<boolean> {
+    const made = await this.#ledger.db.query(OPEN_LEASE, [this.#ledger.now(), lease, leaseMs]);
+    return made.length === 1;
+  }
+
+  async #jobs(rows: readonly Row[], request: ClaimRequest): Promise<ClaimedJob[]> {
+    const ledger = this.#ledger;
+    await ledger.learnKinds(new Set(rows.map((row) => row[4])));
+    await ledger.learnNames(new Set(rows.map((row) => row[12])));
+    const { lease } = request;
+    const { leaderEpoch } = request.author;
+    const jobs = rows.map((row): ClaimedJob => {
+      const [, , seq, uuid, kind, priority, runAt, jobEpoch, attempts, failures, interruptions, crashes] =
+        row;
+      const [birthplace, payload, maxAttempts, timeoutMs, createdAt] = row.slice(12) as [
+        number,
+        string,
+        number,
+        number | null,
+        number,
+      ];
+      const { queue, task } = ledger.kind(kind);
+      return {
+        id: `${ledger.name(birthplace)}-${uuid}` as JobId,
+        jobEpoch,
+        lease,
+        ref: seq,
+        task,
+        queue,
+        priority,
+        payload,
+        attempts,
+        failures,
+        interruptions,
+        crashes,
+        maxAttempts,
+        timeoutMs,
+        createdAt,
+        runAt,
+        leaderEpoch,
+      };
+    });
+    return jobs.sort(inOrder);
+  }
+}
+
+function inOrder(a: ClaimedJob, b: ClaimedJob): number {
+  return b.priority - a.priority || a.runAt - b.runAt || (a.ref as number) - (b.ref as number);
+}

@@ -1,0 +1,124 @@
+/** How jobs leave `live`: for good into `done`, or back into their line. Each is one statement for a whole batch. */
+
+import { type Queryable, write } from "../../platform/drivers/postgres.ts";
+import { int4s, int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
+import { NOW } from "./ledger.ts";
+
+/** What a run spent; added to the job's counters. */
+export interface Spending {
+  readonly attempts: number;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+}
+
+export const NOTHING: Spending = { attempts: 0, failures: 0, interruptions: 0, crashes: 0 };
+
+export interface Ending {
+  readonly seq: number;
+  readonly status: 3 | 4 | 5;
+  readonly error: string | null;
+  readonly result: string | null;
+  readonly spent: Spending;
+  /** Of a job that took its worker down; null leaves them as they are. */
+  readonly killed: string | null;
+  readonly author: number | null;
+}
+
+export interface Return {
+  readonly seq: number;
+  /** Null leaves the job its place in line. */
+  readonly delayMs: number | null;
+  readonly error: string | null;
+  readonly spent: Spending;
+  readonly killed: string | null;
+  readonly author: number | null;
+  /** Null leaves it as it is. */
+  readonly suspect: boolean | null;
+}
+
+/** Columns of `done` that are taken over as they stand in `live`. */
+export const KEPT = "run_at, started_at, worker, lease, logs, progress, progress_message";
+
+export const COUNT_FINISHED = (from: string): string =>
+  `INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM ${from} GROUP BY kind, status`;
+
+const END = write(
+  "runs-end",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   gone AS (
+     DELETE FROM baton.live l
+     USING unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[], $7::int[], $8::int[], $9::int[], $10::text[], $11::int[])
+       AS a (seq, status, ended_by, result, attempts, failures, interruptions, crashes, killed, author)
+     WHERE l.seq = a.seq
+     RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
+       l.cancel_requested, l.job_epoch + a.crashes AS job_epoch, l.attempts + a.attempts AS attempts,
+       l.failures + a.failures AS failures, l.interruptions + a.interruptions AS interruptions,
+       l.crashes + a.crashes AS crashes, coalesce(a.killed, l.killed) AS killed, coalesce(a.author, l.author) AS author,
+       a.status, a.ended_by, a.result
+   ),
+   kept AS (
+     INSERT INTO baton.done (seq, id, finished_at, status, error, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT})
+     SELECT seq, id, (SELECT now FROM clock), status, ended_by, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}
+     FROM gone
+   )
+   ${COUNT_FINISHED("gone")}`,
+);
+
+/** A crash raises the epoch at once, not only with the next claim: the dead may still speak while the job waits. */
+const RETURN = write(
+  "runs-return",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
+   UPDATE baton.live l SET running = false, worker = NULL, started_at = NULL, updated_at = (SELECT now FROM clock),
+     run_at = coalesce((SELECT now FROM clock) + a.delay_ms, l.run_at), later = coalesce(a.delay_ms > 0, false),
+     job_epoch = l.job_epoch + a.crashes, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,
+     interruptions = l.interruptions + a.interruptions, crashes = l.crashes + a.crashes,
+     lease = CASE WHEN a.crashes > 0 THEN NULL ELSE l.lease END, suspect = coalesce(a.suspect = 1, l.suspect),
+     error = coalesce(a.error, l.error), killed = coalesce(a.killed, l.killed), author = coalesce(a.author, l.author)
+   FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::int[], $7::int[], $8::int[], $9::text[], $10::int[], $11::int[])
+     AS a (seq, delay_ms, error, attempts, failures, interruptions, crashes, killed, author, suspect)
+   WHERE l.seq = a.seq`,
+);
+
+/** Inside a transaction that has locked the rows. */
+export async function endRuns(tx: Queryable, endings: readonly Ending[], now: number | null): Promise<void> {
+  if (endings.length === 0) return;
+  await tx.query(END, [
+    now,
+    int8s(endings.map((one) => one.seq)),
+    int4s(endings.map((one) => one.status)),
+    texts(endings.map((one) => one.error)),
+    texts(endings.map((one) => one.result)),
+    ...spendings(endings),
+    texts(endings.map((one) => one.killed)),
+    int4s(endings.map((one) => one.author)),
+  ]);
+}
+
+/** Inside a transaction that has locked the rows. */
+export async function returnRuns(
+  tx: Queryable,
+  returns: readonly Return[],
+  now: number | null,
+): Promise<void> {
+  if (returns.length === 0) return;
+  await tx.query(RETURN, [
+    now,
+    int8s(returns.map((one) => one.seq)),
+    int8s(returns.map((one) => one.delayMs)),
+    texts(returns.map((one) => one.error)),
+    ...spendings(returns),
+    texts(returns.map((one) => one.killed)),
+    int4s(returns.map((one) => one.author)),
+    int4s(returns.map(({ suspect }) => (suspect === null ? null : Number(suspect)))),
+  ]);
+}
+
+function spendings(all: readonly { readonly spent: Spending }[]): Buffer[] {
+  return [
+    int4s(all.map(({ spent }) => spent.attempts)),
+    int4s(all.map(({ spent }) => spent.failures)),
+    int4s(all.map(({ spent }) => spent.interruptions)),
+    int4s(all.map(({ spent }) => spent.crashes)),
+  ];
+}

@@ -1,0 +1,109 @@
+import type { Budgets, Job, JobStatus } from "../../core/job.ts";
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { Term } from "../../core/term.ts";
+import type {
+  Abandoned,
+  Author,
+  CancelAnswer,
+  Claimed,
+  ClaimRequest,
+  JobPage,
+  JobQuery,
+  JobStore,
+  LogLine,
+  NewJob,
+  Recovered,
+  Renewal,
+  Report as RunReport,
+  Retention,
+  Settlement,
+  Submitted,
+  Verdict,
+} from "../store.ts";
+import { Claim } from "./claim.ts";
+import type { Ledger } from "./ledger.ts";
+import { Read } from "./read.ts";
+import { Recover } from "./recover.ts";
+import { Report } from "./report.ts";
+import { Settle } from "./settle.ts";
+import { Steer } from "./steer.ts";
+import type { Submit } from "./submit.ts";
+import type { PostgresTerms } from "./terms.ts";
+
+/** The job port: each call is one statement or one transaction. */
+export class PostgresJobs implements JobStore {
+  readonly #submit: Submit;
+  readonly #claim: Claim;
+  readonly #settle: Settle;
+  readonly #report: Report;
+  readonly #recover: Recover;
+  readonly #steer: Steer;
+  readonly #read: Read;
+
+  constructor(parts: { ledger: Ledger; terms: PostgresTerms; submit: Submit }) {
+    const { ledger, terms, submit } = parts;
+    this.#submit = submit;
+    this.#claim = new Claim(ledger);
+    this.#settle = new Settle(ledger);
+    this.#report = new Report(ledger, this.#settle);
+    this.#recover = new Recover(ledger, terms);
+    this.#steer = new Steer(ledger, terms);
+    this.#read = new Read(ledger);
+  }
+
+  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
+    return this.#submit.run(jobs, author);
+  }
+
+  claim(request: ClaimRequest): Promise<Claimed> {
+    return this.#claim.run(request);
+  }
+
+  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
+    return this.#settle.run(settlements);
+  }
+
+  report(reports: readonly RunReport[]): Promise<readonly Verdict[]> {
+    return this.#report.run(reports);
+  }
+
+  renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
+    return this.#recover.renew(lease, ttlMs);
+  }
+
+  recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
+    return this.#recover.run(which, budgets, fence);
+  }
+
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+    return this.#steer.cancel(id, reason);
+  }
+
+  retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
+    return this.#steer.retry(id);
+  }
+
+  remove(id: JobId): Promise<"removed" | "running" | "missing"> {
+    return this.#steer.remove(id);
+  }
+
+  purge(retention: Retention, limit: number, fence: Term): Promise<number> {
+    return this.#steer.purge(retention, limit, fence);
+  }
+
+  get(id: JobId): Promise<Job | null> {
+    return this.#read.get(id);
+  }
+
+  result(id: JobId): Promise<string | null> {
+    return this.#read.result(id);
+  }
+
+  list(query: JobQuery): Promise<JobPage> {
+    return this.#read.list(query);
+  }
+
+  logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
+    return this.#read.logs(id, after, limit);
+  }
+}

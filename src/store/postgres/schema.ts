@@ -1,0 +1,237 @@
+/**
+ * The tables of the shared store.
+ *
+ *   job    what was asked for; written once and never changed or moved until it is removed
+ *   live   the state of a job that is not finished: the only hot table, narrow and small
+ *   done   how a job ended
+ *
+ * Every job has its row in `job` and one in either `live` or `done`, so that an id and an idempotency key are unique by an
+ * index of `job` and the payload is never copied. Lists walk `live` and `done` by `seq`, the order of arrival; `job`
+ * itself is reached by id only, which saves an index in the path of every submit.
+ *
+ * A claim is a HOT update: no index of `live` has a column, also not in its predicate, that a claim changes (+53 %
+ * measured). So a running job stays in the index of its line, and is stepped over there; which jobs run under a lease is
+ * found by a scan, which happens only when somebody died. `later` is such a predicate, and not "run_at <= now": jobs
+ * planned for next week do not lie in the way of those that are due.
+ *
+ * Not partitioned by day: a partitioned `job` could not have a unique idempotency key, and a day holds jobs whose
+ * retention differs. Purging finds old rows through a BRIN index, which costs an insert nothing.
+ *
+ * `tally` counts finished jobs as a sum of rows: a batch adds one, nobody waits for a counter, a purge adds them up.
+ */
+
+import { BatonError } from "../../core/errors.ts";
+import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+
+export const STATUS = {
+  scheduled: 0,
+  queued: 1,
+  processing: 2,
+  completed: 3,
+  failed: 4,
+  cancelled: 5,
+} as const;
+
+interface Migration {
+  readonly up: readonly string[];
+  /**
+   * The lowest schema that a version must know to work beside this one. Expand first: new tables and nullable columns leave
+   * it as it was. Contract a release later, and raise it to the migration that introduced the replacement.
+   */
+  readonly compatibleFrom: number;
+}
+
+/** Numbered from 1; each runs in its own transaction together with the note that it ran. Never edit one that shipped. */
+const MIGRATIONS: readonly Migration[] = [
+  {
+    compatibleFrom: 1,
+    up: [
+      "CREATE SEQUENCE baton.job_seq",
+      `CREATE TABLE baton.job (
+        seq bigint NOT NULL,
+        id uuid PRIMARY KEY,
+        created_at bigint NOT NULL,
+        run_at bigint,
+        timeout_ms bigint,
+        birthplace int NOT NULL,
+        kind int NOT NULL,
+        author int NOT NULL,
+        max_attempts int NOT NULL,
+        priority smallint NOT NULL,
+        payload text NOT NULL,
+        idempotency_key text,
+        schedule text
+      )`,
+      "CREATE UNIQUE INDEX job_idempotency ON baton.job (idempotency_key) WHERE idempotency_key IS NOT NULL",
+      `CREATE TABLE baton.live (
+        seq bigint PRIMARY KEY,
+        id uuid NOT NULL,
+        run_at bigint NOT NULL,
+        updated_at bigint NOT NULL,
+        started_at bigint,
+        kind int NOT NULL,
+        author int NOT NULL,
+        worker int,
+        lease int,
+        job_epoch int NOT NULL DEFAULT 0,
+        attempts int NOT NULL DEFAULT 0,
+        failures int NOT NULL DEFAULT 0,
+        interruptions int NOT NULL DEFAULT 0,
+        crashes int NOT NULL DEFAULT 0,
+        logs int NOT NULL DEFAULT 0,
+        priority smallint NOT NULL,
+        later boolean NOT NULL,
+        suspect boolean NOT NULL DEFAULT false,
+        running boolean NOT NULL DEFAULT false,
+        cancel_requested boolean NOT NULL DEFAULT false,
+        progress float8,
+        progress_message text,
+        cancel_reason text,
+        error text,
+        killed text
+      ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+      "CREATE INDEX live_line ON baton.live (kind, priority DESC, run_at, seq) WHERE NOT later AND NOT suspect",
+      "CREATE INDEX live_suspect ON baton.live (kind, priority DESC, run_at, seq) WHERE suspect AND NOT later",
+      "CREATE INDEX live_later ON baton.live (run_at, seq) WHERE later",
+      "CREATE INDEX live_unwanted ON baton.live (seq) WHERE cancel_requested",
+      `CREATE TABLE baton.done (
+        seq bigint PRIMARY KEY,
+        id uuid NOT NULL,
+        finished_at bigint NOT NULL,
+        run_at bigint NOT NULL,
+        started_at bigint,
+        author int NOT NULL,
+        worker int,
+        lease int,
+        job_epoch int NOT NULL,
+        attempts int NOT NULL,
+        failures int NOT NULL,
+        interruptions int NOT NULL,
+        crashes int NOT NULL,
+        logs int NOT NULL,
+        status smallint NOT NULL,
+        cancel_requested boolean NOT NULL,
+        progress float8,
+        progress_message text,
+        error text,
+        killed text,
+        result text
+      )`,
+      "CREATE INDEX done_unusual ON baton.done (status, seq) WHERE status <> 3",
+      "CREATE INDEX done_age ON baton.done USING brin (finished_at) WITH (pages_per_range = 32, autosummarize = on)",
+      "CREATE TABLE baton.tally (kind int NOT NULL, status smallint NOT NULL, n bigint NOT NULL)",
+      `CREATE TABLE baton.log (
+        seq bigint NOT NULL,
+        at bigint NOT NULL,
+        n int NOT NULL,
+        job_epoch int NOT NULL,
+        level text NOT NULL,
+        message text NOT NULL,
+        PRIMARY KEY (seq, n)
+      )`,
+      `CREATE TABLE baton.kind (
+        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, queue text NOT NULL, task text NOT NULL, UNIQUE (task, queue)
+      )`,
+      "CREATE TABLE baton.name (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE)",
+      `CREATE TABLE baton.author (
+        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        node text NOT NULL,
+        owner_epoch bigint NOT NULL,
+        leader_epoch bigint NOT NULL,
+        UNIQUE (node, owner_epoch, leader_epoch)
+      )`,
+      `CREATE TABLE baton.lease (
+        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, expires_at bigint NOT NULL
+      ) WITH (fillfactor = 50)`,
+      "CREATE TABLE baton.queue (name text PRIMARY KEY, paused boolean NOT NULL)",
+      `CREATE TABLE baton.schedule (
+        name text PRIMARY KEY,
+        definition text NOT NULL,
+        paused boolean NOT NULL DEFAULT false,
+        created_at bigint NOT NULL,
+        updated_at bigint NOT NULL,
+        next_at bigint,
+        last_fired_at bigint,
+        last_job text,
+        leader_epoch bigint NOT NULL DEFAULT 0
+      )`,
+      `CREATE TABLE baton.occurrence (
+        schedule text NOT NULL,
+        at bigint NOT NULL,
+        noted_at bigint NOT NULL,
+        leader_epoch bigint NOT NULL,
+        fired boolean NOT NULL,
+        reason text,
+        job text,
+        PRIMARY KEY (schedule, at)
+      )`,
+      "CREATE INDEX occurrence_noted ON baton.occurrence (noted_at)",
+      `CREATE TABLE baton.term (
+        role text PRIMARY KEY, leader text NOT NULL, incarnation text NOT NULL, epoch bigint NOT NULL
+      )`,
+    ],
+  },
+];
+
+/** Building an index over years of history takes longer than any statement of a running node may. */
+const MIGRATION_MS = 3_600_000;
+
+const IS_THERE = read("migrations-there", "SELECT to_regclass($1) IS NOT NULL AS there");
+const FOUND = read(
+  "migrations-found",
+  "SELECT coalesce(max(version), 0) AS version, coalesce(max(compatible_from), 0) AS compatible_from FROM baton.migration",
+);
+const PATIENCE = write("migrations-patience", "SET LOCAL statement_timeout = 0");
+/** A lock of the database, not of a table: the first start has no table yet. It ends with the transaction. */
+const ONE_AT_A_TIME = write(
+  "migrations-lock",
+  "SELECT pg_advisory_xact_lock(hashtextextended('baton.migration', 0))",
+);
+const MAKE_SCHEMA = (schema: string) => write("migrations-schema", `CREATE SCHEMA IF NOT EXISTS ${schema}`);
+const MAKE_TABLE = write(
+  "migrations-table",
+  `CREATE TABLE IF NOT EXISTS baton.migration (
+    version int PRIMARY KEY, compatible_from int NOT NULL, ran_at timestamptz NOT NULL DEFAULT now()
+  )`,
+);
+const NOTE = write(
+  "migrations-note",
+  "INSERT INTO baton.migration (version, compatible_from) VALUES ($1, $2)",
+);
+
+/** Brings the schema up to date. Any number of nodes may start at once, and one may die half-way: the next goes on. */
+export async function migrate(db: Postgres): Promise<void> {
+  while ((await missing(db)) > 0) await db.transaction((tx) => step(db, tx), MIGRATION_MS);
+}
+
+async function missing(db: Postgres): Promise<number> {
+  const [table] = await db.query<{ there: boolean }>(IS_THERE, [`${db.schema}.migration`]);
+  return MIGRATIONS.length - (table!.there ? await version(db, db.schema) : 0);
+}
+
+/** One migration, or nothing if another node was faster. */
+async function step(db: Postgres, tx: Queryable): Promise<void> {
+  await tx.query(PATIENCE);
+  await tx.query(ONE_AT_A_TIME);
+  await tx.query(MAKE_SCHEMA(db.schema));
+  await tx.query(MAKE_TABLE);
+  const next = (await version(tx, db.schema)) + 1;
+  const migration = MIGRATIONS[next - 1];
+  if (!migration) return;
+  for (const [index, text] of migration.up.entries()) {
+    await tx.query(write(`migration-${next}-${index}`, text));
+  }
+  await tx.query(NOTE, [next, migration.compatibleFrom]);
+}
+
+async function version(db: Queryable, schema: string): Promise<number> {
+  const [found] = await db.query<{ version: number; compatible_from: number }>(FOUND);
+  if (found!.compatible_from > MIGRATIONS.length) {
+    throw new BatonError(
+      "BAD_CONFIG",
+      `schema ${schema} belongs to a newer version of Baton (it needs ${found!.compatible_from}, this version knows ${MIGRATIONS.length}); start that version, or use another schema`,
+      { field: "schema" },
+    );
+  }
+  return found!.version;
+}

@@ -1,0 +1,197 @@
+import type { LeaseId } from "../../core/ids.ts";
+import type { JobError } from "../../core/job.ts";
+import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import { int4s, int8s, texts, uuids } from "../../platform/drivers/postgres-arrays.ts";
+import type { Outcome, Run, Settlement, Verdict } from "../store.ts";
+import { COUNT_FINISHED, type Ending, endRuns, KEPT, NOTHING, type Return, returnRuns } from "./endings.ts";
+import { type Ledger, NOW, uuidOf } from "./ledger.ts";
+import { STATUS } from "./schema.ts";
+
+/** The common batch, in one statement: completed runs of one lease. Stored as NULL, the result "null" costs no byte. */
+const COMPLETE = write(
+  "settle-complete",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   gone AS (
+     DELETE FROM baton.live l USING unnest($3::bigint[], $4::int[], $5::text[]) AS a (seq, job_epoch, result)
+     WHERE l.seq = a.seq AND l.running AND l.job_epoch = a.job_epoch
+       AND l.lease = (SELECT id FROM baton.lease WHERE name = $2)
+     RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
+       l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, l.author,
+       a.result, 3 AS status
+   ),
+   kept AS (
+     INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT})
+     SELECT seq, id, (SELECT now FROM clock), status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}
+     FROM gone
+   ),
+   counted AS (${COUNT_FINISHED("gone")})
+   SELECT CASE WHEN count(*) < $6::int THEN coalesce(array_agg(seq::text), '{}') END AS accepted FROM gone`,
+);
+const LOCK = write(
+  "settle-lock",
+  `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, e.name AS lease
+   FROM baton.live l LEFT JOIN baton.lease e ON e.id = l.lease
+   WHERE l.seq = ANY ($1::bigint[]) AND l.running ORDER BY l.seq FOR UPDATE OF l`,
+);
+const SEQS = read("settle-seqs", "SELECT id AS uuid, seq FROM baton.job WHERE id = ANY ($1::uuid[])");
+const SETTLED = read(
+  "settle-settled",
+  `SELECT j.id AS uuid, coalesce(d.job_epoch, l.job_epoch) AS job_epoch, e.name AS lease, coalesce(l.running, false) AS running
+   FROM baton.job j LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
+   LEFT JOIN baton.lease e ON e.id = coalesce(d.lease, l.lease)
+   WHERE j.id = ANY ($1::uuid[])`,
+);
+
+interface Holder {
+  readonly seq: number;
+  readonly job_epoch: number;
+  readonly cancel_requested: boolean;
+  readonly cancel_reason: string | null;
+  readonly lease: LeaseId | null;
+}
+
+interface Settled {
+  readonly uuid: string;
+  readonly job_epoch: number;
+  readonly lease: LeaseId | null;
+  readonly running: boolean;
+}
+
+/** Ends runs. A verdict is about one run: it is refused unless the run is the one that holds the job. */
+export class Settle {
+  readonly #ledger: Ledger;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  async run(given: readonly Settlement[]): Promise<readonly Verdict[]> {
+    if (given.length === 0) return [];
+    const settlements = given.map(({ run, outcome }) => ({ run, outcome }));
+    const runs = settlements.map(({ run }) => run);
+    const seqs = await this.seqs(runs);
+    const { lease } = runs[0]!;
+    const completed = settlements.every(
+      ({ run, outcome }) => outcome.kind === "completed" && run.lease === lease,
+    );
+    const verdicts = completed
+      ? await this.#complete(settlements, seqs, lease)
+      : await this.#ledger.db.transaction((tx) => this.#settle(tx, settlements, seqs));
+    return this.withRefusals(runs, verdicts);
+  }
+
+  /** The number of each run's job: the claimant's short cut, or looked up. Null when there is no such job. */
+  async seqs(runs: readonly Run[]): Promise<(number | null)[]> {
+    const foreign = runs.filter((run) => run.ref === undefined || run.ref === null);
+    if (foreign.length === 0) return runs.map((run) => run.ref as number);
+    const rows = await this.#ledger.db.query<{ uuid: string; seq: number }>(SEQS, [
+      uuids(foreign.map((run) => uuidOf(run.id))),
+    ]);
+    const found = new Map(rows.map((row) => [row.uuid, row.seq]));
+    return runs.map((run) => (run.ref as number | null) ?? found.get(uuidOf(run.id)) ?? null);
+  }
+
+  /** Says of the runs that were not accepted why: an equal epoch that runs no more was settled before. */
+  async withRefusals(
+    runs: readonly Run[],
+    verdicts: readonly (Verdict | null)[],
+  ): Promise<readonly Verdict[]> {
+    if (verdicts.every((verdict) => verdict !== null)) return verdicts;
+    const refused = runs.filter((_, at) => verdicts[at] === null);
+    const rows = await this.#ledger.db.query<Settled>(SETTLED, [uuids(refused.map((run) => uuidOf(run.id)))]);
+    const found = new Map(rows.map((row) => [row.uuid, row]));
+    return verdicts.map((verdict, at) => verdict ?? refusal(runs[at]!, found.get(uuidOf(runs[at]!.id))));
+  }
+
+  async #complete(
+    settlements: readonly Settlement[],
+    seqs: readonly (number | null)[],
+    lease: LeaseId,
+  ): Promise<(Verdict | null)[]> {
+    const results = settlements.map(({ outcome }) => resultOf(outcome));
+    const [row] = await this.#ledger.db.query<{ accepted: string[] | null }>(COMPLETE, [
+      this.#ledger.now(),
+      lease,
+      int8s(seqs),
+      int4s(settlements.map(({ run }) => run.jobEpoch)),
+      texts(results),
+      settlements.length,
+    ]);
+    if (row!.accepted === null) return settlements.map(() => "accepted");
+    const accepted = new Set(row!.accepted.map(Number));
+    // Deleted from the set: a second verdict on the same run in one batch is a repetition.
+    return seqs.map((seq) => (seq !== null && accepted.delete(seq) ? "accepted" : null));
+  }
+
+  async #settle(
+    tx: Queryable,
+    settlements: readonly Settlement[],
+    seqs: readonly (number | null)[],
+  ): Promise<(Verdict | null)[]> {
+    const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
+    const holders = new Map(rows.map((row) => [row.seq, row]));
+    const endings: Ending[] = [];
+    const returns: Return[] = [];
+    const verdicts = settlements.map(({ run, outcome }, at): Verdict | null => {
+      const holder = seqs[at] === null ? undefined : holders.get(seqs[at]!);
+      if (!holder || holder.job_epoch !== run.jobEpoch || holder.lease !== run.lease) return null;
+      holders.delete(holder.seq);
+      const change = changeOf(holder, outcome);
+      if ("status" in change) endings.push(change);
+      else returns.push(change);
+      return "accepted";
+    });
+    await endRuns(tx, endings, this.#ledger.now());
+    await returnRuns(tx, returns, this.#ledger.now());
+    return verdicts;
+  }
+}
+
+function refusal(run: Run, row: Settled | undefined): Verdict {
+  if (!row) return "missing";
+  const over = !row.running && run.jobEpoch > 0 && row.job_epoch === run.jobEpoch;
+  // A lease that is no longer known cannot be compared; the epoch names the run all the same.
+  return over && (row.lease === null || row.lease === run.lease) ? "replayed" : "stale";
+}
+
+function resultOf(outcome: Outcome): string | null {
+  return outcome.kind === "completed" && outcome.result !== "null" ? outcome.result : null;
+}
+
+/** What the end of a run makes of its job. One that was to be cancelled does not return to the queue. */
+function changeOf(holder: Holder, outcome: Outcome): Ending | Return {
+  const { seq } = holder;
+  const same = { killed: null, author: null };
+  const end = (status: Ending["status"], error: JobError | null, spent = NOTHING): Ending => ({
+    ...same,
+    seq,
+    status,
+    error: error && JSON.stringify(error),
+    result: resultOf(outcome),
+    spent,
+  });
+  const back = (spent: Ending["spent"], delayMs: number | null, error: JobError | null): Ending | Return => {
+    if (holder.cancel_requested) {
+      const message = holder.cancel_reason ?? "cancelled";
+      return end(STATUS.cancelled, { code: "CANCELLED", message }, spent);
+    }
+    return { ...same, seq, delayMs, error: error && JSON.stringify(error), spent, suspect: null };
+  };
+  switch (outcome.kind) {
+    case "completed":
+      return end(STATUS.completed, null);
+    case "failed": {
+      const failure = outcome.spends === "failure";
+      const spent = { ...NOTHING, failures: failure ? 1 : 0, interruptions: failure ? 0 : 1 };
+      return end(STATUS.failed, outcome.error, spent);
+    }
+    case "cancelled":
+      return end(STATUS.cancelled, outcome.error);
+    case "retry":
+      return back({ ...NOTHING, failures: 1 }, outcome.delayMs, outcome.error);
+    case "interrupted":
+      return back({ ...NOTHING, interruptions: 1 }, null, null);
+    case "released":
+      return back({ ...NOTHING, attempts: -1 }, null, null);
+  }
+}

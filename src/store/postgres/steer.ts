@@ -1,0 +1,164 @@
+import type { JobId } from "../../core/ids.ts";
+import { isFinal, type JobStatus } from "../../core/job.ts";
+import type { Term } from "../../core/term.ts";
+import { type Queryable, write } from "../../platform/drivers/postgres.ts";
+import type { CancelAnswer, Retention } from "../store.ts";
+import { type Ending, endRuns, NOTHING } from "./endings.ts";
+import { birthplaceOf, type Ledger, NOW, statusName, uuidOf, withoutNul } from "./ledger.ts";
+import { STATUS } from "./schema.ts";
+import type { PostgresTerms } from "./terms.ts";
+
+interface Place {
+  readonly seq: number;
+  readonly status: JobStatus;
+}
+
+/** Who steers a job holds its row in `job`, which neither claims nor results touch. */
+const HOLD = write(
+  "steer-hold",
+  `SELECT j.seq FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
+   WHERE j.id = $1 AND b.name = $2 FOR UPDATE OF j`,
+);
+/** `live` first: a result may move the job to `done` meanwhile, and nothing but a steerer moves it back. */
+const IN_LIVE = write(
+  "steer-in-live",
+  `SELECT CASE WHEN running THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status
+   FROM baton.live WHERE seq = $2 FOR UPDATE`,
+);
+const IN_DONE = write("steer-in-done", "SELECT status FROM baton.done WHERE seq = $1 FOR UPDATE");
+const WISH = write(
+  "steer-wish",
+  `UPDATE baton.live SET cancel_requested = true, cancel_reason = $3, updated_at = ${NOW}
+   WHERE seq = $2 AND NOT cancel_requested`,
+);
+const MARK_CANCELLED = write(
+  "steer-mark-cancelled",
+  "UPDATE baton.live SET cancel_requested = true WHERE seq = $1",
+);
+/** As new, but for the starts so far and the logs, and under a new epoch: its last run is history. */
+const REVIVE = write(
+  "steer-revive",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   gone AS (DELETE FROM baton.done WHERE seq = $2 RETURNING seq, id, job_epoch, attempts, author, logs, status),
+   back AS (
+     INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, job_epoch, attempts, logs, priority, later)
+     SELECT g.seq, g.id, clock.now, clock.now, j.kind, g.author, g.job_epoch + 1, g.attempts, g.logs, j.priority, false
+     FROM clock, gone g JOIN baton.job j ON j.id = g.id
+   )
+   INSERT INTO baton.tally (kind, status, n) SELECT j.kind, g.status, -1 FROM gone g JOIN baton.job j ON j.id = g.id`,
+);
+const REMOVE = write(
+  "steer-remove",
+  `WITH job AS (DELETE FROM baton.job WHERE id = $2 RETURNING kind),
+   live AS (DELETE FROM baton.live WHERE seq = $1),
+   logs AS (DELETE FROM baton.log WHERE seq = $1),
+   done AS (DELETE FROM baton.done WHERE seq = $1 RETURNING status)
+   INSERT INTO baton.tally (kind, status, n) SELECT job.kind, done.status, -1 FROM job, done`,
+);
+
+/** BRIN indexes are read through bitmaps only. */
+const MAY_MAP = write("purge-may-map", "SET LOCAL enable_bitmapscan = on");
+const PURGE = write(
+  "purge",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   old AS MATERIALIZED (
+     SELECT seq FROM baton.done
+     WHERE finished_at < (SELECT now FROM clock) - least($2::bigint, $3::bigint, $4::bigint)
+       AND finished_at < (SELECT now FROM clock) - CASE status WHEN 3 THEN $2::bigint WHEN 4 THEN $3::bigint ELSE $4::bigint END
+     LIMIT $5 FOR UPDATE SKIP LOCKED
+   ),
+   done AS (DELETE FROM baton.done d USING old WHERE d.seq = old.seq RETURNING d.id, d.status),
+   logs AS (DELETE FROM baton.log g USING old WHERE g.seq = old.seq),
+   job AS (DELETE FROM baton.job j USING done WHERE j.id = done.id RETURNING j.kind, done.status),
+   tally AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, status, -count(*) FROM job GROUP BY kind, status),
+   noted AS (DELETE FROM baton.occurrence WHERE noted_at < (SELECT now FROM clock) - greatest($2::bigint, $3::bigint))
+   SELECT count(*) AS removed FROM old`,
+);
+/** Adds the rows of `tally` up, so that counting stays cheap. */
+const ADD_UP = write(
+  "purge-add-up",
+  `WITH parts AS (DELETE FROM baton.tally RETURNING kind, status, n)
+   INSERT INTO baton.tally (kind, status, n) SELECT kind, status, sum(n) FROM parts GROUP BY kind, status HAVING sum(n) <> 0`,
+);
+
+/** What people do to jobs: cancel, retry by hand, remove; and what time does: purge. */
+export class Steer {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+
+  constructor(ledger: Ledger, terms: PostgresTerms) {
+    this.#ledger = ledger;
+    this.#terms = terms;
+  }
+
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+    return this.#steer<CancelAnswer>(id, { outcome: "missing" }, async (tx, { seq, status }) => {
+      if (isFinal(status)) return { outcome: "finished", status };
+      const text = reason === null ? null : withoutNul(reason);
+      const now = this.#ledger.now();
+      if (status === "processing") {
+        await tx.query(WISH, [now, seq, text]);
+        return { outcome: "requested" };
+      }
+      const error = { code: "CANCELLED", message: text ?? "cancelled before it started" };
+      await tx.query(MARK_CANCELLED, [seq]);
+      await endRuns(tx, [cancelled(seq, JSON.stringify(error))], now);
+      return { outcome: "cancelled" };
+    });
+  }
+
+  retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
+    return this.#steer<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
+      if (status !== "failed" && status !== "cancelled") return status;
+      await tx.query(REVIVE, [this.#ledger.now(), seq]);
+      return "retried";
+    });
+  }
+
+  remove(id: JobId): Promise<"removed" | "running" | "missing"> {
+    return this.#steer<"removed" | "running" | "missing">(id, "missing", async (tx, { seq, status }) => {
+      if (status === "processing") return "running";
+      await tx.query(REMOVE, [seq, uuidOf(id)]);
+      return "removed";
+    });
+  }
+
+  purge(retention: Retention, limit: number, fence: Term): Promise<number> {
+    const { completedMs, failedMs, cancelledMs } = retention;
+    return this.#ledger.db.transaction(async (tx) => {
+      await this.#terms.hold(tx, fence);
+      await tx.query(MAY_MAP);
+      const [row] = await tx.query<{ removed: number }>(PURGE, [
+        this.#ledger.now(),
+        completedMs,
+        failedMs,
+        cancelledMs,
+        limit,
+      ]);
+      await tx.query(ADD_UP);
+      return row!.removed;
+    });
+  }
+
+  #steer<T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> {
+    return this.#ledger.db.transaction(async (tx) => {
+      const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
+      if (!job) return missing;
+      const [live] = await tx.query<{ status: number }>(IN_LIVE, [this.#ledger.now(), job.seq]);
+      const [found] = live ? [live] : await tx.query<{ status: number }>(IN_DONE, [job.seq]);
+      return found ? work(tx, { seq: job.seq, status: statusName(found.status) }) : missing;
+    });
+  }
+}
+
+function cancelled(seq: number, error: string): Ending {
+  return {
+    seq,
+    status: STATUS.cancelled,
+    error,
+    result: null,
+    spent: NOTHING,
+    killed: null,
+    author: null,
+  };
+}

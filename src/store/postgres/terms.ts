@@ -1,0 +1,71 @@
+import { BatonError } from "../../core/errors.ts";
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import { sameTerm, type LeaderRole, type Term } from "../../core/term.ts";
+import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import type { TermStore } from "../store.ts";
+
+interface Row {
+  readonly leader: NodeName;
+  readonly incarnation: string;
+  readonly epoch: number;
+}
+
+const READ = read("term-read", "SELECT leader, incarnation, epoch FROM baton.term WHERE role = $1");
+const GRANT = write(
+  "term-grant",
+  `INSERT INTO baton.term AS t (role, leader, incarnation, epoch) VALUES ($1, $2, $3, 1)
+   ON CONFLICT (role) DO UPDATE SET leader = excluded.leader, incarnation = excluded.incarnation, epoch = t.epoch + 1
+   RETURNING leader, incarnation, epoch`,
+);
+const ADMIT = write(
+  "term-admit",
+  `INSERT INTO baton.term AS t (role, leader, incarnation, epoch) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (role) DO UPDATE SET leader = excluded.leader, incarnation = excluded.incarnation, epoch = excluded.epoch
+   WHERE t.epoch < excluded.epoch RETURNING epoch`,
+);
+/**
+ * Shared with other writes of the leader, and in the way of a grant: whoever is granted the next term waits until this
+ * transaction has ended, and this one sees a grant that was faster. A mere look (`EXISTS`) would let an old leader commit
+ * after the grant.
+ */
+const HOLD = write(
+  "term-hold",
+  "SELECT leader, incarnation, epoch FROM baton.term WHERE role = $1 FOR SHARE",
+);
+
+export class PostgresTerms implements TermStore {
+  readonly #db: Postgres;
+
+  constructor(db: Postgres) {
+    this.#db = db;
+  }
+
+  async grant(role: LeaderRole, candidate: NodeIdentity): Promise<Term> {
+    const [row] = await this.#db.query<Row>(GRANT, [role, candidate.name, candidate.incarnation]);
+    return { role, ...row! };
+  }
+
+  async admit(term: Term): Promise<boolean> {
+    const taken = await this.#db.query(ADMIT, [term.role, term.leader, term.incarnation, term.epoch]);
+    if (taken.length === 1) return true;
+    const current = await this.read(term.role);
+    return current !== null && sameTerm(current, term);
+  }
+
+  async read(role: LeaderRole): Promise<Term | null> {
+    const [row] = await this.#db.query<Row>(READ, [role]);
+    return row ? { role, ...row } : null;
+  }
+
+  /** First in the transaction of a leader's write: only the newest term may pass, and stays the newest until its end. */
+  async hold(tx: Queryable, fence: Term): Promise<void> {
+    const [row] = await tx.query<Row>(HOLD, [fence.role]);
+    if (row && sameTerm({ role: fence.role, ...row }, fence)) return;
+    throw new BatonError(
+      "STALE_EPOCH",
+      `epoch ${fence.epoch} of ${fence.role} is over; the newest is ${row?.epoch ?? "none"}`,
+      { epoch: fence.epoch, newest: row?.epoch ?? null },
+    );
+  }
+}

