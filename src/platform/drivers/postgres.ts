@@ -10,7 +10,15 @@
  * - Connections are pipelined, but never shared: statements sent together by one caller cost one round trip.
  */
 
-import pg from "pg";
+import {
+  DatabaseError,
+  Pool,
+  types as pgTypes,
+  type Connection,
+  type CustomTypesConfig,
+  type PoolClient,
+  type QueryConfig,
+} from "pg";
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../clock.ts";
 import { Lifecycle } from "../service.ts";
@@ -63,15 +71,17 @@ const SESSION = (statementMs: number): string => `
   SET plan_cache_mode = force_generic_plan;
   SET enable_seqscan = off;
   SET enable_bitmapscan = off;
+  SET enable_mergejoin = off;
+  SET enable_hashjoin = off;
   SET tcp_keepalives_idle = 10;
   SET tcp_keepalives_interval = 3;
   SET tcp_keepalives_count = 3`;
 
 const INT8 = 20;
 /** Epochs, times in ms and counts are all below 2^53. */
-const types: pg.CustomTypesConfig = {
+const types: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: "text" | "binary") =>
-    oid === INT8 && format !== "binary" ? Number : pg.types.getTypeParser(oid, format),
+    oid === INT8 && format !== "binary" ? Number : pgTypes.getTypeParser(oid, format),
 };
 
 export class Postgres extends Lifecycle implements Queryable {
@@ -79,7 +89,7 @@ export class Postgres extends Lifecycle implements Queryable {
   readonly #options: PostgresOptions;
   readonly #statementMs: number;
   readonly #texts = new Map<Statement, string>();
-  #pool: pg.Pool | null = null;
+  #pool: Pool | null = null;
 
   constructor(options: PostgresOptions) {
     super();
@@ -97,7 +107,7 @@ export class Postgres extends Lifecycle implements Queryable {
 
   protected async onStart(): Promise<void> {
     const { url, connections = CONNECTIONS, connectMs = CONNECT_MS } = this.#options;
-    const pool = new pg.Pool({
+    const pool = new Pool({
       connectionString: url,
       max: connections,
       connectionTimeoutMillis: connectMs,
@@ -106,10 +116,9 @@ export class Postgres extends Lifecycle implements Queryable {
       application_name: "baton",
       pipeline: true,
       types,
-      onConnect: async (client: pg.ClientBase) => {
-        await client.query(SESSION(this.#statementMs));
-      },
-    } as pg.PoolConfig);
+      // The pool waits for what it answers with.
+      onConnect: (client) => client.query(SESSION(this.#statementMs)) as unknown as void,
+    });
     // An idle connection that breaks is replaced by the pool; whoever comes next gets a new one.
     pool.on("error", () => {});
     pool.on("connect", (client) => void client.on("error", () => {}));
@@ -168,7 +177,7 @@ export class Postgres extends Lifecycle implements Queryable {
 
   async #attempt<T>(
     lostTries: number,
-    work: (client: pg.PoolClient) => Promise<T>,
+    work: (client: PoolClient) => Promise<T>,
     deadlineMs = this.#statementMs,
   ): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -183,13 +192,13 @@ export class Postgres extends Lifecycle implements Queryable {
     }
   }
 
-  async #use<T>(work: (client: pg.PoolClient) => Promise<T>, deadlineMs: number): Promise<T> {
+  async #use<T>(work: (client: PoolClient) => Promise<T>, deadlineMs: number): Promise<T> {
     if (!this.#pool) throw new BatonError("STOPPED", "the store is stopped");
     const client = await this.#pool.connect();
     let broken = false;
     const callOff = this.#options.clock.after(deadlineMs, () => {
       broken = true;
-      (client as unknown as { connection: pg.Connection }).connection.stream.destroy();
+      (client as unknown as { connection: Connection }).connection.stream.destroy();
     });
     try {
       return await work(client);
@@ -203,14 +212,14 @@ export class Postgres extends Lifecycle implements Queryable {
     }
   }
 
-  async #send<Row>(client: pg.PoolClient, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+  async #send<Row>(client: PoolClient, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     const config = {
       name: statement.name,
       text: this.#text(statement),
       values: values as unknown[],
       ...(statement.arrays ? { rowMode: "array" as const } : {}),
     };
-    const result = await client.query(config as pg.QueryConfig);
+    const result = await client.query(config as QueryConfig);
     return result.rows as Row[];
   }
 
@@ -225,7 +234,12 @@ export class Postgres extends Lifecycle implements Queryable {
 }
 
 function sqlState(error: unknown): string | null {
-  return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
+  return error instanceof DatabaseError ? (error.code ?? null) : null;
+}
+
+/** A row with that key is there already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return sqlState(error) === "23505";
 }
 
 /** Serialization failure and deadlock: rolled back for sure. */

@@ -31,7 +31,7 @@ const LEASE_SLACK = 128;
 /** The heads of the lines: what nobody has, in order. A line that somebody else holds the head of is joined behind it. */
 const heads = (suspect: boolean, limit: string): string => `
   SELECT head.* FROM kinds CROSS JOIN LATERAL (
-    SELECT l.seq, l.priority, l.run_at FROM baton.live l
+    SELECT l.ctid AS at, l.seq, l.priority, l.run_at FROM baton.live l
     WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND ${suspect ? "" : "NOT"} l.suspect
     ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ${limit} FOR UPDATE SKIP LOCKED
   ) AS head`;
@@ -56,7 +56,7 @@ const CLAIM: Statement = {
     ORDER BY k.id
   ),
   picked AS MATERIALIZED (
-    SELECT seq FROM (
+    SELECT at FROM (
       (${heads(false, "$6::int")} ${IN_ORDER} LIMIT $6::int)
       UNION ALL (${heads(true, "CASE WHEN $7::boolean THEN 1 ELSE 0 END")} ${IN_ORDER} LIMIT 1)
     ) AS line ${IN_ORDER} LIMIT $6::int
@@ -65,45 +65,52 @@ const CLAIM: Statement = {
     UPDATE baton.live l SET running = true, lease = (SELECT id FROM held), job_epoch = l.job_epoch + 1,
       attempts = l.attempts + 1, updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock),
       worker = $8, author = $9, progress = NULL, progress_message = NULL
-    FROM picked WHERE l.seq = picked.seq
+    FROM picked WHERE l.ctid = picked.at
     RETURNING l.seq, l.id, l.kind, l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
   prolonged AS (
     UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint FROM held
     WHERE e.id = held.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint - $3::bigint / ${LEASE_SLACK}
   )
-  SELECT (SELECT count(*) FROM held)::int AS held,
-    CASE WHEN (SELECT count(*) FROM kinds) > 1 AND (SELECT count(*) FROM picked) < $6::int THEN (
-      SELECT count(*) FROM (
-        SELECT FROM kinds CROSS JOIN LATERAL (
-          SELECT FROM baton.live l WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND NOT l.suspect LIMIT $6::int
-        ) AS visible LIMIT $6::int
+  SELECT t.seq, t.id, t.kind, t.priority, j.birthplace, j.payload, j.max_attempts, j.timeout_ms, j.created_at,
+    nullif(t.run_at, j.created_at),
+    CASE WHEN t.job_epoch > 1 OR t.interruptions > 0 THEN
+      concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes) END,
+    CASE WHEN t.seq IS NULL THEN (SELECT count(*) FROM held) END,
+    CASE WHEN t.seq IS NULL AND (SELECT count(*) FROM kinds) > 1 THEN EXISTS (
+      SELECT FROM kinds CROSS JOIN LATERAL (
+        SELECT FROM baton.live l WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND NOT l.suspect LIMIT 1
       ) AS in_sight
-    ) ELSE 0 END::int AS visible,
-    t.seq, t.id, t.kind, t.priority, t.run_at, t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes,
-    j.birthplace, j.payload, j.max_attempts, j.timeout_ms, j.created_at
+    ) END
   FROM (SELECT) AS one LEFT JOIN (taken t JOIN baton.job j ON j.id = t.id) ON true`,
 };
 
+/** Columns that say nothing new are null: most jobs run for the first time, as soon as they were submitted. */
 type Row = [
-  held: number,
-  visible: number,
   seq: number | null,
   uuid: string,
   kind: number,
   priority: number,
-  runAt: number,
-  jobEpoch: number,
-  attempts: number,
-  failures: number,
-  interruptions: number,
-  crashes: number,
   birthplace: number,
   payload: string,
   maxAttempts: number,
   timeoutMs: number | null,
   createdAt: number,
+  runAt: number | null,
+  counters: string | null,
+  /** These two only in the one row that stands for no job. */
+  held: number | null,
+  contended: boolean | null,
 ];
+
+type Counters = readonly [
+  jobEpoch: number,
+  attempts: number,
+  failures: number,
+  interruptions: number,
+  crashes: number,
+];
+const FIRST_RUN: Counters = [1, 1, 0, 0, 0];
 
 const OPEN_LEASE = write(
   "claim-open-lease",
@@ -130,11 +137,10 @@ export class Claim {
     const worker = await ledger.nameId(request.worker);
     for (let tries = 1; ; tries++) {
       const { rows, nextDueInMs } = await this.#take(request, worker, author);
-      const [held, visible, first] = rows[0]!;
+      if (rows[0]![0] !== null) return { jobs: await this.#jobs(rows, request), nextDueInMs };
+      const [held, contended] = rows[0]!.slice(-2);
       if (held === 0 && (await this.#openLease(request))) continue;
-      const taken = first === null ? [] : rows;
-      if (taken.length === 0 && visible > 0 && tries < CONTENDED_TRIES) continue;
-      return { jobs: await this.#jobs(taken, request), nextDueInMs };
+      if (!contended || tries === CONTENDED_TRIES) return { jobs: [], nextDueInMs };
     }
   }
 
@@ -179,43 +185,39 @@ export class Claim {
 
   async #jobs(rows: readonly Row[], request: ClaimRequest): Promise<ClaimedJob[]> {
     const ledger = this.#ledger;
-    await ledger.learnKinds(new Set(rows.map((row) => row[4])));
-    await ledger.learnNames(new Set(rows.map((row) => row[12])));
+    await ledger.learnKinds(new Set(rows.map((row) => row[2])));
+    await ledger.learnNames(new Set(rows.map((row) => row[4])));
     const { lease } = request;
     const { leaderEpoch } = request.author;
     const jobs = rows.map((row): ClaimedJob => {
-      const [, , seq, uuid, kind, priority, runAt, jobEpoch, attempts, failures, interruptions, crashes] =
-        row;
-      const [birthplace, payload, maxAttempts, timeoutMs, createdAt] = row.slice(12) as [
-        number,
-        string,
-        number,
-        number | null,
-        number,
-      ];
-      const { queue, task } = ledger.kind(kind);
+      const { queue, task } = ledger.kind(row[2]);
+      const [jobEpoch, attempts, failures, interruptions, crashes] = counters(row[10]);
       return {
-        id: `${ledger.name(birthplace)}-${uuid}` as JobId,
+        id: `${ledger.name(row[4])}-${row[1]}` as JobId,
         jobEpoch,
         lease,
-        ref: seq,
+        ref: row[0],
         task,
         queue,
-        priority,
-        payload,
+        priority: row[3],
+        payload: row[5],
         attempts,
         failures,
         interruptions,
         crashes,
-        maxAttempts,
-        timeoutMs,
-        createdAt,
-        runAt,
+        maxAttempts: row[6],
+        timeoutMs: row[7],
+        createdAt: row[8],
+        runAt: row[9] ?? row[8],
         leaderEpoch,
       };
     });
     return jobs.sort(inOrder);
   }
+}
+
+function counters(text: string | null): Counters {
+  return text === null ? FIRST_RUN : (text.split(" ").map(Number) as unknown as Counters);
 }
 
 function inOrder(a: ClaimedJob, b: ClaimedJob): number {

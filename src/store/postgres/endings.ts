@@ -40,9 +40,6 @@ export interface Return {
 /** Columns of `done` that are taken over as they stand in `live`. */
 export const KEPT = "run_at, started_at, worker, lease, logs, progress, progress_message";
 
-export const COUNT_FINISHED = (from: string): string =>
-  `INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM ${from} GROUP BY kind, status`;
-
 const END = write(
   "runs-end",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -62,7 +59,7 @@ const END = write(
      SELECT seq, id, (SELECT now FROM clock), status, ended_by, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}
      FROM gone
    )
-   ${COUNT_FINISHED("gone")}`,
+   INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM gone GROUP BY kind, status`,
 );
 
 /** A crash raises the epoch at once, not only with the next claim: the dead may still speak while the job waits. */

@@ -18,7 +18,7 @@ async function databaseFor(dir: string): Promise<string> {
   for (const [old, url] of databases) {
     if (existsSync(old)) continue;
     databases.delete(old);
-    await server.dropDatabase(url);
+    await server.giveBack(url);
   }
   const url = databases.get(dir) ?? (await server.createDatabase());
   databases.set(dir, url);
