@@ -37,22 +37,25 @@ const heads = (suspect: boolean, limit: string): string => `
   ) AS head`;
 const IN_ORDER = "ORDER BY priority DESC, run_at, seq";
 
+/**
+ * The lease is held against a recovery from before the end of the statement (FOR KEY SHARE), but only if something was
+ * picked: most claims that find nothing write nothing, and wait for no disk.
+ */
 const CLAIM: Statement = {
   name: "claim",
   readOnly: false,
   arrays: true,
   text: `
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-  held AS MATERIALIZED (
-    SELECT e.id, e.expires_at FROM baton.lease e
+  open AS MATERIALIZED (
+    SELECT e.id FROM baton.lease e
     WHERE e.name = $2 AND (e.expires_at > (SELECT now FROM clock)
       OR NOT EXISTS (SELECT FROM baton.live l WHERE l.running AND l.lease = e.id))
-    FOR KEY SHARE
   ),
   kinds AS MATERIALIZED (
     SELECT k.id FROM baton.kind k LEFT JOIN baton.queue q ON q.name = k.queue
     WHERE k.task = ANY ($4::text[]) AND ($5::text[] IS NULL OR k.queue = ANY ($5::text[])) AND q.paused IS NOT TRUE
-      AND EXISTS (SELECT FROM held)
+      AND EXISTS (SELECT FROM open)
     ORDER BY k.id
   ),
   picked AS MATERIALIZED (
@@ -61,22 +64,25 @@ const CLAIM: Statement = {
       UNION ALL (${heads(true, "CASE WHEN $7::boolean THEN 1 ELSE 0 END")} ${IN_ORDER} LIMIT 1)
     ) AS line ${IN_ORDER} LIMIT $6::int
   ),
+  held AS MATERIALIZED (
+    SELECT e.id FROM baton.lease e WHERE e.id = (SELECT id FROM open) AND EXISTS (SELECT FROM picked) FOR KEY SHARE
+  ),
   taken AS (
-    UPDATE baton.live l SET running = true, lease = (SELECT id FROM held), job_epoch = l.job_epoch + 1,
+    UPDATE baton.live l SET running = true, lease = held.id, job_epoch = l.job_epoch + 1,
       attempts = l.attempts + 1, updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock),
       worker = $8, author = $9, progress = NULL, progress_message = NULL
-    FROM picked WHERE l.ctid = picked.at
+    FROM held CROSS JOIN picked WHERE l.ctid = picked.at
     RETURNING l.seq, l.id, l.kind, l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
   prolonged AS (
-    UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint FROM held
-    WHERE e.id = held.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint - $3::bigint / ${LEASE_SLACK}
+    UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint FROM open
+    WHERE e.id = open.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint - $3::bigint / ${LEASE_SLACK}
   )
   SELECT t.seq, t.id, t.kind, t.priority, j.birthplace, j.payload, j.max_attempts, j.timeout_ms, j.created_at,
     nullif(t.run_at, j.created_at),
     CASE WHEN t.job_epoch > 1 OR t.interruptions > 0 THEN
       concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes) END,
-    CASE WHEN t.seq IS NULL THEN (SELECT count(*) FROM held) END,
+    CASE WHEN t.seq IS NULL THEN (SELECT count(*) FROM open) END,
     CASE WHEN t.seq IS NULL AND (SELECT count(*) FROM kinds) > 1 THEN EXISTS (
       SELECT FROM kinds CROSS JOIN LATERAL (
         SELECT FROM baton.live l WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND NOT l.suspect LIMIT 1
@@ -99,7 +105,7 @@ type Row = [
   runAt: number | null,
   counters: string | null,
   /** These two only in the one row that stands for no job. */
-  held: number | null,
+  open: number | null,
   contended: boolean | null,
 ];
 
@@ -138,8 +144,8 @@ export class Claim {
     for (let tries = 1; ; tries++) {
       const { rows, nextDueInMs } = await this.#take(request, worker, author);
       if (rows[0]![0] !== null) return { jobs: await this.#jobs(rows, request), nextDueInMs };
-      const [held, contended] = rows[0]!.slice(-2);
-      if (held === 0 && (await this.#openLease(request))) continue;
+      const [open, contended] = rows[0]!.slice(-2);
+      if (open === 0 && (await this.#openLease(request))) continue;
       if (!contended || tries === CONTENDED_TRIES) return { jobs: [], nextDueInMs };
     }
   }
