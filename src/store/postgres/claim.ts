@@ -60,7 +60,7 @@ const CLAIM: Statement = {
   ),
   picked AS MATERIALIZED (
     SELECT at FROM (
-      (${heads(false, "$6::int")} ${IN_ORDER} LIMIT $6::int)
+      (${heads(false, "$6::int")})
       UNION ALL (${heads(true, "CASE WHEN $7::boolean THEN 1 ELSE 0 END")} ${IN_ORDER} LIMIT 1)
     ) AS line ${IN_ORDER} LIMIT $6::int
   ),

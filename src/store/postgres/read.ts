@@ -7,7 +7,9 @@ import { birthplaceOf, type Ledger, NOW, statusName, uuidOf } from "./ledger.ts"
 import { STATUS } from "./schema.ts";
 
 /** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
-const STATUS_NOW = `coalesce(d.status, CASE WHEN l.running THEN 2 WHEN l.run_at > ${NOW} THEN 0 ELSE 1 END)`;
+const WAITING_OR_RUNNING = (live: string): string =>
+  `CASE WHEN ${live}.running THEN 2 WHEN ${live}.run_at > ${NOW} THEN 0 ELSE 1 END`;
+const STATUS_NOW = `coalesce(d.status, ${WAITING_OR_RUNNING("l")})`;
 
 const COLUMNS = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.priority, j.payload, j.created_at, j.max_attempts,
   j.timeout_ms, j.idempotency_key, j.schedule, d.finished_at, w.name AS worker, a.node, a.owner_epoch, a.leader_epoch,
@@ -41,20 +43,23 @@ const newest = (table: string, where = ""): string =>
 /** Where the jobs of a status lie, newest first. */
 const PLACES = {
   any: `SELECT seq, id FROM (${newest("live")} UNION ALL ${newest("done")}) AS both_places ORDER BY seq DESC LIMIT ${SCAN_MAX}`,
-  live: newest("live"),
+  live: newest("live").replace("seq, id", "seq, id, running, run_at"),
   completed: newest("done"),
   failed: newest("done", "AND status = 4"),
   cancelled: newest("done", "AND status = 5"),
 } as const;
 type Place = keyof typeof PLACES;
 
+/** `OFFSET 0` keeps the planner from turning the walk around: it must stop at the limit, and start at the newest. */
 const page = (place: Place) =>
   read(
     `list-${place}`,
-    `SELECT ${COLUMNS} FROM (${PLACES[place]}) AS s JOIN baton.job j ON j.id = s.id ${JOINED}
-     WHERE ($3::text IS NULL OR k.queue = $3) AND ($4::text IS NULL OR k.task = $4) AND j.created_at >= $5
-       AND ($6::int IS NULL OR ${STATUS_NOW} = $6)
-     ORDER BY s.seq DESC LIMIT $7`,
+    `SELECT one.* FROM (${PLACES[place]}) AS s CROSS JOIN LATERAL (
+       SELECT ${COLUMNS} FROM baton.job j ${JOINED}
+       WHERE j.id = s.id AND ($3::text IS NULL OR k.queue = $3) AND ($4::text IS NULL OR k.task = $4)
+         AND j.created_at >= $5 AND ($6::int IS NULL OR ${STATUS_NOW} = $6)
+       OFFSET 0
+     ) AS one ${place === "live" ? `WHERE ${WAITING_OR_RUNNING("s")} = $6` : ""} ORDER BY s.seq DESC LIMIT $7`,
   );
 const walked = (place: Place) =>
   read(

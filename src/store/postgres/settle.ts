@@ -21,7 +21,7 @@ const complete = (gone: string, result: string): string => `
     FROM gone
   ),
   counted AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, 3, count(*) FROM gone GROUP BY kind)
-  SELECT CASE WHEN count(*) < $4::int THEN coalesce(array_agg(seq::text), '{}') END AS accepted FROM gone`;
+  SELECT CASE WHEN (SELECT count(*) FROM gone) < $4::int THEN ARRAY(SELECT seq::text FROM gone) END AS accepted`;
 const MINE = "l.running AND l.lease = (SELECT id FROM baton.lease WHERE name = $2)";
 
 const COMPLETE = write(

@@ -20,7 +20,7 @@ const insert = (asked: string, onConflict: string): string => `
     SELECT seq, id, coalesce(run_at, created_at), created_at, kind, author, priority, coalesce(run_at > created_at, false)
     FROM fresh
   )
-  SELECT (SELECT now FROM clock) AS now, CASE WHEN count(*) < $4::int THEN coalesce(array_agg(id::text), '{}') END AS fresh FROM fresh`;
+  SELECT now, CASE WHEN (SELECT count(*) FROM fresh) < $4::int THEN ARRAY(SELECT id::text FROM fresh) END AS fresh FROM clock`;
 
 /**
  * The common batch: jobs that differ in nothing but id and payload, due at once, without keys. Two arrays instead of ten, and
