@@ -27,6 +27,8 @@ interface Parts {
 /** The shared store: one database, any number of nodes. */
 export class PostgresStore extends Lifecycle implements Store {
   readonly guarantees: Guarantees = { name: "postgres", durability: "power loss", shared: true };
+  /** A database that is away comes back: no call of ours leaves the store unusable for good. */
+  readonly problem = null;
   readonly #options: PostgresStoreOptions;
   #parts: Parts | null = null;
 

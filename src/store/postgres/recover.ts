@@ -29,7 +29,8 @@ const END_EXPIRED = write(
 const END_OF_NODE = write(
   "lease-end-of-node",
   `DELETE FROM baton.lease
-   WHERE split_part(name, '/', 1) = $1 AND ($2::text IS NULL OR split_part(name, '/', 2) <> $2) RETURNING id`,
+   WHERE ($1::text IS NULL OR split_part(name, '/', 1) = $1)
+     AND ($2::text IS NULL OR split_part(name, '/', 2) <> $2) RETURNING id`,
 );
 /** The one walk through the hot table: an index on the lease would slow down every claim instead. */
 const MAY_SCAN = write("recover-may-scan", "SET LOCAL enable_seqscan = on");
@@ -90,7 +91,7 @@ export class Recover {
     const rows =
       which.by === "expiry"
         ? await tx.query<{ id: number }>(END_EXPIRED, [this.#ledger.now()])
-        : await tx.query<{ id: number }>(END_OF_NODE, [which.node, which.except]);
+        : await tx.query<{ id: number }>(END_OF_NODE, [which.by === "node" ? which.node : null, which.except]);
     return rows.map((row) => row.id);
   }
 
