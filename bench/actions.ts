@@ -1,13 +1,16 @@
 /** What is done with a subject inside its process, the same for all of them. */
 
 import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
-import { payload, payloads, type Handler, type Subject } from "./subject.ts";
+import { serverCpuUs } from "./server-cpu.ts";
+import { nowMs, payload, payloads, type Handler, type Subject } from "./subject.ts";
 
 export interface Sample {
   readonly jobs: number;
   readonly perSecond: number;
   /** Of this process, user and system, including what SQLite does in it. */
   readonly cpuUsPerJob: number;
+  /** Of the database server; null where there is none, or it cannot be read. */
+  readonly serverUsPerJob: number | null;
 }
 
 export interface MemorySample {
@@ -21,7 +24,28 @@ export type Actions = ReturnType<typeof actions>;
 
 const noop: Handler = async () => {};
 
-export function actions(subject: Subject) {
+export function actions(subject: Subject, { serverPid }: { readonly serverPid?: number } = {}) {
+  /** Garbage of what went before is not charged to what is measured. */
+  const measured = async (work: () => Promise<number>): Promise<Sample> => {
+    globalThis.gc?.();
+    const serverUs = (): number | null => (serverPid === undefined ? null : serverCpuUs(serverPid));
+    const server = serverUs();
+    const cpu = process.cpuUsage();
+    const startedAt = performance.now();
+    const jobs = await work();
+    const seconds = (performance.now() - startedAt) / 1_000;
+    const { user, system } = process.cpuUsage(cpu);
+    return {
+      jobs,
+      perSecond: jobs / seconds,
+      cpuUsPerJob: (user + system) / jobs,
+      serverUsPerJob: server === null ? null : (serverUs()! - server) / jobs,
+    };
+  };
+
+  let waitedMs: number[] = [];
+  let awaited = { count: 0, resolve: (): void => {} };
+
   const untilDone = async (): Promise<void> => {
     while ((await subject.unfinished()) > 0) await turn();
   };
@@ -60,8 +84,12 @@ export function actions(subject: Subject) {
     async drain(options: { jobs: number }): Promise<Sample> {
       await fill(subject, options.jobs);
       let ran = 0;
+      const all = Promise.withResolvers<void>();
       const sample = await measured(async () => {
-        subject.work(async () => void ran++);
+        await subject.work(async () => {
+          if (++ran === options.jobs) all.resolve();
+        });
+        await all.promise;
         await untilDone();
         return options.jobs;
       });
@@ -70,27 +98,49 @@ export function actions(subject: Subject) {
     },
 
     /** Runs whatever is still waiting. */
-    finish(): Promise<void> {
-      subject.work(noop);
-      return untilDone();
+    async finish(): Promise<void> {
+      await subject.work(noop);
+      await untilDone();
     },
 
     /** How long each of these submits took, in ms, one after the other. */
-    async lone(options: { calls: number; run: boolean }): Promise<number[]> {
-      if (options.run) subject.work(noop);
-      const took: number[] = [];
-      for (let n = 0; n < options.calls; n++) {
-        const job = payload(n);
-        await subject.submit(job);
-        took.push(performance.now() - job.t);
-      }
-      return took;
+    async lone(options: { calls: number; run: boolean }): Promise<{ tookMs: number[]; sample: Sample }> {
+      if (options.run) await subject.work(noop);
+      const tookMs: number[] = [];
+      const sample = await measured(async () => {
+        for (let n = 0; n < options.calls; n++) {
+          const startedAt = performance.now();
+          await subject.submit(payload(n));
+          tookMs.push(performance.now() - startedAt);
+        }
+        return options.calls;
+      });
+      return { tookMs, sample };
     },
 
-    /** From the submit's call to the start of the handler, in ms, with random gaps so that nothing falls into step. */
-    async pickUp(options: { perSecond: number; jobs: number }): Promise<number[]> {
-      const waited: number[] = [];
-      subject.work(async ({ t }) => void waited.push(performance.now() - t));
+    /** Works from now on, and notes for each job how long ago its submit was called, here or in another process. */
+    async collect(): Promise<void> {
+      waitedMs = [];
+      await subject.work(async ({ t }) => {
+        waitedMs.push(nowMs() - t);
+        if (waitedMs.length === awaited.count) awaited.resolve();
+      });
+    },
+
+    /** What was noted, once there are so many; then it begins anew. */
+    async collected(options: { jobs: number }): Promise<number[]> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      awaited = { count: options.jobs, resolve };
+      if (waitedMs.length < options.jobs) await promise;
+      await untilDone();
+      if (waitedMs.length > options.jobs) throw new Error(`${waitedMs.length} runs of ${options.jobs} jobs`);
+      const noted = waitedMs;
+      waitedMs = [];
+      return noted;
+    },
+
+    /** Submits with random gaps, so that nothing falls into step. */
+    async produce(options: { perSecond: number; jobs: number }): Promise<void> {
       const gapMs = 1_000 / options.perSecond;
       const startedAt = performance.now();
       const calls: Promise<unknown>[] = [];
@@ -100,14 +150,12 @@ export function actions(subject: Subject) {
         calls.push(subject.submit(payload(n)));
       }
       await Promise.all(calls);
-      await untilDone();
-      return waited;
     },
 
     /** Submits and runs so many jobs, never more than `backlog` of them waiting; looks at the memory on the way. */
     async passThrough(options: { jobs: number; backlog: number; marks: readonly number[] }) {
       let ran = 0;
-      subject.work(async () => void ran++);
+      await subject.work(async () => void ran++);
       const samples: MemorySample[] = [];
       let submitted = 0;
       const flow = await measured(async () => {
@@ -130,17 +178,6 @@ export function actions(subject: Subject) {
 
 async function fill(subject: Subject, jobs: number): Promise<void> {
   for (let left = jobs; left > 0; left -= 1_000) await subject.submitMany(payloads(Math.min(1_000, left)));
-}
-
-/** Garbage of what went before is not charged to what is measured. */
-async function measured(work: () => Promise<number>): Promise<Sample> {
-  globalThis.gc?.();
-  const cpu = process.cpuUsage();
-  const startedAt = performance.now();
-  const jobs = await work();
-  const seconds = (performance.now() - startedAt) / 1_000;
-  const { user, system } = process.cpuUsage(cpu);
-  return { jobs, perSecond: jobs / seconds, cpuUsPerJob: (user + system) / jobs };
 }
 
 function memory(jobs: number): MemorySample {

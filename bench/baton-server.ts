@@ -1,11 +1,11 @@
 /** A node with its HTTP listener, as a server under load. */
 
-import { Baton } from "./baton.ts";
+import { Baton, type BatonOptions } from "./baton.ts";
 import { cpuMeter, type HttpSide } from "./http-side.ts";
 
 /** With `run` the jobs are run as they come; else the workers are busy and only the submits are measured. */
-export async function open(options: { readonly dir: string; readonly run: boolean }): Promise<HttpSide> {
-  const baton = new Baton({ dir: options.dir, http: true });
+export async function open(options: BatonOptions & { readonly run: boolean }): Promise<HttpSide> {
+  const baton = new Baton({ ...options, http: true });
   return {
     async reset() {
       await baton.reset();

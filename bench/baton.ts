@@ -1,21 +1,31 @@
-/** Baton as a subject: a whole node on the embedded store, at its defaults, through the services that it offers. */
+/** Baton as a subject: a whole node on a store of either kind, at its defaults, through the services that it offers. */
 
-import { rmSync } from "node:fs";
-import { loadSettings } from "../src/config/load.ts";
+import { rm } from "node:fs/promises";
+import { loadSettings, type LoadOptions } from "../src/config/load.ts";
 import { defineTask } from "../src/jobs/task.ts";
 import { createNode, type BatonNode } from "../src/node.ts";
 import { actions, type Actions } from "./actions.ts";
+import { emptyTables } from "./postgres-tables.ts";
 import type { Handler, Payload, Subject } from "./subject.ts";
 
 export const TASK = "bench";
 
+type Flags = NonNullable<LoadOptions["flags"]>;
+
 export interface BatonOptions {
   readonly dir: string;
+  /** Of a database; without it the store is a file in `dir`. */
+  readonly url?: string;
+  readonly serverPid?: number;
   /**
    * What a reset does with the store. `remove` is the default; `keep` goes on with it; `leave` starts another one
    * beside it, so that the disk has no less to write than with `keep`.
    */
   readonly onReset?: "remove" | "keep" | "leave";
+  /** Without it, that of the process: names differ in a cluster, and processes come and go here. */
+  readonly name?: string;
+  /** False for a node that knows no task: it takes jobs and runs none. */
+  readonly works?: boolean;
   readonly http?: boolean;
 }
 
@@ -28,12 +38,11 @@ export class Baton implements Subject {
   #node: BatonNode | null = null;
   #handler: Handler | null = null;
   #gate = Promise.withResolvers<void>();
-  #dir: string;
-  #resets = 0;
+  /** Counts the stores that were left behind. */
+  #left = 0;
 
   constructor(options: BatonOptions) {
     this.#options = options;
-    this.#dir = options.dir;
   }
 
   get node(): BatonNode {
@@ -42,13 +51,14 @@ export class Baton implements Subject {
 
   async reset(): Promise<void> {
     await this.close();
-    const { dir, onReset = "remove" } = this.#options;
-    if (onReset === "remove") rmSync(dir, { recursive: true, force: true });
-    if (onReset === "leave") this.#dir = `${dir}-${++this.#resets}`;
+    const { dir, url, onReset = "remove" } = this.#options;
+    if (onReset === "leave") this.#left++;
+    if (onReset === "remove") await (url ? emptyTables(url) : rm(dir, { recursive: true, force: true }));
     await this.start();
   }
 
   async start(): Promise<void> {
+    const { dir, url, name = `bench-${process.pid}`, works = true, http = false } = this.#options;
     this.#handler = null;
     this.#gate = Promise.withResolvers<void>();
     const task = defineTask({
@@ -56,12 +66,12 @@ export class Baton implements Subject {
       run: (payload, context) =>
         this.#handler?.(payload as Payload) ?? this.#wait(payload as Payload, context),
     });
-    const { settings } = loadSettings({
-      cwd: import.meta.dirname,
-      environment: {},
-      flags: { name: "bench", data: this.#dir, "http.port": "0" },
-    });
-    const node = await createNode({ settings, tasks: [task], http: this.#options.http ?? false });
+    const place: Flags = url
+      ? { store: url, "postgres.schema": this.#left === 0 ? "baton" : `baton_${this.#left}` }
+      : { data: this.#left === 0 ? dir : `${dir}-${this.#left}` };
+    const flags: Flags = { name, "http.port": "0", ...place };
+    const { settings } = loadSettings({ cwd: import.meta.dirname, environment: {}, flags });
+    const node = await createNode({ settings, tasks: works ? [task] : [], http });
     await node.start();
     this.#node = node;
   }
@@ -104,5 +114,5 @@ export class Baton implements Subject {
 export async function open(options: BatonOptions): Promise<Actions> {
   const baton = new Baton(options);
   await baton.reset();
-  return actions(baton);
+  return actions(baton, options);
 }

@@ -2,7 +2,8 @@
  * Baton as a contender in a harness that measures job queues side by side. It loads this module, finds `entries`, and
  * drives each through the verbs below; the shapes are the harness's, repeated here so that nothing of it is imported.
  *
- * One process owns the file of the embedded store, so that producer and worker share it (`inProcess`).
+ * On PostgreSQL every process is a node of one cluster. One process owns the file of the embedded store, so that
+ * producer and worker share it there (`inProcess`).
  */
 
 import { existsSync, statSync } from "node:fs";
@@ -10,19 +11,21 @@ import { join } from "node:path";
 import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../src/core/errors.ts";
 import { Baton, TASK } from "./baton.ts";
+import { emptyTables, multiplyHistory, storeBytes } from "./postgres-tables.ts";
 import { payloads, type Payload } from "./subject.ts";
 
 type WorkMode = "throughput" | "retain" | "latency" | "recover-default" | "recover-tight";
 
-/** What the harness hands over: a directory of this contender's own, among servers that are not needed here. */
+/** What the harness hands over: a directory and a database of this contender's own, among servers not needed here. */
 interface Context {
   readonly dataDir: string;
+  readonly pgUrl: string;
 }
 
 /** How often a second process tries to open the file. */
 const RETRY_MS = 100;
 
-class BatonContender {
+class EmbeddedContender {
   readonly #dir: string;
   readonly #baton: Baton;
   #started = false;
@@ -100,11 +103,88 @@ class BatonContender {
 
   async #schedule(fired: () => void): Promise<void> {
     this.#baton.work(async () => fired());
-    await this.#baton.node.services.schedules.put({
-      name: "every-second",
-      task: TASK,
-      cron: "* * * * * *",
-    });
+    await everySecond(this.#baton);
+  }
+}
+
+async function everySecond(baton: Baton): Promise<void> {
+  await baton.node.services.schedules.put({ name: "every-second", task: TASK, cron: "* * * * * *" });
+}
+
+/**
+ * A node that knows the task from its start, as any worker does, and waits for the handler; unless the process turns out to
+ * be the producer, and becomes a node without a task.
+ */
+class ClusterContender {
+  readonly #url: string;
+  readonly #dir: string;
+  #baton: Baton;
+  #produces = false;
+
+  constructor(context: Context) {
+    this.#url = context.pgUrl;
+    this.#dir = join(context.dataDir, "baton-pg"); // nothing is written there
+    this.#baton = new Baton({ dir: this.#dir, url: this.#url });
+  }
+
+  start(): Promise<void> {
+    return this.#baton.start();
+  }
+
+  /** Of the store only: other nodes are up and stay so. */
+  async reset(): Promise<void> {
+    await this.#beProducer();
+    await emptyTables(this.#url);
+  }
+
+  async enqueue(job: Payload): Promise<unknown> {
+    return this.#baton.submit(job);
+  }
+
+  async enqueueMany(jobs: readonly Payload[]): Promise<unknown> {
+    return this.#baton.submitMany(jobs);
+  }
+
+  /** All modes alike: the defaults serve bursts and single jobs, and history is always kept. */
+  async work(_mode: WorkMode, handler: (job: Payload) => void | Promise<void>): Promise<void> {
+    this.#baton.work(async (job) => handler(job));
+  }
+
+  unfinished(): Promise<number> {
+    return this.#baton.unfinished();
+  }
+
+  stop(): Promise<void> {
+    return this.#baton.close();
+  }
+
+  /** Some are run for real, and the others are copies of them. */
+  async seedHistory(count: number): Promise<void> {
+    const worker = new Baton({ dir: this.#dir, url: this.#url, name: "seeder" });
+    await worker.start();
+    worker.work(async () => {});
+    await this.#baton.submitMany(payloads(1_000));
+    while ((await worker.unfinished()) > 0) await turn();
+    await worker.close();
+    await multiplyHistory(this.#url, count);
+  }
+
+  storeBytes(): Promise<number> {
+    return storeBytes(this.#url);
+  }
+
+  /** Both modes are the defaults. */
+  async cron(_mode: "default" | "tight", fired: () => void): Promise<void> {
+    this.#baton.work(async () => fired());
+    await everySecond(this.#baton);
+  }
+
+  async #beProducer(): Promise<void> {
+    if (this.#produces) return;
+    this.#produces = true;
+    await this.#baton.close();
+    this.#baton = new Baton({ dir: this.#dir, url: this.#url, works: false });
+    await this.#baton.start();
   }
 }
 
@@ -115,7 +195,7 @@ export const entries = [
     store: "sqlite",
     durability: "synchronous=FULL: fsync on every commit",
     settings: "all defaults: one node, embedded store, 10 jobs at a time, history kept for 7 days",
-    create: (context: Context) => new BatonContender(context),
+    create: (context: Context) => new EmbeddedContender(context),
     drainJobs: 120_000,
     processes: 1,
     inProcess: true,
@@ -125,5 +205,21 @@ export const entries = [
       periodMs: 1_000,
       settings: `cron "* * * * * *"; a second process tries to open the file every ${RETRY_MS} ms`,
     },
+  },
+  {
+    name: "baton-pg",
+    kind: "ours",
+    store: "postgres",
+    durability: "fsync on every commit",
+    settings: "all defaults: each process a node, 10 jobs at a time, history kept for 7 days",
+    create: (context: Context) => new ClusterContender(context),
+    drainJobs: 70_000,
+    keeps: true,
+    recovery: {
+      default: "the dead node's database session",
+      measureDefault: true,
+      tight: "the same, at the defaults",
+    },
+    cron: { periodMs: 1_000, settings: 'cron "* * * * * *"; both modes are the defaults' },
   },
 ] as const;

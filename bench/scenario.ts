@@ -2,13 +2,13 @@
 
 import type { Actor } from "./actor.ts";
 import type { Actions, Sample } from "./actions.ts";
+import type { Engine } from "./engine.ts";
 import { median } from "./statistics.ts";
 
 export interface Bench {
   readonly quick: boolean;
   readonly rounds: number;
-  /** A new directory on the disk that is measured, removed after the run. */
-  dir(name: string): string;
+  readonly engine: Engine;
   /** Progress, for people. */
   say(text: string): void;
 }
@@ -16,6 +16,8 @@ export interface Bench {
 export interface Scenario {
   readonly name: string;
   readonly about: string;
+  /** What is measured has nothing to do with where the store is; once is enough. */
+  readonly embeddedOnly?: true;
   run(bench: Bench): Promise<readonly Row[]>;
 }
 
@@ -29,8 +31,14 @@ export interface Row {
   readonly ratio: number | null;
   /** Smallest and largest of the rounds. */
   readonly ratios?: readonly [number, number];
-  readonly cpuUs?: { readonly ours: number; readonly floor: number | null };
+  readonly cpuUs?: { readonly ours: CpuUs; readonly floor: CpuUs | null };
   readonly target: Target | null;
+}
+
+/** For each job, of the measured process and of the database server, which an embedded store has not. */
+export interface CpuUs {
+  readonly own: number;
+  readonly server: number | null;
 }
 
 export interface Target {
@@ -110,10 +118,15 @@ export function rateRow(
     figure,
     unit: "jobs/s",
     ...rates,
-    cpuUs: {
-      ours: median(ours.map(({ cpuUsPerJob }) => cpuUsPerJob)),
-      floor: median(floor.map(({ cpuUsPerJob }) => cpuUsPerJob)),
-    },
+    cpuUs: { ours: cpuOf(ours), floor: cpuOf(floor) },
     target: share === null ? null : atLeast(share, rates.ratio),
+  };
+}
+
+export function cpuOf(samples: readonly Sample[]): CpuUs {
+  const server = samples.flatMap(({ serverUsPerJob }) => serverUsPerJob ?? []);
+  return {
+    own: median(samples.map(({ cpuUsPerJob }) => cpuUsPerJob)),
+    server: server.length === 0 ? null : median(server),
   };
 }

@@ -1,8 +1,13 @@
 /** The one table of a run, readable on a terminal and as Markdown. */
 
-import type { Row } from "./scenario.ts";
+import type { EngineName } from "./engine.ts";
+import type { CpuUs, Row } from "./scenario.ts";
+
+/** A row and the store that it was measured on. */
+export type StoreRow = Row & { readonly store: EngineName };
 
 const HEADER = [
+  "store",
   "figure",
   "unit",
   "ours",
@@ -15,7 +20,7 @@ const HEADER = [
   "floor",
 ];
 
-export function table(rows: readonly Row[]): string {
+export function table(rows: readonly StoreRow[]): string {
   const lines = [HEADER, ...rows.map(cells)];
   const widths = HEADER.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   const draw = (line: readonly string[]): string =>
@@ -25,13 +30,14 @@ export function table(rows: readonly Row[]): string {
 }
 
 function leans(column: number): boolean {
-  return column < 2 || column === 6 || column === 7;
+  return column < 3 || column === 7 || column === 8;
 }
 
-function cells(row: Row): string[] {
+function cells(row: StoreRow): string[] {
   const more = row.unit.endsWith("/s");
   const ratio = (value: number): string => (more ? `${Math.round(value * 100)} %` : `${value.toFixed(2)} ×`);
   return [
+    row.store,
     row.figure,
     row.unit,
     number(row.ours),
@@ -40,9 +46,15 @@ function cells(row: Row): string[] {
     row.ratios ? row.ratios.map(ratio).join(" … ") : "",
     row.target?.text ?? "",
     row.target ? (row.target.met ? "met" : "MISSED") : "",
-    row.cpuUs ? row.cpuUs.ours.toFixed(1) : "",
-    row.cpuUs && row.cpuUs.floor !== null ? row.cpuUs.floor.toFixed(1) : "",
+    cpu(row.cpuUs?.ours),
+    cpu(row.cpuUs?.floor),
   ];
+}
+
+/** Own and server. */
+function cpu(us: CpuUs | null | undefined): string {
+  if (!us) return "";
+  return us.server === null ? us.own.toFixed(1) : `${us.own.toFixed(1)} + ${us.server.toFixed(1)}`;
 }
 
 function number(value: number): string {

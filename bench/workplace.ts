@@ -20,6 +20,13 @@ const IN_MEMORY = new Map([
   [0x858458f6, "ramfs"],
 ]);
 
+export function diskKind(dir: string): string {
+  const memory = IN_MEMORY.get(statfsSync(dir).type);
+  return memory
+    ? `MEMORY (${memory}): durable writes cost nothing here, the figures mean little`
+    : "a real disk";
+}
+
 export class Workplace {
   readonly #root: string;
   #dirs = 0;
@@ -34,12 +41,8 @@ export class Workplace {
     return join(this.#root, `${++this.#dirs}-${name}`);
   }
 
-  /** What the disk is. */
   describe(): string {
-    const memory = IN_MEMORY.get(statfsSync(this.#root).type);
-    return memory
-      ? `MEMORY (${memory}): durable writes cost nothing here, the figures mean little`
-      : "a real disk";
+    return diskKind(this.#root);
   }
 
   /** Called once more at exit, for what a failed run leaves behind. */

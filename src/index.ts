@@ -41,6 +41,7 @@ export type {
   Queues,
   ScheduleRequest,
   Schedules,
+  SubmitOptions,
   SubmitRequest,
   TaskInfo,
   WaitingReason,
@@ -55,6 +56,7 @@ export type {
   NotedOccurrence,
   QueueInfo,
   Submitted,
+  TransactionClient,
 } from "./store/store.ts";
 export { isFinal, JOB_STATUSES } from "./core/job.ts";
 export type { AbortReason, FinalStatus, Job, JobError, JobStatus } from "./core/job.ts";

@@ -1,44 +1,27 @@
 /**
- * One node: everything is built and wired here, and nowhere else.
+ * One node, alone or in a cluster.
  *
- *   start   store, channels, coordination, election, (first term: recovery), worker, duties, HTTP
- *   stop    say "draining", resign, drain the worker, then the same list backwards
+ *   start    store, coordination (joining), channels, elections, HTTP; worker and duties once the cluster has formed (active)
+ *   drain    refuse new work, resign, let what runs come to its end; on a wish it stays up and can be resumed
+ *   stop     drain, deregister, then the same list backwards
  */
 
-import { hostname } from "node:os";
-import type { NodeServices, SubmitRequest, TaskInfo } from "./api/services.ts";
-import { openChannels } from "./channels/open.ts";
-import { LeaderDuties } from "./cluster/leader-duties.ts";
-import { Readiness } from "./cluster/readiness.ts";
+import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "./api/services.ts";
+import { stillForming } from "./cluster/formation.ts";
 import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
-import { Elector } from "./coordination/elector.ts";
-import { openCoordination } from "./coordination/open.ts";
-import { BatonError } from "./core/errors.ts";
-import { jobId, type JobId, type NodeName } from "./core/ids.ts";
-import type { NodeIdentity } from "./core/node.ts";
-import type { Term } from "./core/term.ts";
-import { HttpServer } from "./http/server.ts";
+import { BatonError, hasCode } from "./core/errors.ts";
+import type { JobId } from "./core/ids.ts";
 import { JobHandle } from "./jobs/job-handle.ts";
-import { JobService } from "./jobs/job-service.ts";
-import { JobWatchers } from "./jobs/job-watchers.ts";
-import { LeaseReaper } from "./jobs/lease-reaper.ts";
-import { retentionDuty } from "./jobs/retention.ts";
-import { scheduleDuty } from "./jobs/schedule-duty.ts";
-import { ScheduleService } from "./jobs/schedule-service.ts";
-import { Submitter } from "./jobs/submitter.ts";
 import type { AnyTask, Task } from "./jobs/task.ts";
 import { loadTaskFolder } from "./jobs/task-folder.ts";
 import { TaskRegistry } from "./jobs/task-registry.ts";
-import { ThreadPool } from "./jobs/thread-pool.ts";
-import { Worker } from "./jobs/worker.ts";
+import { buildParts, type NodeParts } from "./node-parts.ts";
 import { systemClock, type Clock } from "./platform/clock.ts";
 import { silentLog, type Log } from "./platform/log.ts";
 import { systemRandom, type Random } from "./platform/random.ts";
 import { Lifecycle, type Service } from "./platform/service.ts";
-import { openStore } from "./store/open.ts";
-import type { Author, Guarantees } from "./store/store.ts";
-import { VERSION } from "./version.ts";
+import type { Guarantees } from "./store/store.ts";
 
 export interface NodeOptions {
   /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */
@@ -54,13 +37,8 @@ export interface NodeOptions {
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
 const FIRST_TERM_MS = 10_000;
-
-/**
- * The embedded store can be opened by one process only, so its file lock tells that a claimant is alive: leases there
- * do not run out (a hundred years), and a blocked event loop does not cost a node its own jobs. After a crash the next
- * start takes them back at once.
- */
-const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
+const STORE_RETRY_MS = 500;
+const FORMING_LOOK_MS = 100;
 
 export async function createNode(options: NodeOptions = {}): Promise<BatonNode> {
   const settings = options.settings ?? loadSettings().settings;
@@ -70,204 +48,52 @@ export async function createNode(options: NodeOptions = {}): Promise<BatonNode> 
 }
 
 export class BatonNode extends Lifecycle {
-  readonly #services: NodeServices;
-  readonly #parts;
+  readonly #parts: NodeParts;
   readonly #settings: Settings;
   readonly #log: Log;
   readonly #clock: Clock;
   #draining = false;
+  #forming: string | null = "it is being started";
   #hurry = new AbortController();
   #stopped = new AbortController();
-  #author: Author;
+  /** Told to stop, perhaps while the start still waits for its store. */
+  #unwanted = new AbortController();
+  /** Drains and resumes, one after the other. */
+  #steering: Promise<void> = Promise.resolve();
 
   constructor(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
     super();
-    const { log = silentLog, clock = systemClock, random = systemRandom } = options;
+    const { log = silentLog, clock = systemClock, random = systemRandom, http = true } = options;
     this.#settings = settings;
     this.#log = log;
     this.#clock = clock;
-    const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
-    const startedAt = clock.now();
-    const host = hostname(); // a system call, and `info` is read with every request
-    this.#author = { node: identity.name, ownerEpoch: 0, leaderEpoch: 0 };
-    const author = (): Author => this.#author;
-    const mintId = (): JobId => jobId(identity.name, random.timedUuid());
-    const budgets = {
-      interruptionsMax: settings.jobs.interruptionsMax,
-      crashesMax: settings.jobs.crashesMax,
-    };
-    const abortGraceMs = settings.drain.cleanupMs;
-
-    const store = openStore({ kind: settings.store, dir: settings.data, clock });
-    const channels = openChannels({ kind: "memory", clock, log });
-    const watchers = new JobWatchers(clock);
-    const coordination = openCoordination({
-      kind: "standalone",
-      identity,
-      clock,
-      terms: {
-        grant: (role, candidate) => store.terms.grant(role, candidate),
-        admit: (term) => store.terms.admit(term),
-        read: (role) => store.terms.read(role),
-      },
-      info: () => ({
-        url: this.#parts.http?.running ? this.#parts.http.url : null,
-        hostname: host,
-        roles: ["gateway", "worker", "scheduler"],
-        capabilities: [...tasks.names()],
-        version: VERSION,
-        startedAt,
-        load: { jobs: this.#parts.worker.active, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
-      }),
-    });
-    const elector = new Elector({
-      lock: coordination.lock("scheduler"),
-      identity,
-      role: "scheduler",
+    this.#parts = buildParts({
+      settings,
+      tasks,
+      log,
       clock,
       random,
-      settings: settings.leader,
-      log,
+      http,
+      draining: () => this.#draining,
+      forming: () => this.#forming,
     });
-
-    const threads = new ThreadPool({ clock, abortGraceMs });
-    const queues = settings.worker.queues.length > 0 ? new Set(settings.worker.queues) : null;
-    const worker = new Worker({
-      store,
-      tasks,
-      threads,
-      channels,
-      clock,
-      identity,
-      author,
-      log,
-      rules: { budgets, retry: retryPolicy(settings), chance: () => random.chance() },
-      settings: {
-        concurrency: settings.worker.concurrency,
-        queues,
-        leaseMs: store.guarantees.shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS,
-        renewMs: settings.worker.renewMs,
-        prefetchMax: settings.worker.prefetchMax,
-        abortGraceMs,
-      },
-      onChange: (id) => watchers.changed(id),
-    });
-    const submitter = new Submitter({
-      node: identity.name,
-      store,
-      tasks,
-      random,
-      author,
-      defaults: { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs },
-      // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
-      // and a lone caller would wait for two fsyncs each time.
-      onStored: () => setImmediate(() => worker.wake()),
-    });
-    const draining = (): boolean => this.#draining;
-    const jobs = new JobService({
-      store,
-      submitter,
-      tasks,
-      channels,
-      watchers,
-      worker: {
-        get draining() {
-          return draining();
-        },
-        concurrency: settings.worker.concurrency,
-        budgets,
-        queues,
-      },
-      onReady: () => worker.wake(),
-    });
-    const reaper = new LeaseReaper({
-      store,
-      clock,
-      budgets,
-      intervalMs: settings.worker.renewMs,
-      log,
-      onRecovered: (id) => {
-        watchers.changed(id);
-        worker.wake();
-      },
-    });
-    const duties = new LeaderDuties({
-      leadership: elector,
-      clock,
-      log,
-      duties: {
-        schedules: scheduleDuty({
-          store,
-          channels,
-          clock,
-          random,
-          mintId,
-          author,
-          log,
-        }),
-        leases: (term, signal) => reaper.duty(term, signal),
-        retention: retentionDuty({ store, clock, retention: settings.retention }),
-      },
-    });
-    const schedules = new ScheduleService({
-      store,
-      submit: (requests) => jobs.submit(requests),
-      tasks,
-      channels,
-      clock,
-      maxAttempts: settings.jobs.maxAttempts,
-      timeoutMs: settings.jobs.timeoutMs,
-      log,
-    });
-
-    this.#services = {
-      identity,
-      version: VERSION,
-      startedAt,
-      clock,
-      guarantees: store.guarantees,
-      jobs,
-      queues: {
-        list: () => store.queues.list(),
-        setPaused: async (queue, paused) => {
-          await store.queues.setPaused(queue, paused);
-          worker.wake();
-        },
-      },
-      schedules,
-      leadership: elector,
-      membership: coordination.membership,
-      health: new Readiness({ draining, store, leadership: elector }),
-      tasks,
-    };
-    const http =
-      options.http === false
-        ? null
-        : new HttpServer({
-            services: this.#services,
-            host: settings.http.host,
-            port: settings.http.port,
-            bodyLimitBytes: settings.http.bodyLimitBytes,
-            log,
-            clock,
-          });
-    this.#parts = { store, channels, coordination, elector, threads, worker, duties, reaper, tasks, http };
   }
 
   /** What the API works with, for use in the same process. */
   get services(): NodeServices {
-    return this.#services;
+    return this.#parts.services;
   }
 
   /** Submits a job from this process. With a task of one's own, payload and result are typed. */
   async submit<Result, Input>(
     task: Task<any, Result, Input> | string,
     payload: Input,
-    options: Omit<SubmitRequest, "task" | "payload"> = {},
+    options: Omit<SubmitRequest, "task" | "payload"> & SubmitOptions = {},
   ): Promise<JobHandle<Awaited<Result>>> {
-    const { jobs } = this.#services;
+    const { jobs } = this.services;
     const name = typeof task === "string" ? task : task.name;
-    const [submitted] = await jobs.submit([{ ...options, task: name, payload }]);
+    const { client, ...fields } = options;
+    const [submitted] = await jobs.submit([{ ...fields, task: name, payload }], { client });
     return new JobHandle(jobs, submitted!);
   }
 
@@ -277,7 +103,7 @@ export class BatonNode extends Lifecycle {
   }
 
   get guarantees(): Guarantees {
-    return this.#services.guarantees;
+    return this.services.guarantees;
   }
 
   tasks(): readonly TaskInfo[] {
@@ -289,48 +115,152 @@ export class BatonNode extends Lifecycle {
     return this.#parts.worker.list();
   }
 
+  override start(): Promise<void> {
+    this.#unwanted = new AbortController();
+    return super.start();
+  }
+
   /** Drains and stops. With `hurry`, also while a gentle stop is under way, running jobs are told to stop now. */
   override stop(options: { readonly hurry?: boolean } = {}): Promise<void> {
     if (options.hurry) this.#hurry.abort();
+    this.#unwanted.abort();
     return super.stop();
   }
 
   protected async onStart(): Promise<void> {
-    const { store, channels, coordination, elector, threads, worker, duties, http } = this.#parts;
+    const { store, coordination, channels, followers, threads, leaders, load, inFlight, http } = this.#parts;
     const started: Service[] = [];
+    const start = async (service: Service): Promise<void> => {
+      await service.start();
+      started.push(service);
+    };
     this.#draining = false;
+    this.#forming = "it is being started";
     this.#hurry = new AbortController();
     this.#stopped = new AbortController();
+    inFlight.open();
     try {
-      for (const service of [store, channels, coordination, threads, elector]) {
-        await service.start();
-        started.push(service);
-      }
-      await this.#firstTerm();
-      for (const service of [worker, duties, ...(http ? [http] : [])]) {
-        await service.start();
-        started.push(service);
-      }
-      await coordination.membership.setStatus("active");
+      await this.#openStore();
+      started.push(store);
+      for (const service of [load, coordination, channels, followers, threads, leaders]) await start(service);
+      if (!store.guarantees.shared) await this.#takeBackOwnJobs();
+      this.#forming = this.#missingNodes();
+      if (this.#forming === null) await this.#takeWork();
+      if (http) await start(http);
+      if (this.#forming === null) await coordination.membership.setStatus("active");
+      else void this.#form();
     } catch (error) {
       this.#stopped.abort();
       await this.#stopAll(started);
       throw error;
     }
+    void this.#followWishes(this.#stopped.signal);
   }
 
   protected async onStop(): Promise<void> {
-    const { store, channels, coordination, elector, threads, worker, duties, http } = this.#parts;
-    this.#draining = true;
-    await coordination.membership.setStatus("draining");
-    // Leadership goes first: others may schedule and recover while we still wait for running jobs.
+    const { store, coordination, channels, followers, threads, worker, load, http } = this.#parts;
     this.#stopped.abort();
-    await this.#stopAll([elector, duties]);
+    await this.#steering;
+    await this.#drain();
+    const services = [store, coordination, channels, followers, threads, worker, load];
+    await this.#stopAll(http ? [...services, http] : services);
+  }
+
+  /** From the refusal of new work to the end of what runs. What the others should know is told first. */
+  async #drain(): Promise<void> {
+    const { coordination, leaders, worker, inFlight } = this.#parts;
     const { timeoutMs, cleanupMs } = this.#settings.drain;
-    const { interrupted } = await worker.drain({ timeoutMs, cleanupMs, hurry: this.#hurry.signal });
+    this.#draining = true;
+    inFlight.close();
+    await this.#tell("draining", () => coordination.membership.setStatus("draining"));
+    // Leadership goes first: others may schedule and recover while we still wait for running jobs.
+    await this.#stopAll([leaders]);
+    const [{ interrupted }] = await Promise.all([
+      worker.drain({ timeoutMs, cleanupMs, hurry: this.#hurry.signal }),
+      inFlight.drained(timeoutMs),
+    ]);
     if (interrupted > 0)
       this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
-    await this.#stopAll([store, coordination, channels, threads, worker, ...(http ? [http] : [])]);
+  }
+
+  async #resume(): Promise<void> {
+    const { coordination, leaders, inFlight } = this.#parts;
+    await leaders.start();
+    await this.#takeWork();
+    inFlight.open();
+    this.#draining = false;
+    await this.#tell("active", () => coordination.membership.setStatus("active"));
+  }
+
+  async #takeWork(): Promise<void> {
+    await this.#parts.worker.start();
+    await this.#parts.leaders.begin();
+  }
+
+  #missingNodes(): string | null {
+    return stillForming(this.services.cluster.nodes(), this.#settings.cluster.minimumNodes);
+  }
+
+  /** Waits for the others, then takes work. */
+  async #form(): Promise<void> {
+    const { signal } = this.#stopped;
+    this.#log.info({ missing: this.#forming }, "waiting for the cluster to gather");
+    while (!signal.aborted && this.#forming !== null) {
+      await this.#clock.sleep(FORMING_LOOK_MS, signal);
+      this.#forming = this.#missingNodes();
+    }
+    if (signal.aborted) return;
+    this.#steer(async () => {
+      await this.#takeWork();
+      await this.#parts.coordination.membership.setStatus("active");
+      this.#log.info({}, "the cluster has gathered");
+    });
+  }
+
+  async #followWishes(signal: AbortSignal): Promise<void> {
+    for await (const wish of this.#parts.coordination.membership.wishes(signal)) {
+      this.#steer(async () => {
+        if ((wish === "drain") === this.#draining) return;
+        this.#log.info({}, wish === "drain" ? "asked to drain" : "asked to take work again");
+        if (wish === "drain") {
+          await this.#drain();
+          await this.#stopAll([this.#parts.worker]);
+        } else await this.#resume();
+      });
+    }
+  }
+
+  #steer(step: () => Promise<void>): void {
+    this.#steering = this.#steering.then(async () => {
+      if (this.#stopped.signal.aborted) return;
+      await step().catch((error: unknown) => this.#log.error({ err: error }, "a change of state failed"));
+    });
+  }
+
+  async #openStore(): Promise<void> {
+    let told = false;
+    const giveUpAt = this.#clock.monotonic() + this.#settings.postgres.waitMs;
+    const { signal } = this.#unwanted;
+    for (;;) {
+      try {
+        return await this.#parts.store.start();
+      } catch (error) {
+        const passing = hasCode(error, "STORE_UNAVAILABLE") && this.services.guarantees.shared;
+        if (!passing || this.#clock.monotonic() >= giveUpAt || signal.aborted) throw error;
+        if (!told) this.#log.warn({ err: error }, "the store is not available yet; trying again");
+        told = true;
+        await this.#clock.sleep(STORE_RETRY_MS, signal);
+      }
+    }
+  }
+
+  /** What the others should know; they find out by themselves when they cannot be told. */
+  async #tell(status: string, tell: () => Promise<void>): Promise<void> {
+    try {
+      await tell();
+    } catch (error) {
+      this.#log.warn({ err: error, status }, "could not tell the others");
+    }
   }
 
   /** In reverse order. What cannot be stopped is logged: expiry is the net. */
@@ -344,42 +274,22 @@ export class BatonNode extends Lifecycle {
     }
   }
 
-  /** Waits for our first term and takes back what an earlier life of this node left running. */
-  async #firstTerm(): Promise<void> {
-    const { elector, reaper } = this.#parts;
+  /**
+   * A store of our own is ours whatever we were called before (container hosts have a new name at each start): waits for our
+   * first term and takes back what an earlier life left running. In a shared store whoever leads does it.
+   */
+  async #takeBackOwnJobs(): Promise<void> {
+    const { leaders, reaper, identity } = this.#parts;
     const giveUp = new AbortController();
     const cancel = this.#clock.after(FIRST_TERM_MS, () => giveUp.abort());
-    for await (const term of elector.changes(giveUp.signal)) {
-      if (!term) continue;
-      this.#adopt(term);
-      break;
-    }
+    for await (const term of leaders.scheduler.changes(giveUp.signal)) if (term) break;
     cancel();
-    const term = elector.held();
+    const term = leaders.scheduler.held();
     if (!term)
       throw new BatonError(
         "NO_LEADER",
         `no leadership within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
       );
-    const { name, incarnation } = this.#services.identity;
-    const { shared } = this.#services.guarantees;
-    // A store of our own is ours whatever we were called before: container hosts have a new name at each start.
-    const left = shared ? ({ by: "node", node: name } as const) : ({ by: "everybody" } as const);
-    await reaper.recover({ ...left, except: incarnation }, term);
-    void this.#followTerms();
+    await reaper.recover({ by: "everybody", except: identity.incarnation }, term);
   }
-
-  async #followTerms(): Promise<void> {
-    for await (const term of this.#parts.elector.changes(this.#stopped.signal)) if (term) this.#adopt(term);
-  }
-
-  #adopt(term: Term): void {
-    const { name } = this.#services.identity;
-    this.#author = { node: name, ownerEpoch: term.epoch, leaderEpoch: term.epoch };
-  }
-}
-
-function retryPolicy({ retry }: Settings) {
-  const { firstDelayMs, factor, maxDelayMs, jitter } = retry;
-  return { firstDelayMs, factor, delayMsMax: maxDelayMs, jitter };
 }

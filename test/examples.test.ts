@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { BatonClient } from "../src/client/client.ts";
+import { PostgresServer } from "./support/postgres-server.ts";
 import { script, type Script } from "./support/script.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -181,5 +182,29 @@ describe("examples/embedded", () => {
     const { code, out, err } = await program.ended;
     assert.equal(code, 0, err);
     assert.equal(out, "Ada pays 17.49\nfailed: Bob has bought nothing\n");
+  });
+});
+
+describe("examples/postgres-transaction", () => {
+  it("stores an order with its job, or neither", async () => {
+    const server = await PostgresServer.start();
+    try {
+      const url = await server.createDatabase();
+      const environment = { DATABASE_URL: url, BATON_DATA: join(directory, "transaction") };
+      const file = join(root, "examples/postgres-transaction/index.ts");
+      await using program = script(file, [], { cwd: root, environment });
+      const { code, out, err } = await program.ended;
+      assert.equal(code, 0, err);
+      const [ada, bob, eve] = out.trimEnd().split("\n");
+      assert.equal(ada, "Ada gets a receipt for 17.49");
+      assert.match(bob!, /^Bob has no order and no receipt: .*orders_cents_check/);
+      assert.equal(eve, "Eve gets a receipt for 5");
+      const orders = await server.query("SELECT customer FROM orders ORDER BY 1", url);
+      assert.deepEqual(orders, [{ customer: "Ada" }, { customer: "Eve" }]);
+      const jobs = await server.query("SELECT count(*)::int AS n FROM baton.job", url);
+      assert.deepEqual(jobs, [{ n: 2 }]);
+    } finally {
+      await server.stop();
+    }
   });
 });

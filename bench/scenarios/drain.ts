@@ -1,16 +1,15 @@
-import type { Actions } from "../actions.ts";
-import { Actor } from "../actor.ts";
+import { ours as openOurs } from "../engine.ts";
 import { interleave, rateRow, withSides, type Scenario } from "../scenario.ts";
 
 export const drain: Scenario = {
   name: "drain",
   about: "a backlog of no-op jobs, until all have run and the store says so; history is kept as by default",
   async run(bench) {
+    const { engine } = bench;
     const jobs = bench.quick ? 20_000 : 50_000;
-    const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
-    const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor") });
-    const history = { dir: bench.dir("history"), history: true };
-    const keeping = await Actor.open<Actions>("./floors/sqlite.ts", history);
+    const ours = await openOurs(await engine.place("ours"));
+    const floor = await engine.floor(await engine.place("floor"));
+    const keeping = await engine.floor(await engine.place("history"), { history: true });
     return withSides({ ours, floor, keeping }, async (sides) => {
       const results = await interleave(bench, sides, async (side) => {
         await side.call("reset");

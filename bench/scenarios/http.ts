@@ -9,13 +9,20 @@ const CONNECTIONS = 50;
 export const http: Scenario = {
   name: "http",
   about: "POST /jobs on 50 connections; the floor is a bare Fastify route that validates the same body",
+  embeddedOnly: true,
   async run(bench) {
     const rounds = Math.min(bench.rounds, bench.quick ? 1 : 5);
     const load = await Actor.open<Generator>("./load.ts");
     const sides = {
       floor: await Actor.open<HttpSide>("./floors/fastify.ts"),
-      stored: await Actor.open<HttpSide>("./baton-server.ts", { dir: bench.dir("stored"), run: false }),
-      run: await Actor.open<HttpSide>("./baton-server.ts", { dir: bench.dir("run"), run: true }),
+      stored: await Actor.open<HttpSide>("./baton-server.ts", {
+        ...(await bench.engine.place("stored")),
+        run: false,
+      }),
+      run: await Actor.open<HttpSide>("./baton-server.ts", {
+        ...(await bench.engine.place("run")),
+        run: true,
+      }),
     };
     const names = ["floor", "stored", "run"] as const;
     const rates = { floor: [] as number[], stored: [] as number[], run: [] as number[] };
@@ -44,7 +51,10 @@ export const http: Scenario = {
         figure: name === "stored" ? "POST /jobs, 50 connections" : "  while the jobs run as well",
         unit: "req/s",
         ...compared,
-        cpuUs: { ours: median(cpuUs[name]), floor: median(cpuUs.floor) },
+        cpuUs: {
+          ours: { own: median(cpuUs[name]), server: null },
+          floor: { own: median(cpuUs.floor), server: null },
+        },
         target: name === "stored" ? atLeast(0.6, compared.ratio) : null,
       };
     });

@@ -1,32 +1,35 @@
-import type { Actions } from "../actions.ts";
-import { Actor } from "../actor.ts";
-import { atMost, compare, interleave, withSides, type Scenario } from "../scenario.ts";
+import { ours as openOurs } from "../engine.ts";
+import { atMost, compare, cpuOf, interleave, withSides, type Row, type Scenario } from "../scenario.ts";
 import { median } from "../statistics.ts";
 
 export const lone: Scenario = {
   name: "lone",
   about: "a single caller, one submit after the other; the floor is one INSERT in its own commit",
   async run(bench) {
+    const { engine } = bench;
     const calls = bench.quick ? 150 : 300;
-    const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
-    const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor"), single: true });
+    const ours = await openOurs(await engine.place("ours"));
+    const floor = await engine.floor(await engine.place("floor"), { single: true });
     return withSides({ ours, floor }, async (sides) => {
-      const time = async (side: typeof ours, run: boolean): Promise<number> => {
-        await side.call("reset");
-        return median(await side.call("lone", { calls, run }));
-      };
-      const alone = await interleave(bench, sides, (side) => time(side, false));
-      const busy = await interleave(bench, sides, (side) => time(side, side === ours));
-      const submit = compare(alone.ours, alone.floor);
-      return [
-        { figure: "lone caller, submit p50", unit: "ms", ...submit, target: atMost(1.3, submit.ratio) },
-        {
-          figure: "  while its jobs run meanwhile",
+      const time = async (run: boolean) => {
+        const results = await interleave(bench, sides, async (side) => {
+          await side.call("reset");
+          return side.call("lone", { calls, run: run && side === ours });
+        });
+        const middles = (list: typeof results.ours) => list.map(({ tookMs }) => median(tookMs));
+        const samples = (list: typeof results.ours) => list.map(({ sample }) => sample);
+        return {
+          ...compare(middles(results.ours), middles(results.floor)),
           unit: "ms",
-          ...compare(busy.ours, busy.floor),
-          target: null,
-        },
-      ];
+          cpuUs: { ours: cpuOf(samples(results.ours)), floor: cpuOf(samples(results.floor)) },
+        };
+      };
+      const alone = await time(false);
+      const busy = await time(true);
+      return [
+        { ...alone, figure: "lone caller, submit p50", target: atMost(1.3, alone.ratio) },
+        { ...busy, figure: "  while its jobs run meanwhile", target: null },
+      ] satisfies Row[];
     });
   },
 };

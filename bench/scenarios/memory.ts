@@ -1,6 +1,6 @@
-import type { Actions, MemorySample } from "../actions.ts";
-import { Actor } from "../actor.ts";
-import { withSides, type Row, type Scenario } from "../scenario.ts";
+import type { MemorySample } from "../actions.ts";
+import { ours as openOurs } from "../engine.ts";
+import { cpuOf, withSides, type Row, type Scenario } from "../scenario.ts";
 
 const MARKS = [0.1, 0.5, 1];
 /** Less than five bytes a job, of which nothing could be kept for each. */
@@ -11,9 +11,10 @@ const RSS_SLACK_MB = 16;
 export const memory: Scenario = {
   name: "memory",
   about: "RSS and heap, after a full collection, while jobs pass through a node",
+  embeddedOnly: true,
   async run(bench) {
     const jobs = bench.quick ? 100_000 : 1_000_000;
-    const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
+    const ours = await openOurs(await bench.engine.place("ours"));
     return withSides({ ours }, async () => {
       const { flow, samples } = await ours.call("passThrough", { jobs, backlog: 20_000, marks: MARKS });
       const [first, middle] = samples as [MemorySample, MemorySample, MemorySample];
@@ -41,7 +42,7 @@ export const memory: Scenario = {
           },
         ];
       });
-      const cpuUs = { ours: flow.cpuUsPerJob, floor: null };
+      const cpuUs = { ours: cpuOf([flow]), floor: null };
       const passed = { figure: "submitted and run meanwhile", unit: "jobs/s", ours: flow.perSecond };
       return [...rows, { ...passed, floor: null, ratio: null, cpuUs, target: null }];
     });

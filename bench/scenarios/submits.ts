@@ -1,18 +1,22 @@
-import type { Actions } from "../actions.ts";
-import { Actor } from "../actor.ts";
+import { ours as openOurs } from "../engine.ts";
 import { interleave, rateRow, withSides, type Scenario } from "../scenario.ts";
+
+/** Until connections are open and statements prepared, which a reset undoes. */
+const WARM_MS = 60;
 
 export const submits: Scenario = {
   name: "submits",
   about:
     "50 concurrent callers, each of which awaits its submit; the floor puts the INSERTs of one turn in one commit",
   async run(bench) {
+    const { engine } = bench;
     const ms = bench.quick ? 200 : 300;
-    const ours = await Actor.open<Actions>("./baton.ts", { dir: bench.dir("ours") });
-    const floor = await Actor.open<Actions>("./floors/sqlite.ts", { dir: bench.dir("floor") });
+    const ours = await openOurs(await engine.place("ours"));
+    const floor = await engine.floor(await engine.place("floor"));
     return withSides({ ours, floor }, async (sides) => {
       const results = await interleave(bench, sides, async (side) => {
         await side.call("reset");
+        await side.call("submitFor", { callers: 50, ms: WARM_MS });
         return side.call("submitFor", { callers: 50, ms });
       });
       return [rateRow("submits, 50 callers", results.ours, results.floor, 0.5)];

@@ -25,6 +25,8 @@ export class Gate {
   admit(target: Target, mutates: boolean): void {
     const decision = decide(target, mutates, this.#view);
     if (decision.do === "serve") return;
+    // What only a leader carries out, anybody may write down where all nodes read the same store: the leader is told of it.
+    if (target.at === "leader" && this.#view.sharedStore) return;
     if (decision.do === "refuse") throw this.#refusal(decision.code, target);
     if (target.at === "leader") throw this.#refusal("NOT_LEADER", target);
     if (target.at === "owner") throw this.#refusal("OWNER_UNREACHABLE", target);

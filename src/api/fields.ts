@@ -80,8 +80,14 @@ export function limit(standard: number, max: number) {
     .meta({ description: `a whole number from 1 to ${max}` });
 }
 
+export const NodeNameText = z.string().regex(NODE_NAME).meta({
+  description:
+    "the name of a node: 1 to 63 letters, digits or . _ - that begin and end with a letter or a digit",
+});
+
 export const IdParams = z.strictObject({ id: JobIdText });
 export const NameParams = z.strictObject({ name: Name });
+export const NodeParams = z.strictObject({ name: NodeNameText });
 
 export function isoOf(at: number): string {
   return new Date(at).toISOString();

@@ -9,6 +9,9 @@ import type { NodeServices } from "./services.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
+/** `node` and `cluster` are answered by every node; the rest is for callers, whom gateways serve. */
+export type Tag = "jobs" | "functions" | "queues" | "schedules" | "cluster" | "node";
+
 /** What a caller must be allowed to do; each includes those before it. */
 export type Permission = "read" | "submit" | "operate" | "admin";
 
@@ -40,6 +43,7 @@ type BodyReply<Replies> = {
   [Status in keyof Replies & number]: {
     readonly status: Status;
     readonly body: Replies[Status] extends Schema ? z.input<Replies[Status]> : never;
+    readonly headers?: Readonly<Record<string, string>>;
   };
 }[keyof Replies & number];
 
@@ -59,7 +63,7 @@ export interface Operation<
   /** With placeholders as `{id}`. */
   readonly path: Path;
   readonly summary: string;
-  readonly tag: "jobs" | "queues" | "schedules" | "node";
+  readonly tag: Tag;
   readonly permission: Permission;
   /** Which node answers: always the same kind, or depending on the input. */
   readonly target: Target | ((input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>) => Target);
@@ -92,10 +96,14 @@ export function operation<
   return row;
 }
 
+/** One object for all: the serving side can tell by it that there is nothing to do. */
+export const NO_HEADERS: Readonly<Record<string, string>> = {};
+
 /** A reply with its literal types kept: `answer(200, { status: "ok" })`. */
 export function answer<const Status extends number, const Body>(
   status: Status,
   body: Body,
-): { readonly status: Status; readonly body: Body } {
-  return { status, body };
+  headers: Readonly<Record<string, string>> = NO_HEADERS,
+): { readonly status: Status; readonly body: Body; readonly headers: Readonly<Record<string, string>> } {
+  return { status, body, headers };
 }

@@ -2,11 +2,12 @@
  * What the operations of the API work with. `node.ts` builds the real thing; a test may hand in another.
  */
 
-import type { Leadership, Membership } from "../coordination/coordination.ts";
+import type { Leadership, Membership, NodeWish } from "../coordination/coordination.ts";
 import type { Job, JobStatus } from "../core/job.ts";
-import type { JobId } from "../core/ids.ts";
-import type { NodeIdentity } from "../core/node.ts";
+import type { JobId, NodeName } from "../core/ids.ts";
+import type { NodeIdentity, NodeInfo, NodeRole } from "../core/node.ts";
 import type { Schedule, MissedPolicy, OverlapPolicy } from "../core/schedule.ts";
+import type { LeaderRole } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type {
   CancelAnswer,
@@ -17,6 +18,7 @@ import type {
   NotedOccurrence,
   QueueInfo,
   Submitted,
+  TransactionClient,
 } from "../store/store.ts";
 
 export interface NodeServices {
@@ -25,6 +27,9 @@ export interface NodeServices {
   readonly startedAt: number;
   readonly clock: Clock;
   readonly guarantees: Guarantees;
+  readonly roles: ReadonlySet<NodeRole>;
+  readonly cluster: Cluster;
+  readonly functions: Functions;
   readonly jobs: Jobs;
   readonly queues: Queues;
   readonly schedules: Schedules;
@@ -55,6 +60,14 @@ export interface SubmitRequest {
   readonly idempotencyKey?: string;
 }
 
+export interface SubmitOptions {
+  /**
+   * A connection to the node's own PostgreSQL database with a transaction open: the jobs are committed or rolled back
+   * with whatever else it does.
+   */
+  readonly client?: TransactionClient;
+}
+
 /** A job, and the one sentence on why it is not running. */
 export interface JobView extends Job {
   /** Null unless the job waits. */
@@ -76,7 +89,7 @@ export interface WaitingReason {
 
 export interface Jobs {
   /** All of them or none. Rejects with BAD_REQUEST or BAD_PAYLOAD and the field at fault. */
-  submit(requests: readonly SubmitRequest[]): Promise<readonly Submitted[]>;
+  submit(requests: readonly SubmitRequest[], options?: SubmitOptions): Promise<readonly Submitted[]>;
   get(id: JobId): Promise<JobView | null>;
   result(id: JobId): Promise<string | null>;
   list(query: JobQuery): Promise<JobPage>;
@@ -125,8 +138,71 @@ export interface Schedules {
   history(name: string, limit: number): Promise<readonly NotedOccurrence[]>;
 }
 
+export interface LeaderInfo {
+  readonly role: LeaderRole;
+  readonly node: NodeName;
+  readonly incarnation: string;
+  readonly epoch: number;
+  readonly acquiredAt: number;
+  readonly leaseUntil: number;
+}
+
+export interface ClusterInfo {
+  readonly name: string;
+  readonly totalNodes: number;
+  readonly activeNodes: number;
+  readonly drainingNodes: number;
+  readonly deadNodes: number;
+  readonly joiningNodes: number;
+  readonly schedulerLeader: NodeName | null;
+  readonly minimumNodes: number;
+  /** Whether so many nodes have gathered that callers are served. */
+  readonly formed: boolean;
+  /** What people should know of how this cluster works. */
+  readonly notes: readonly string[];
+}
+
+export interface Cluster {
+  info(): ClusterInfo;
+  nodes(): readonly NodeInfo[];
+  leaders(): Promise<readonly LeaderInfo[]>;
+  /** False when there is no such node. */
+  ask(node: NodeName, wish: NodeWish): Promise<boolean>;
+  /** Newest first; samples that the metrics aggregator wrote. */
+  metrics(limit: number): Promise<readonly ClusterSample[]>;
+}
+
+export interface ClusterSample {
+  readonly at: number;
+  readonly leaderEpoch: number;
+  readonly nodes: number;
+  readonly jobs: Readonly<Record<JobStatus, number>>;
+  readonly finishedPerSecond: number;
+  readonly load: {
+    /** Shares between 0 and 1, the mean of the nodes. */
+    readonly cpu: number;
+    readonly memory: number;
+    readonly loopLagMsMax: number;
+    readonly running: number;
+  };
+}
+
+export interface Functions {
+  /** How long a call waits for a caller who does not say: the setting `functions.timeout`. */
+  readonly timeoutMs: number;
+  /** Runs a task for a caller who waits. */
+  call(task: string, payload: unknown, options: { readonly timeoutMs: number }): Promise<FunctionAnswer>;
+}
+
+export type FunctionAnswer =
+  | { readonly ended: true; readonly job: Job; readonly result: string | null }
+  /** The time was up first; the job goes on. */
+  | { readonly ended: false; readonly id: JobId };
+
 export interface Health {
   readonly draining: boolean;
+  /** Why callers are not served yet, as "2 of 3 nodes have gathered"; null once the cluster has formed. */
+  readonly forming: string | null;
   /** Why only a restart will help; null while all is well. */
   readonly problem: string | null;
   /** Whether this node can do its work now: each check by name, with the reason when it fails. */

@@ -1,6 +1,9 @@
 /** The one table of operations. */
 
 import type { Method, Operation } from "./operation.ts";
+import { clusterJobs, getCluster, getLeaders, getMetrics } from "./operations/cluster.ts";
+import { drainNode, getNode, listNodes, resumeNode } from "./operations/cluster-nodes.ts";
+import { callFunction } from "./operations/functions.ts";
 import { health, healthz, livez, readyz, role } from "./operations/health.ts";
 import { getLogs } from "./operations/job-logs.ts";
 import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs.ts";
@@ -28,6 +31,7 @@ export const OPERATIONS = [
   retryJob,
   deleteJob,
   listJobs,
+  callFunction,
   listQueues,
   pauseQueue,
   resumeQueue,
@@ -42,6 +46,14 @@ export const OPERATIONS = [
   triggerSchedule,
   previewSchedule,
   scheduleHistory,
+  getCluster,
+  listNodes,
+  getNode,
+  drainNode,
+  resumeNode,
+  getLeaders,
+  getMetrics,
+  clusterJobs,
   health,
   healthz,
   livez,
@@ -81,6 +93,13 @@ type Read<S> = S extends { _zod: { output: infer O } } ? O : undefined;
 export type ParamsOf<R extends Route> = Written<Schemas<RowAt<R>>["params"]>;
 export type QueryOf<R extends Route> = Written<Schemas<RowAt<R>>["query"]>;
 export type BodyOf<R extends Route> = Written<Schemas<RowAt<R>>["body"]>;
+/** What a request of a route is made of. */
+export interface Parts<R extends Route> {
+  readonly params?: ParamsOf<R>;
+  readonly query?: QueryOf<R>;
+  readonly body?: BodyOf<R>;
+}
+
 /** What is answered when the request is not refused. */
 export type AnswerOf<R extends Route> = Read<
   Schemas<RowAt<R>>["replies"][keyof Schemas<RowAt<R>>["replies"]]

@@ -4,8 +4,8 @@
  * - A **queue** keeps every message until one consumer has handled it. Consumers compete; a message whose handler
  *   failed, or whose consumer went away, is delivered again. At least once, in order for messages of one key as long
  *   as nothing is redelivered. Messages sent before anybody consumes are kept.
- * - A **topic** goes to everybody who is subscribed at that moment, in the order of publishing. Nothing is kept: it is
- *   a hint to look into the store, never the only copy of a fact.
+ * - A **topic** goes to everybody who is subscribed when it arrives, in the order of publishing. Nothing is kept: it is
+ *   a hint to look into the store, never the only copy of a fact. A `publish` that rejects may have reached some.
  *
  * A slow handler holds up neither the sender nor other subscribers.
  */
@@ -39,6 +39,9 @@ export interface Delivery extends Message {
   /** 1 for the first delivery. */
   readonly deliveries: number;
 }
+
+/** Large enough to make a batch worth it, small enough that one bad message takes few others back with it. */
+export const BATCH_MAX = 100;
 
 export interface ConsumeOptions {
   readonly batchMax?: number;

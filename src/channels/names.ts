@@ -6,6 +6,8 @@ export const topics = {
   jobCancel: "job.cancel",
   /** A job's status, progress or logs changed. Body: JobChange. */
   jobChanged: "job.changed",
+  /** Somebody follows a job, and wants to hear of its changes. Body: { id }. */
+  jobFollowed: "job.followed",
   /** A schedule was put, removed, paused or resumed. */
   schedulesChanged: "schedules.changed",
 } as const;

@@ -3,12 +3,18 @@
 import type { Channels } from "./channels.ts";
 import { MemoryChannels } from "./memory/memory.ts";
 import type { MemoryChannelsOptions } from "./memory/memory.ts";
+import { PostgresChannels } from "./postgres/postgres.ts";
+import type { PostgresChannelsOptions } from "./postgres/postgres.ts";
 
-export type ChannelsChoice = { readonly kind: "memory" } & MemoryChannelsOptions;
+export type ChannelsChoice =
+  | ({ readonly kind: "memory" } & MemoryChannelsOptions)
+  | ({ readonly kind: "postgres" } & PostgresChannelsOptions);
 
 export function openChannels(choice: ChannelsChoice): Channels {
   switch (choice.kind) {
     case "memory":
       return new MemoryChannels(choice);
+    case "postgres":
+      return new PostgresChannels(choice);
   }
 }

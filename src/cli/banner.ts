@@ -11,6 +11,10 @@ export interface Started {
   readonly name: string;
   readonly url: string;
   readonly data: string;
+  /** As it was set, but for a password. */
+  readonly store: string;
+  /** Whether jobs can be submitted here. */
+  readonly gateway: boolean;
   readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
   readonly guarantees: Guarantees;
   /** How the command line was called: `baton`, or `node bin/baton.mjs` in a checkout. */
@@ -47,7 +51,8 @@ export function showBanner(terminal: Terminal, started: Started): void {
   for (const line of lines) say(terminal, line.trimEnd());
 }
 
-function storeText(terminal: Terminal, { guarantees, data }: Started): string {
+function storeText(terminal: Terminal, { guarantees, data, store }: Started): string {
+  if (guarantees.shared) return `${store}: ${PROMISES[guarantees.durability]}`;
   const near = relative(terminal.cwd, data);
   const place =
     guarantees.durability === "nothing" ? "" : ` in ${near.startsWith("..") ? data : near || "."}`;
@@ -61,7 +66,8 @@ function tasksText({ tasks }: Started): string {
 }
 
 /** One that takes any payload, if there is one: a command to try should not be refused. */
-function taskToTry({ tasks }: Started): string | null {
+function taskToTry({ tasks, gateway }: Started): string | null {
+  if (!gateway) return null;
   return (tasks.find((task) => !task.hasSchema) ?? tasks[0])?.name ?? null;
 }
 

@@ -1,7 +1,7 @@
 /** How a command ends, and what it says when it does not end well. */
 
 import { BatonClientError } from "../client/error.ts";
-import { hasCode } from "../core/errors.ts";
+import { BatonError, hasCode } from "../core/errors.ts";
 import type { Terminal } from "./terminal.ts";
 import { say, styled } from "./terminal.ts";
 
@@ -54,6 +54,16 @@ function asFailure(error: unknown): CliFailure {
     );
   }
   if (hasCode(error, "DATA_UNUSABLE")) return new CliFailure(EXIT.failure, error.message);
+  if (hasCode(error, "STORE_UNAVAILABLE")) {
+    return new CliFailure(
+      EXIT.failure,
+      error.message,
+      "does the database run, and can this machine reach it? see --store",
+    );
+  }
+  // Said on purpose, so its words are enough.
+  if (error instanceof BatonError && error.code !== "INTERNAL")
+    return new CliFailure(EXIT.failure, error.message);
   if (!(error instanceof Error)) return new CliFailure(EXIT.failure, String(error));
   // Nobody foresaw it, so the stack is what helps.
   return new CliFailure(EXIT.failure, error.stack ?? error.message);

@@ -2,9 +2,12 @@
 
 import { Command, CommanderError } from "commander";
 import { VERSION } from "../version.ts";
+import { addCallCommand } from "./call.ts";
+import { addClusterCommands } from "./cluster.ts";
 import { addConfigCommands } from "./config.ts";
 import { EXIT, tell } from "./failure.ts";
 import { addJobsCommands } from "./jobs.ts";
+import { addNodeCommands } from "./node.ts";
 import { addQueuesCommands } from "./queues.ts";
 import { addSchedulesCommands } from "./schedules.ts";
 import { addStartCommand } from "./start.ts";
@@ -33,10 +36,13 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     });
   addStartCommand(program, terminal);
   addSubmitCommand(program, terminal);
+  addCallCommand(program, terminal);
   addJobsCommands(program, terminal);
   addQueuesCommands(program, terminal);
   addSchedulesCommands(program, terminal);
   addStatusCommands(program, terminal);
+  addClusterCommands(program, terminal);
+  addNodeCommands(program, terminal);
   addConfigCommands(program, terminal);
   try {
     await program.parseAsync([...args], { from: "user" });

@@ -78,6 +78,10 @@ const STATUS_STYLES: Readonly<Record<string, Style>> = {
   completed: "green",
   failed: "red",
   cancelled: "gray",
+  joining: "blue",
+  active: "green",
+  draining: "yellow",
+  dead: "red",
 };
 
 export function statusText(terminal: Terminal, status: string): string {

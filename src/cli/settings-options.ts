@@ -13,6 +13,7 @@ const FLAGGED = (SETTINGS as readonly Setting[]).filter((row) => row.flag !== un
 const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
   integer: "number",
   number: "number",
+  store: "sqlite|memory|postgres://…",
   path: "dir",
   paths: "dir",
 };
@@ -25,7 +26,7 @@ export function withSettingsOptions(command: Command): Command {
 
 function optionOf(row: Setting): Option {
   const placeholder = row.values
-    ? row.values.join("|")
+    ? row.values.join(row.kind === "list" ? "," : "|")
     : (PLACEHOLDERS[row.kind] ?? row.path.split(".").at(-1)!);
   const option = new Option(`${row.flag} <${placeholder}>`, row.about.replaceAll("`", ""));
   // Values stay text: the settings read them, so that a flag, a variable and a file are judged alike.

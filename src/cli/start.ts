@@ -4,6 +4,7 @@ import { relative } from "node:path";
 import type { Command } from "commander";
 import type { Loaded } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { maskedStore } from "../config/store-url.ts";
 import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
 import { choosePort, portInUse } from "./port.ts";
@@ -31,9 +32,13 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   const log = createLog({ ...settings.log, name: settings.name });
   const node = await createNode({ settings, log });
   reportUncaught(log, () => node.runningJobs());
+  let unwanted = false;
   // Before the start: a signal that comes early must find us listening.
   const code = untilSignalled({
-    stop: (options) => node.stop(options),
+    stop: (options) => {
+      unwanted = true;
+      return node.stop(options);
+    },
     leftovers: () => leftovers(node.runningJobs()),
     drainTimeoutMs: settings.drain.timeoutMs,
     clock: terminal.clock,
@@ -44,6 +49,8 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     await node.start();
   } catch (error) {
     await node.stop({ hurry: true });
+    // Called off while it waited for its store: that is what was asked for, and no failure.
+    if (unwanted) process.exit(await code);
     if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
     throw portInUse(settings.http.host, settings.http.port, explicitPort);
   }
@@ -57,6 +64,8 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     name: settings.name,
     url: node.url,
     data: settings.data,
+    store: maskedStore(settings.store),
+    gateway: settings.roles.includes("gateway"),
     tasks: node.tasks(),
     guarantees: node.guarantees,
     command: invocation(terminal),

@@ -41,7 +41,9 @@ async function status(terminal: Terminal, options: NodeOptions): Promise<void> {
       ["url", nodeUrl(terminal, options)],
       ["version", answer.version],
       ["role", answer.role],
+      ["roles", answer.roles.join(", ")],
       ["leader", answer.leader_id === null ? "none" : `${answer.leader_id} (epoch ${answer.leader_epoch})`],
+      ["cluster", clusterText(answer.cluster)],
       ["up for", formatDuration(Math.floor(answer.uptime_ms / 1_000) * 1_000)],
       ["store", `${answer.store.name} (survives: ${answer.store.durability})`],
     ]);
@@ -49,8 +51,19 @@ async function status(terminal: Terminal, options: NodeOptions): Promise<void> {
       [styled(terminal.out, "bold", title), ...lines.map((line) => `  - ${line}`)].join("\n");
     return [
       node,
+      ...(answer.cluster.notes.length > 0 ? [section("Notes", answer.cluster.notes)] : []),
       section("Promised", answer.guarantees.promised),
       section("Not promised", answer.guarantees.not_promised),
     ].join("\n\n");
   });
+}
+
+function clusterText(cluster: {
+  readonly name: string;
+  readonly active_nodes: number;
+  readonly total_nodes: number;
+  readonly formed: boolean;
+}): string {
+  const state = cluster.formed ? "" : ", still forming";
+  return `${cluster.name} (${cluster.active_nodes} of ${cluster.total_nodes} nodes active${state})`;
 }

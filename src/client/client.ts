@@ -7,8 +7,9 @@ import type { JobBody } from "../api/job-body.ts";
 import type { Method } from "../api/operation.ts";
 import type { JobRequestBody, SubmittedBody } from "../api/operations/submit.ts";
 import type { NamedScheduleRequest, PreviewRequest } from "../api/schedule-body.ts";
-import type { AnswerOf, BodyOf, ParamsOf, QueryOf, Route } from "../api/table.ts";
+import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
 import { systemClock } from "../platform/clock.ts";
+import { ClusterCalls } from "./cluster.ts";
 import type { Clock } from "../platform/clock.ts";
 import { UndiciConnection } from "./connection.ts";
 import type { Answer, Connection } from "./connection.ts";
@@ -20,6 +21,8 @@ export { BatonClientError } from "./error.ts";
 export type { ClientErrorCode } from "./error.ts";
 export type { FollowEvent } from "./follow.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/job-body.ts";
+export type { NodeBody } from "../api/node-body.ts";
+export type { ClusterBody, LeaderBody, SampleBody } from "../api/operations/cluster.ts";
 export type { LogsBody } from "../api/operations/job-logs.ts";
 export type { QueueBody } from "../api/operations/queues.ts";
 export type { StoredScheduleBody } from "../api/operations/schedules.ts";
@@ -60,16 +63,18 @@ export interface Finished {
   readonly result: unknown;
 }
 
-interface Parts<R extends Route> {
-  readonly params?: ParamsOf<R>;
-  readonly query?: QueryOf<R>;
-  readonly body?: BodyOf<R>;
+export interface CallOptions {
+  /** How long to wait for the result; the client's own time-out unless told otherwise. */
+  readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 30_000;
 const GIVE_UP_AFTER_MS = 30_000;
+/** What the node's answer may take beyond the wait that was asked for. Smaller, and a busy node looks like a silent one. */
+const ANSWER_SLACK_MS = 5_000;
 
 export class BatonClient implements AsyncDisposable {
+  readonly cluster: ClusterCalls;
   readonly #connection: Connection;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
@@ -78,6 +83,7 @@ export class BatonClient implements AsyncDisposable {
     this.#clock = options.clock ?? systemClock;
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#connection = options.connection ?? new UndiciConnection(options.url, this.#clock);
+    this.cluster = new ClusterCalls((route, parts) => this.#call(route, parts));
   }
 
   // ---------------------------------------------------------------- jobs
@@ -88,6 +94,22 @@ export class BatonClient implements AsyncDisposable {
 
   async submitMany(jobs: readonly JobRequestBody[]): Promise<SubmittedBody[]> {
     return (await this.#call("POST /jobs", { body: [...jobs] })) as SubmittedBody[];
+  }
+
+  /**
+   * Runs a task and waits for its result. Rejects with FUNCTION_FAILED, or with TIMEOUT when it takes longer: then the job
+   * goes on, and the error's body has its id.
+   */
+  async call(task: string, payload?: unknown, options: CallOptions = {}) {
+    const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
+    const parts = { params: { task }, query: { timeout_ms: timeoutMs }, body: payload ?? null };
+    const answer = await this.#call("POST /functions/{task}", parts, timeoutMs + ANSWER_SLACK_MS);
+    if (!("status" in answer)) return answer;
+    throw new BatonClientError(
+      "TIMEOUT",
+      `${task} was not finished within ${timeoutMs} ms; job ${answer.job_id} goes on`,
+      { status: 202, body: answer },
+    );
   }
 
   job(id: string) {
@@ -246,10 +268,14 @@ export class BatonClient implements AsyncDisposable {
 
   // ---------------------------------------------------------------- calls
 
-  async #call<R extends Route>(route: R, parts: Parts<R>): Promise<AnswerOf<R>> {
+  async #call<R extends Route>(
+    route: R,
+    parts: Parts<R>,
+    timeoutMs: number = this.#timeoutMs,
+  ): Promise<AnswerOf<R>> {
     const { method, path } = address(route, parts);
     const body = parts.body === undefined ? undefined : JSON.stringify(parts.body);
-    const answer = await this.#connection.call({ method, path, body }, this.#timeoutMs);
+    const answer = await this.#connection.call({ method, path, body }, timeoutMs);
     if (answer.status >= 400) throw refusal(answer);
     return parsed(answer) as AnswerOf<R>;
   }

@@ -2,18 +2,26 @@
 
 import type { Health } from "../api/services.ts";
 import type { Leadership } from "../coordination/coordination.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Store } from "../store/store.ts";
 
 export interface ReadinessOptions {
   readonly draining: () => boolean;
+  readonly forming: () => string | null;
   readonly store: Pick<Store, "terms" | "problem">;
   readonly leadership: Pick<Leadership, "current">;
+  readonly clock: Clock;
 }
+
+/** Whoever probes gives up after a second or a few, and then does not hear the reason. */
+const ANSWER_MS = 1_000;
 
 type Check = { readonly ok: boolean; readonly reason?: string };
 
 export class Readiness implements Health {
   readonly #o: ReadinessOptions;
+  /** One for all who ask: a store that is silent keeps no more than one connection busy with this. */
+  #looking: Promise<Check> | null = null;
 
   constructor(options: ReadinessOptions) {
     this.#o = options;
@@ -23,6 +31,10 @@ export class Readiness implements Health {
     return this.#o.draining();
   }
 
+  get forming(): string | null {
+    return this.#o.forming();
+  }
+
   get problem(): string | null {
     return this.#o.store.problem;
   }
@@ -30,6 +42,7 @@ export class Readiness implements Health {
   async ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, Check>> }> {
     const checks = {
       running: fails(this.draining, "the node is being stopped"),
+      cluster: this.forming === null ? { ok: true } : { ok: false, reason: this.forming },
       store: await this.#storeAnswers(),
       leader: fails(this.#o.leadership.current() === null, "no leader is known"),
     };
@@ -38,6 +51,19 @@ export class Readiness implements Health {
 
   async #storeAnswers(): Promise<Check> {
     if (this.problem !== null) return { ok: false, reason: this.problem };
+    const over = new AbortController();
+    const late = this.#o.clock.sleep(ANSWER_MS, over.signal).then(() => {
+      return { ok: false, reason: `the store is not available: no answer within ${ANSWER_MS} ms` };
+    });
+    this.#looking ??= this.#look().finally(() => (this.#looking = null));
+    try {
+      return await Promise.race([this.#looking, late]);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #look(): Promise<Check> {
     try {
       await this.#o.store.terms.read("scheduler");
       return { ok: true };

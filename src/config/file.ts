@@ -16,8 +16,8 @@ const SECTIONS = new Set(
   SETTINGS.flatMap((row) => (row.path.includes(".") ? [row.path.split(".")[0]!] : [])),
 );
 const TOP_NAMES = new Set([
-  ...SECTIONS,
   ...SETTINGS.map((row) => row.path).filter((path) => !path.includes(".")),
+  ...SECTIONS,
 ]);
 
 /** `file` is only the name to show. */

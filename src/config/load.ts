@@ -1,5 +1,5 @@
 /**
- * Puts the settings together: defaults < file < environment < flags. All mistakes are told at once, each where it
+ * Puts the settings together: defaults < profile < file < environment < flags. All mistakes are told at once, each where it
  * was made, because a person who fixes one at a time needs as many starts as there are mistakes.
  */
 
@@ -11,11 +11,13 @@ import type { Environment } from "./environment.ts";
 import { readEnvironment } from "./environment.ts";
 import { readSettingsFile } from "./file.ts";
 import { Mistake } from "./mistake.ts";
+import { PROFILES } from "./profiles.ts";
+import type { ProfileName } from "./profiles.ts";
 import { SETTING_BY_PATH, settingKey, SETTINGS } from "./settings.ts";
 import type { Setting, SettingPath, Settings } from "./settings.ts";
 import type { Found, Source } from "./source.ts";
 import { told } from "./source.ts";
-import { relationMistakes } from "./validate.ts";
+import { fabricMistakes, relationMistakes } from "./validate.ts";
 import type { Value } from "./value.ts";
 import { readValue } from "./value.ts";
 
@@ -72,7 +74,10 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   // A value that is overruled is read all the same: a mistake in it would come back with the next start.
   for (const found of [...file.found, ...environment.found, ...flags])
     take(SETTING_BY_PATH.get(found.path)!, found);
-  mistakes.push(...relationMistakes(values, sources));
+  for (const found of profileDefaults(values.get("profile") as ProfileName | undefined)) {
+    if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
+  }
+  mistakes.push(...relationMistakes(values, sources), ...fabricMistakes(values, sources));
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
 
   return { settings: nested(values), values, sources, file: file.shown, warnings: environment.warnings };
@@ -90,6 +95,12 @@ export function nodeNameFrom(host: string): string {
 function defaultOf(setting: Setting, host: string): Found {
   const value = setting.path === "name" ? nodeNameFrom(host) : setting.default;
   return { path: setting.path, value, source: { from: "default" } };
+}
+
+function profileDefaults(profile: ProfileName | undefined): Found[] {
+  if (profile === undefined) return [];
+  const source: Source = { from: "profile", profile };
+  return Object.entries(PROFILES[profile]).map(([path, value]) => ({ path, value, source }));
 }
 
 interface FileRead {

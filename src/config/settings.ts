@@ -4,39 +4,12 @@
  */
 
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
+import { CLUSTER_SETTINGS } from "./cluster-settings.ts";
+import { TIMER_MAX } from "./setting.ts";
+import type { Setting } from "./setting.ts";
+import type { StoreSetting } from "./store-url.ts";
 
-export type Kind =
-  | "string"
-  | "path"
-  | "paths"
-  | "list"
-  | "enum"
-  | "integer"
-  | "number"
-  | "boolean"
-  | "duration"
-  | "size";
-
-export interface Setting {
-  /** As in the file: `http.port` is `port` under `http`. At most one level deep. */
-  readonly path: string;
-  readonly kind: Kind;
-  /** As a person would write it; null where it is worked out at start, and then `defaultIs` says how. */
-  readonly default: string | number | boolean | readonly string[] | null;
-  readonly defaultIs?: string;
-  readonly flag?: string;
-  readonly values?: readonly string[];
-  /** Written like the value itself. */
-  readonly min?: string | number;
-  readonly max?: string | number;
-  readonly pattern?: RegExp;
-  readonly about: string;
-  /** What breaks if it is smaller. */
-  readonly smaller?: string;
-}
-
-/** Timers of the runtime overflow at 24.8 days and would fire at once. */
-const TIMER_MAX = "24d";
+export type { Setting } from "./setting.ts";
 
 export const SETTINGS = [
   {
@@ -57,11 +30,11 @@ export const SETTINGS = [
   },
   {
     path: "store",
-    kind: "enum",
+    kind: "store",
     default: "sqlite",
-    values: ["sqlite", "memory"],
     flag: "--store",
-    about: "Where jobs are kept: `sqlite` survives crashes and power loss, `memory` survives nothing.",
+    about:
+      "Where jobs are kept: `sqlite` survives crashes and power loss, `memory` survives nothing, and with `postgres://user:password@host:5432/database` all nodes on that database are one cluster. Without a password in it, `PGPASSWORD` and `~/.pgpass` are looked at.",
   },
   {
     path: "tasks",
@@ -86,6 +59,15 @@ export const SETTINGS = [
     flag: "--port",
     about:
       "Port to listen on. 0 takes any free one; if it was not set and is in use, the next free one is taken.",
+  },
+  {
+    path: "http.url",
+    kind: "string",
+    default: "",
+    defaultIs: "the address it listens on, or the host name for `0.0.0.0`",
+    pattern: /^(?:https?:\/\/[^\s/?#@]+)?$/,
+    patternIs: "be an address such as http://host:8420, without a path",
+    about: "How others reach this node, as `http://host:port`; shown to them and to callers.",
   },
   {
     path: "http.body_limit",
@@ -177,6 +159,26 @@ export const SETTINGS = [
     smaller: "A job is blamed for crashes that it did not cause.",
   },
   {
+    path: "jobs.overdue_grace",
+    kind: "duration",
+    default: "30s",
+    min: "1s",
+    max: TIMER_MAX,
+    about:
+      "How long after its timeout a run may still be reported by the node that runs it, before the leader takes the job away.",
+    smaller: "A run that its own node was about to stop is taken for one that got stuck, and may run twice.",
+  },
+  {
+    path: "functions.timeout",
+    kind: "duration",
+    default: "30s",
+    min: "1ms",
+    max: TIMER_MAX,
+    about:
+      "How long a call of `POST /functions/{task}` waits for the result, unless the caller says otherwise.",
+    smaller: "Callers are sent away with a job id while their result is on its way.",
+  },
+  {
     path: "retry.first_delay",
     kind: "duration",
     default: "1s",
@@ -210,43 +212,7 @@ export const SETTINGS = [
     about: "Share by which a wait is spread to both sides.",
     smaller: "Jobs that failed together come back together.",
   },
-  {
-    path: "leader.lease",
-    kind: "duration",
-    default: "5s",
-    min: "100ms",
-    max: TIMER_MAX,
-    about: "How long a leader that says nothing still leads.",
-    smaller: "A short pause of the leader costs its term.",
-  },
-  {
-    path: "leader.renew",
-    kind: "duration",
-    default: "1s",
-    min: "10ms",
-    max: TIMER_MAX,
-    about: "How often the leader renews its lease.",
-    smaller: "More writes to the store while nothing happens.",
-  },
-  {
-    path: "leader.margin",
-    kind: "duration",
-    default: "1500ms",
-    min: "0ms",
-    max: TIMER_MAX,
-    about: "How long before the end of its lease a leader stops trusting it.",
-    smaller:
-      "A clock that runs slow lets a leader act after its lease has ended; its writes are refused then.",
-  },
-  {
-    path: "leader.retry",
-    kind: "duration",
-    default: "500ms",
-    min: "10ms",
-    max: TIMER_MAX,
-    about: "How often a standby tries to lead.",
-    smaller: "More load on the lock while a leader is alive.",
-  },
+  ...CLUSTER_SETTINGS,
   {
     path: "drain.timeout",
     kind: "duration",
@@ -334,15 +300,22 @@ type Unit<R extends Row> = R["kind"] extends "duration" ? "Ms" : R["kind"] exten
 type Last<Path extends string> = Path extends `${string}.${infer Name}` ? Name : Path;
 type Section<Path extends string> = Path extends `${infer Name}.${string}` ? Name : never;
 type In<S extends string> = Extract<Row, { path: `${S}.${string}` }>;
-type ValueOf<R extends Row> = R extends { kind: "enum"; values: readonly (infer Choice)[] }
-  ? Choice
-  : R["kind"] extends "integer" | "number" | "duration" | "size"
-    ? number
-    : R["kind"] extends "list" | "paths"
-      ? readonly string[]
-      : R["kind"] extends "boolean"
-        ? boolean
-        : string;
+type ValueOf<R extends Row> = R extends {
+  kind: infer Kind extends "enum" | "list";
+  values: readonly (infer Choice)[];
+}
+  ? Kind extends "enum"
+    ? Choice
+    : readonly Choice[]
+  : R["kind"] extends "store"
+    ? StoreSetting
+    : R["kind"] extends "integer" | "number" | "duration" | "size"
+      ? number
+      : R["kind"] extends "list" | "paths"
+        ? readonly string[]
+        : R["kind"] extends "boolean"
+          ? boolean
+          : string;
 type Fields<R extends Row> = {
   readonly [Each in R as `${Camel<Last<Each["path"]>>}${Unit<Each>}`]: ValueOf<Each>;
 };

@@ -2,6 +2,7 @@
 
 export type Source =
   | { readonly from: "default" }
+  | { readonly from: "profile"; readonly profile: string }
   | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
   | { readonly from: "environment"; readonly variable: string }
   | { readonly from: "flag"; readonly flag: string };
@@ -18,6 +19,8 @@ export function sourceText(source: Source): string {
   switch (source.from) {
     case "default":
       return "default";
+    case "profile":
+      return `profile ${source.profile}`;
     case "file":
       return `${source.file}:${source.line}:${source.column}`;
     case "environment":
@@ -30,5 +33,10 @@ export function sourceText(source: Source): string {
 /** `baton.yaml:3:9: http.port must be …`, `BATON_HTTP__PORT must be …`, `--port must be …`. */
 export function told(source: Source, path: string, mistake: string): string {
   if (source.from === "file") return `${sourceText(source)}: ${path} ${mistake}`;
-  return `${source.from === "default" ? path : sourceText(source)} ${mistake}`;
+  return `${isChosen(source) ? sourceText(source) : path} ${mistake}`;
+}
+
+/** Whether somebody set this very value. */
+export function isChosen(source: Source): boolean {
+  return source.from !== "default" && source.from !== "profile";
 }

@@ -3,13 +3,16 @@
 import { formatDuration } from "./duration.ts";
 import type { Source } from "./source.ts";
 import type { SettingPath } from "./settings.ts";
-import { told } from "./source.ts";
+import { isChosen, told } from "./source.ts";
+import { isPostgresUrl } from "./store-url.ts";
 import type { Value } from "./value.ts";
 
 interface Relation {
   readonly longer: SettingPath;
   readonly than: readonly SettingPath[];
   readonly times: number;
+  /** Just as long will do. */
+  readonly orEqual?: true;
   readonly because: string;
 }
 
@@ -32,6 +35,13 @@ const RELATIONS: readonly Relation[] = [
     times: 1,
     because: "otherwise handlers are told to stop before the drain begins",
   },
+  {
+    longer: "node.dead_after",
+    than: ["node.heartbeat"],
+    times: 2,
+    orEqual: true,
+    because: "otherwise one late heartbeat looks like a death",
+  },
 ];
 
 /** The broken relations, each told where one of its values was written. */
@@ -45,15 +55,42 @@ export function relationMistakes(
     if (!paths.every((path) => values.has(path))) return [];
     const ms = (path: string): number => values.get(path) as number;
     const least = relation.than.reduce((sum, path) => sum + ms(path), 0) * relation.times;
-    if (ms(relation.longer) > least) return [];
+    if (ms(relation.longer) > least || (relation.orEqual && ms(relation.longer) === least)) return [];
 
     const written = (path: string): string => `${path} (${formatDuration(ms(path))})`;
     const bound = `${relation.times === 1 ? "" : `${relation.times} × `}${relation.than.map(written).join(" + ")}`;
-    const culprit = paths.find((path) => sources.get(path)?.from !== "default") ?? relation.longer;
+    const culprit = paths.find((path) => isChosen(sources.get(path)!)) ?? relation.longer;
+    const must = `must be ${relation.orEqual ? "at least" : "longer than"} ${bound}`;
     const mistake =
       culprit === relation.longer
-        ? `(${formatDuration(ms(culprit))}) must be longer than ${bound}: ${relation.because}`
-        : `(${formatDuration(ms(culprit))}) is too long: ${written(relation.longer)} must be longer than ${bound}, ${relation.because}`;
+        ? `(${formatDuration(ms(culprit))}) ${must}: ${relation.because}`
+        : `(${formatDuration(ms(culprit))}) is too long: ${written(relation.longer)} ${must}, ${relation.because}`;
     return [told(sources.get(culprit)!, culprit, mistake)];
   });
+}
+
+/** What a node that is alone with its store cannot be. */
+export function fabricMistakes(
+  values: ReadonlyMap<string, Value>,
+  sources: ReadonlyMap<string, Source>,
+): string[] {
+  const store = values.get("store");
+  if (typeof store !== "string" || isPostgresUrl(store)) return [];
+  const mistakes: string[] = [];
+  const mistake = (path: SettingPath, text: string): void =>
+    void mistakes.push(told(sources.get(path)!, path, text));
+  const roles = values.get("roles") as readonly string[] | undefined;
+  if (roles && !roles.includes("scheduler")) {
+    mistake(
+      "roles",
+      `must have scheduler with the store ${store}: it belongs to this node alone, so nobody else could lead; add it, or share a database with store: postgres://…`,
+    );
+  }
+  if (((values.get("cluster.minimum_nodes") as number | undefined) ?? 1) > 1) {
+    mistake(
+      "cluster.minimum_nodes",
+      `must be 1 with the store ${store}: it belongs to this node alone, so nobody can join; share a database with store: postgres://…`,
+    );
+  }
+  return mistakes;
 }

@@ -4,11 +4,9 @@ import { resolve } from "node:path";
 import { nearest } from "../core/errors.ts";
 import { formatDuration, parseDuration } from "./duration.ts";
 import { Mistake } from "./mistake.ts";
-import type { Setting } from "./settings.ts";
+import type { Setting } from "./setting.ts";
 import { formatSize, parseSize } from "./size.ts";
-
-/** Planned, and documented elsewhere, so that people will try them. */
-const FUTURE_STORES = new Set(["postgres", "postgresql", "redis", "rediss"]);
+import { maskedStore, readStore } from "./store-url.ts";
 
 export type Value = string | number | boolean | readonly string[];
 
@@ -24,10 +22,11 @@ export function readValue(setting: Setting, found: unknown, text: boolean, direc
   return value;
 }
 
-/** As a person would write it into a file. */
+/** As a person would write it into a file, but for passwords. */
 export function writeValue(setting: Setting, value: Value): Value {
   if (setting.kind === "duration") return formatDuration(value as number);
   if (setting.kind === "size") return formatSize(value as number);
+  if (setting.kind === "store") return maskedStore(value as string);
   return value;
 }
 
@@ -39,32 +38,45 @@ function fromText(setting: Setting, found: unknown): unknown {
     case "boolean":
       return found === "true" ? true : found === "false" ? false : found;
     case "list":
-    case "paths": {
-      // A flag may be given several times; a variable has commas.
-      const parts = Array.isArray(found) ? (found as unknown[]) : String(found).split(",");
-      return parts.map((part) => String(part).trim()).filter((part) => part !== "");
-    }
+      // A flag may be given several times or have commas, as variables do.
+      return [found].flat().flatMap((part) => partsOf(String(part)));
+    case "paths":
+      // A path may have a comma in it, so a flag means what it says.
+      return Array.isArray(found)
+        ? found.map((part) => String(part).trim()).filter((part) => part !== "")
+        : partsOf(String(found));
     case "string":
     case "path":
     case "enum":
+    case "store":
     case "duration":
     case "size":
       return found;
   }
 }
 
+function partsOf(text: string): string[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
+}
+
 function readKind(setting: Setting, found: unknown, directory: string): Value {
   switch (setting.kind) {
     case "string":
-      return readString(found);
+      // Where nothing is the default, nothing may also be said.
+      return found === "" && setting.default === "" ? "" : readString(found);
     case "path":
       return resolve(directory, readString(found));
     case "paths":
       return readList(found).map((part) => resolve(directory, part));
     case "list":
-      return readList(found);
+      return setting.values ? readChoices(setting.values, readList(found)) : readList(found);
     case "enum":
-      return readChoice(setting, found);
+      return readChoice(setting.values ?? [], found);
+    case "store":
+      return readStore(found);
     case "integer":
       if (typeof found === "number" && Number.isSafeInteger(found)) return found;
       throw new Mistake(`must be a whole number, not ${shown(found)}`);
@@ -104,17 +116,23 @@ function readList(found: unknown): string[] {
   return found.map((part: unknown) => readString(part));
 }
 
-function readChoice(setting: Setting, found: unknown): string {
-  const choices = setting.values ?? [];
+function readChoice(choices: readonly string[], found: unknown): string {
   if (typeof found === "string" && choices.includes(found)) return found;
   const all = choices.length === 2 ? choices.join(" or ") : `one of ${choices.join(", ")}`;
-  // A URL may have a password in it: only its scheme is repeated.
-  const named = typeof found === "string" ? (/^([a-z][a-z0-9+]*):/i.exec(found)?.[1] ?? found) : found;
-  if (setting.path === "store" && typeof named === "string" && FUTURE_STORES.has(named)) {
-    throw new Mistake(`must be ${all}: ${named} is not in this version`);
+  const guess = typeof found === "string" ? nearest(found, choices) : null;
+  throw new Mistake(`must be ${all}, not ${shown(found)}${guess ? `; did you mean ${guess}?` : ""}`);
+}
+
+/** Each once, in the order in which they are known. */
+function readChoices(choices: readonly string[], found: readonly string[]): string[] {
+  const all = choices.join(", ");
+  if (found.length === 0) throw new Mistake(`must name at least one of ${all}`);
+  const unknown = found.find((part) => !choices.includes(part));
+  if (unknown !== undefined) {
+    const guess = nearest(unknown, choices);
+    throw new Mistake(`knows only ${all}, not ${shown(unknown)}${guess ? `; did you mean ${guess}?` : ""}`);
   }
-  const guess = typeof named === "string" ? nearest(named, choices) : null;
-  throw new Mistake(`must be ${all}, not ${shown(named)}${guess ? `; did you mean ${guess}?` : ""}`);
+  return choices.filter((choice) => found.includes(choice));
 }
 
 function checkRange(setting: Setting, value: Value): void {
@@ -131,9 +149,9 @@ function limit(setting: Setting, written: string | number): number {
 
 function checkPattern(setting: Setting, value: unknown): void {
   if (!setting.pattern || typeof value !== "string" || setting.pattern.test(value)) return;
-  throw new Mistake(
-    `must consist of letters, digits and ._- and begin and end with a letter or digit, not ${shown(value)}`,
-  );
+  const asked =
+    setting.patternIs ?? "consist of letters, digits and ._- and begin and end with a letter or digit";
+  throw new Mistake(`must ${asked}, not ${shown(value)}`);
 }
 
 function shown(value: unknown): string {

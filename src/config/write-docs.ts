@@ -1,7 +1,8 @@
 /** Makes docs/configuration.md from the table of settings: `npm run docs:settings`. */
 
 import { writeFileSync } from "node:fs";
-import { environmentName, SETTINGS } from "./settings.ts";
+import { PROFILES } from "./profiles.ts";
+import { environmentName, SETTING_BY_PATH, SETTINGS } from "./settings.ts";
 import type { Setting } from "./settings.ts";
 
 const HEAD = `# Configuration
@@ -10,7 +11,7 @@ const HEAD = `# Configuration
 
 A node needs no configuration. What you set is taken in this order, the later winning over the earlier:
 
-1. the defaults below;
+1. the defaults below, and those of the \`profile\` in their place;
 2. a file: \`--config FILE\`, else \`BATON_CONFIG\`, else \`baton.yaml\`, \`baton.yml\` or \`baton.json\` in the working
    directory;
 3. environment variables (an empty one counts as not set);
@@ -30,12 +31,33 @@ worker:
 
 - **Durations** have a unit: \`500ms\`, \`30s\`, \`5m\`, \`1h\`, \`7d\`. A bare number is refused.
 - **Sizes** too: \`512KiB\`, \`1MiB\`, \`10MB\`.
-- **Lists** are YAML lists in a file and have commas in a variable; a flag is given once for each entry.
+- **Lists** are YAML lists in a file and have commas in a variable; a flag may be given once for each entry.
 - **Paths** in a file are taken from the file's directory, others from the working directory.
 - Names that do not exist are refused, with the nearest one that does.
 
-Three relations are checked: \`leader.lease\` is longer than \`leader.renew\` + \`leader.margin\`, \`worker.lease\` is longer than
-twice \`worker.renew\`, and \`drain.timeout\` is longer than \`drain.cleanup\`.
+Some relations are checked: \`leader.lease\` is longer than \`leader.renew\` + \`leader.margin\`, \`worker.lease\` is longer than
+twice \`worker.renew\`, \`drain.timeout\` is longer than \`drain.cleanup\`, and \`node.dead_after\` is at least twice \`node.heartbeat\`.
+A node with an embedded store has the role \`scheduler\` and needs no other nodes.
+
+## A cluster on one database
+
+The same line on every machine, and the nodes are one cluster:
+
+\`\`\`yaml
+store: postgres://baton:secret@db.internal:5432/baton
+http:
+  host: 0.0.0.0
+cluster:
+  minimum_nodes: 3
+\`\`\`
+
+The password is not shown by \`baton config\`, in logs or in errors.
+
+## Profiles
+
+A profile puts other defaults in place; what you set yourself wins. \`lan\` is what you find below.
+
+${profilesTable()}
 `;
 
 const SECTION_TITLES: Readonly<Record<string, string>> = {
@@ -45,6 +67,10 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   jobs: "Jobs",
   retry: "Retries",
   leader: "Leadership",
+  postgres: "PostgreSQL",
+  cluster: "The cluster",
+  node: "Membership",
+  functions: "Functions",
   drain: "Stopping",
   retention: "Keeping finished jobs",
   log: "Logs",
@@ -68,7 +94,7 @@ function entry(row: Setting): string {
     .filter((part) => part !== "")
     .join(", ");
   const facts = [
-    row.values ? row.values.map((value) => `\`${value}\``).join(" \\| ") : row.kind,
+    kindText(row),
     `default ${row.defaultIs ?? defaultText(row)}`,
     ...(range === "" ? [] : [range]),
     `\`${environmentName(row.path)}\``,
@@ -76,6 +102,21 @@ function entry(row: Setting): string {
   ];
   const smaller = row.smaller ? `\n  *If smaller:* ${row.smaller}` : "";
   return `- **\`${row.path}\`** (${facts.join("; ")})\n  ${row.about}${smaller}\n`;
+}
+
+function kindText(row: Setting): string {
+  if (row.kind === "store") return "`sqlite` \\| `memory` \\| `postgres://…`";
+  const choices = row.values?.map((value) => `\`${value}\``).join(" \\| ");
+  if (choices === undefined) return row.kind;
+  return row.kind === "list" ? `list of ${choices}` : choices;
+}
+
+function profilesTable(): string {
+  const rows = Object.entries(PROFILES.forge).map(([path, value]) => {
+    const standard = String(SETTING_BY_PATH.get(path)!.default);
+    return `| \`${path}\` | \`${standard}\` | \`${value}\` |`;
+  });
+  return ["| setting | `lan` | `forge` |", "| --- | --- | --- |", ...rows].join("\n");
 }
 
 function defaultText(row: Setting): string {

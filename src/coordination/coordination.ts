@@ -8,6 +8,7 @@
  * write (see store.ts); the trust window (core/trust.ts) only makes it rare.
  */
 
+import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../core/node.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
@@ -17,6 +18,8 @@ export interface Coordination extends Service {
   /** One lock a role; the same object for the same role. */
   lock(role: LeaderRole): LeaseLock;
   readonly membership: Membership;
+  /** What people should know of how leadership works here, for `baton status`; empty when all is as it should be. */
+  notes(): readonly string[];
 }
 
 /** All that a backend owes to elections. Every call has a deadline of its own and rejects when it is exceeded. */
@@ -29,16 +32,40 @@ export interface LeaseLock {
   release(term: Term): Promise<void>;
   /** The current term, or null while nobody holds a valid one. */
   read(): Promise<Term | null>;
-  /** Hints that trying now is worth it (a release, a broken connection). May be silent, may be wrong. */
+  /** The current term with its times, by the backend's clock. */
+  tenure(): Promise<Tenure | null>;
+  /**
+   * Hints that asking now is worth it: for a standby that trying is (a release, a leader's broken connection), for a leader
+   * that renewing is (its own connection broke). May be silent, may be wrong.
+   */
   released(signal: AbortSignal): AsyncIterable<void>;
 }
 
+export interface Tenure extends Term {
+  readonly acquiredAt: number;
+  readonly leaseUntil: number;
+}
+
 export interface Membership {
-  /** Everybody known, in the order of their names; ourselves among them. */
+  /** Everybody known, in the order of their names; ourselves among them. As last seen, so it never waits. */
   nodes(): readonly NodeInfo[];
   /** How we show ourselves from now on. */
   setStatus(status: NodeStatus): Promise<void>;
+
+  /** Asks a node to drain, or to take work again; it hears of it soon. False when no living node has that name. */
+  ask(node: NodeName, wish: NodeWish): Promise<boolean>;
+  /** What was asked of this node, also before anybody followed; only the last of several wishes is told. */
+  wishes(signal: AbortSignal): AsyncIterable<NodeWish>;
+
+  /**
+   * A leader's look at everybody: who has died is marked dead, under the fence of its term. Answers with those lives whose
+   * work nobody has taken back yet, until `laidToRest` says so: a leader that dies half-way leaves them to the next.
+   */
+  findDead(fence: Term): Promise<readonly NodeIdentity[]>;
+  laidToRest(lives: readonly NodeIdentity[], fence: Term): Promise<void>;
 }
+
+export type NodeWish = "drain" | "resume";
 
 /** What the rest of the node sees of an election. */
 export interface Leadership {

@@ -3,7 +3,7 @@
  *
  *               acquire: a term                      renew: true
  *     STANDBY ------------------> LEADING <------------------------.
- *        ^  \__ null: again after retryMs, or at a hint   \_________/ every renewMs
+ *        ^  \__ null: again after retryMs, or at a hint   \_________/ every renewMs, and at a hint
  *        |                           |
  *        '---------------------------' renew: false, trust window over, machine slept and not confirmed, resign, stop
  *
@@ -66,6 +66,8 @@ export class Elector extends Lifecycle implements Leadership {
   #confirmed: Stamp = { mono: 0, wall: 0 };
   #seen: Term | null = null;
   #standsFrom = -Infinity;
+  /** The lock did not answer when it was asked last; that is told once. */
+  #unanswered = false;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #nap = new AbortController();
@@ -167,7 +169,12 @@ export class Elector extends Lifecycle implements Leadership {
     }
     if (stopping.aborted) return false;
     if (answer.given) await this.#look(stopping);
-    else this.#log?.warn({ role: this.#role, err: answer.error }, "could not ask for the leader lock");
+    else if (!this.#unanswered)
+      this.#log?.warn(
+        { role: this.#role, err: answer.error },
+        "could not ask for the leader lock; trying on",
+      );
+    this.#unanswered = !answer.given;
     const { retryMs } = this.#settings;
     // Spread by a quarter to both sides: standbys that start together do not ask together for ever.
     await this.#pause(retryMs * (0.75 + 0.5 * this.#random.chance()), stopping);
@@ -183,17 +190,19 @@ export class Elector extends Lifecycle implements Leadership {
   async #lead(stopping: AbortSignal): Promise<void> {
     const term = this.#term;
     let retryAt = -Infinity;
+    let hinted = false;
     for (;;) {
       if (!term || this.#term !== term) return;
       const now = this.#clock.monotonic();
       const lapsesAt = this.#lapsesAt();
       if (now >= lapsesAt) return this.#giveUp("not confirmed in time");
       const doubtful = this.#doubtful();
-      const due = doubtful ? now : Math.max(this.#confirmed.mono + this.#settings.renewMs, retryAt);
+      const due = doubtful || hinted ? now : Math.max(this.#confirmed.mono + this.#settings.renewMs, retryAt);
       if (due > now) {
-        await this.#pause(Math.min(due, lapsesAt) - now, stopping);
+        hinted = await this.#pause(Math.min(due, lapsesAt) - now, stopping);
         continue;
       }
+      hinted = false;
       const sent = this.#stamp();
       const answer = await this.#calls.ask(() => this.#lock.renew(term, this.#settings.leaseMs), {
         deadlineMs: Math.min(this.#callMs, lapsesAt - now),
@@ -275,12 +284,15 @@ export class Elector extends Lifecycle implements Leadership {
     }
   }
 
-  async #pause(ms: number, stopping: AbortSignal): Promise<void> {
+  /** True when a hint ended it, or came before it. */
+  async #pause(ms: number, stopping: AbortSignal): Promise<boolean> {
     if (!this.#nudged && !stopping.aborted) {
       this.#nap = new AbortController();
       await this.#clock.sleep(ms, this.#nap.signal);
     }
+    const nudged = this.#nudged;
     this.#nudged = false;
+    return nudged;
   }
 
   /** Ends the current pause, or skips the next one. */

@@ -75,6 +75,9 @@ export interface Job {
   readonly killed: readonly string[];
 }
 
+/** Jobs whose callers wait for them; nodes with the role `function` run them. */
+export const FUNCTIONS_QUEUE = "functions";
+
 export const PRIORITY_MIN = -100;
 export const PRIORITY_MAX = 100;
 export const ATTEMPTS_MAX = 1_000;
@@ -132,5 +135,13 @@ export function crashError(spent: Spent, budgets: Budgets, killed: readonly stri
     code: "QUARANTINED",
     message: `${crashes} nodes died while they ran this job (${killed.join(", ")}); it is kept away from the others until it is retried by hand`,
     killed,
+  };
+}
+
+/** Of a run that its worker should have ended long ago, and whose job was taken from it. */
+export function overdueError(timeoutMs: number, worker: string): JobError {
+  return {
+    code: "TIMEOUT",
+    message: `ran longer than its timeout of ${timeoutMs} ms, and its worker ${worker} did not end it in time`,
   };
 }

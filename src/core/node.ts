@@ -26,16 +26,60 @@ export interface NodeLoad {
 export interface NodeInfo extends NodeIdentity {
   readonly url: string | null;
   readonly hostname: string;
+  /** The IP address, or the name that stands for one, at which the node listens; null while it does not. */
+  readonly address: string | null;
+  /** The only port of a node: callers and other nodes use the same one. Null while it does not listen. */
+  readonly httpPort: number | null;
   readonly roles: readonly NodeRole[];
+  /** The tasks that it can run. */
   readonly capabilities: readonly string[];
   readonly version: string;
   readonly status: NodeStatus;
   readonly startedAt: number;
+  /** By the clock of whoever keeps the list of nodes. */
   readonly lastSeenAt: number;
+  /** Not dead, and heard of lately. A suspicion only: who is dead is the leader's word, in `status`. */
+  readonly alive: boolean;
   readonly load: NodeLoad;
 }
+
+/** What a node tells of itself; the rest is what others see of it. */
+export type OwnInfo = Omit<NodeInfo, keyof NodeIdentity | "status" | "lastSeenAt" | "alive">;
 
 /** Only an active node may be given new work. */
 export function acceptsWork(node: { readonly status: NodeStatus }): boolean {
   return node.status === "active";
+}
+
+export function hasRole(node: Pick<NodeInfo, "roles">, role: NodeRole): boolean {
+  return node.roles.includes(role);
+}
+
+export function hasCapability(node: Pick<NodeInfo, "capabilities">, capability: string): boolean {
+  return node.capabilities.includes(capability);
+}
+
+/** From 0 to 1. */
+export function nodeLoad({ cpu, memory }: Pick<NodeLoad, "cpu" | "memory">): number {
+  return (cpu + memory) / 2;
+}
+
+export interface NodeCounts {
+  readonly joining: number;
+  readonly active: number;
+  readonly draining: number;
+  readonly dead: number;
+  /** Also those in a status that only a newer version knows. */
+  readonly total: number;
+}
+
+export function countNodes(nodes: readonly Pick<NodeInfo, "status">[]): NodeCounts {
+  const count = (status: NodeStatus): number => nodes.filter((node) => node.status === status).length;
+  return {
+    joining: count("joining"),
+    active: count("active"),
+    draining: count("draining"),
+    dead: count("dead"),
+    total: nodes.length,
+  };
 }

@@ -3,12 +3,14 @@
 import type { Socket } from "node:net";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { Admission } from "../api/admission.ts";
 import { Gate } from "../api/decide.ts";
 import { invalidInput } from "../api/invalid.ts";
 import type { Finding } from "../api/invalid.ts";
 import { problemOf } from "../api/problem.ts";
 import type { NodeServices } from "../api/services.ts";
 import { OPERATIONS } from "../api/table.ts";
+import type { InFlight } from "../cluster/in-flight.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
@@ -26,6 +28,8 @@ export interface AppOptions {
   readonly bodyLimitBytes: number;
   readonly log: Log;
   readonly clock: Clock;
+  /** Counts the changes that are being made, and refuses them once it is closed. */
+  readonly inFlight?: Pick<InFlight, "enter">;
 }
 
 /** Slow senders hold a socket no longer than this; Node's own limits are 60 s and 300 s, looked at every 30 s. */
@@ -88,7 +92,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.setNotFoundHandler((request, reply) => failWith(noSuchRoute(request), request, reply));
 
   await collectRoutes(app, services.version);
-  bindOperations(app, { operations: OPERATIONS, services, gate: new Gate(services), streams, closing });
+  const admission = new Admission(services, options.inFlight ?? null);
+  const gate = new Gate(services);
+  bindOperations(app, { operations: OPERATIONS, services, admission, gate, streams, closing });
   await serveDocs(app);
   await app.ready();
   return app;

@@ -17,8 +17,10 @@ export async function collectRoutes(app: FastifyInstance, version: string): Prom
       },
       tags: [
         { name: "jobs", description: "Submit jobs, look at them, steer them" },
+        { name: "functions", description: "Run a task for a caller who waits" },
         { name: "queues", description: "Pause and resume queues" },
         { name: "schedules", description: "Jobs by the clock" },
+        { name: "cluster", description: "The nodes together: who is there, who leads, how they fare" },
         { name: "node", description: "This node: health, role, promises" },
       ],
     },

@@ -1,9 +1,11 @@
 /** The table of operations as Fastify routes. All that can be done once is done here, at start. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
+import type { Admission } from "../api/admission.ts";
 import type { Gate } from "../api/decide.ts";
 import { jsonSchema } from "../api/json-schema.ts";
 import type { JsonSchema } from "../api/json-schema.ts";
+import { NO_HEADERS } from "../api/operation.ts";
 import type { Input, Operation } from "../api/operation.ts";
 import { ProblemBody } from "../api/problem.ts";
 import type { NodeServices } from "../api/services.ts";
@@ -13,6 +15,7 @@ import type { EventStreams } from "./event-streams.ts";
 export interface RoutesOptions {
   readonly operations: readonly Operation[];
   readonly services: NodeServices;
+  readonly admission: Admission;
   readonly gate: Gate;
   readonly streams: EventStreams;
   /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
@@ -27,7 +30,7 @@ export function bindOperations(app: FastifyInstance, options: RoutesOptions): vo
 }
 
 function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
-  const { services, gate, streams, closing } = options;
+  const { services, admission, gate, streams, closing } = options;
   const { target, mutates } = operation;
   const schema = schemaOf(operation);
   const query = schema["querystring"] as JsonSchema | undefined;
@@ -39,12 +42,18 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       body: request.body,
       headers: request.headers,
     };
-    gate.admit(typeof target === "function" ? target(input) : target, mutates);
-    const answer = await operation.handler(services, input);
-    if ("events" in answer) return streams.send(reply, answer.events);
-    if (closing.now) reply.header("connection", "close");
-    if (answer.status !== 200) reply.code(answer.status);
-    return answer.body;
+    const leave = admission.enter(operation);
+    try {
+      gate.admit(typeof target === "function" ? target(input) : target, mutates);
+      const answer = await operation.handler(services, input);
+      if ("events" in answer) return streams.send(reply, answer.events);
+      if (closing.now) reply.header("connection", "close");
+      if (answer.headers !== NO_HEADERS && answer.headers) reply.headers(answer.headers);
+      if (answer.status !== 200) reply.code(answer.status);
+      return answer.body;
+    } finally {
+      leave();
+    }
   }
 
   app.route({

@@ -3,6 +3,7 @@
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import type { NodeServices } from "../api/services.ts";
+import type { InFlight } from "../cluster/in-flight.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
@@ -19,6 +20,8 @@ export interface HttpServerOptions {
   readonly bodyLimitBytes?: number;
   readonly log: Log;
   readonly clock: Clock;
+  /** Counts the changes that are being made, and refuses them once it is closed. */
+  readonly inFlight?: Pick<InFlight, "enter">;
   /** How long requests that are being served may take after `stop`. */
   readonly stopMsMax?: number;
 }
@@ -46,9 +49,14 @@ export class HttpServer extends Lifecycle {
     return this.#url;
   }
 
+  /** How many are open now. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
   protected override async onStart(): Promise<void> {
-    const { services, port, bodyLimitBytes = BODY_LIMIT_BYTES, log, clock } = this.#options;
-    const app = await buildApp({ services, host: this.#host, bodyLimitBytes, log, clock });
+    const { services, port, bodyLimitBytes = BODY_LIMIT_BYTES, log, clock, inFlight } = this.#options;
+    const app = await buildApp({ services, host: this.#host, bodyLimitBytes, log, clock, inFlight });
     app.server.on("connection", (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));

@@ -1,4 +1,4 @@
-import type { JobId } from "../core/ids.ts";
+import type { JobId, LeaseId } from "../core/ids.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ClaimedJob } from "../store/store.ts";
 
@@ -71,6 +71,15 @@ export class ClaimBuffer {
     this.#cancelLook?.();
     this.#cancelLook = null;
     return rest;
+  }
+
+  /** Those that were claimed under this lease. */
+  takeUnder(lease: LeaseId): ClaimedJob[] {
+    const taken: ClaimedJob[] = [];
+    const rest: ClaimedJob[] = [];
+    for (const job of this.takeAll()) (job.lease === lease ? taken : rest).push(job);
+    if (rest.length > 0) this.add(rest);
+    return taken;
   }
 
   remove(id: JobId): ClaimedJob | undefined {

@@ -1,4 +1,4 @@
-import type { Jobs, JobView, SubmitRequest, WaitingReason } from "../api/services.ts";
+import type { Jobs, JobView, SubmitOptions, SubmitRequest, WaitingReason } from "../api/services.ts";
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import type { CancelWish } from "../channels/messages.ts";
@@ -13,7 +13,7 @@ import type {
   Store,
   Submitted,
 } from "../store/store.ts";
-import type { JobWatchers } from "./job-watchers.ts";
+import type { Followers } from "./followers.ts";
 import type { Submitter } from "./submitter.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 
@@ -22,7 +22,7 @@ export interface JobServiceOptions {
   readonly submitter: Submitter;
   readonly tasks: TaskRegistry;
   readonly channels: Channels;
-  readonly watchers: JobWatchers;
+  readonly watchers: Pick<Followers, "changed" | "changes">;
   /** What the local worker is up to, for the answer to "why does it wait?". */
   readonly worker: {
     readonly draining: boolean;
@@ -41,8 +41,8 @@ export class JobService implements Jobs {
     this.#o = options;
   }
 
-  submit(requests: readonly SubmitRequest[]): Promise<readonly Submitted[]> {
-    return this.#o.submitter.submit(requests);
+  submit(requests: readonly SubmitRequest[], options?: SubmitOptions): Promise<readonly Submitted[]> {
+    return this.#o.submitter.submit(requests, options);
   }
 
   async get(id: JobId): Promise<JobView | null> {
@@ -66,7 +66,8 @@ export class JobService implements Jobs {
     const answer = await this.#o.store.jobs.cancel(id, reason);
     if (answer.outcome === "requested") {
       const wish: CancelWish = { id, reason };
-      await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: wish }]);
+      // The store has the wish: whoever does not hear of it now does with the next renewal of its lease.
+      await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: wish }]).catch(() => {});
     }
     this.#o.watchers.changed(id);
     return answer;

@@ -10,11 +10,22 @@ export interface LeaseReaperOptions {
   readonly clock: Clock;
   readonly budgets: Budgets;
   readonly intervalMs: number;
+  /**
+   * How long after its timeout a run may go on before its job is taken away. Shorter than what a worker gives its own
+   * handlers to end, and a run that was about to be stopped runs twice. Null: it is not looked for.
+   */
+  readonly overdueGraceMs?: number | null;
   readonly log: Log;
   readonly onRecovered: (id: JobId) => void;
 }
 
-/** A leader's duty: jobs whose claimant went silent go back to the queue, or into quarantine. */
+const OVERDUE_GRACE_MS = 30_000;
+/** Oftener, and a look at all that runs takes time from the store for what happens once in a year. */
+const OVERDUE_EVERY_MS = 5_000;
+/** A look at a long line takes a store longer; it never takes more than this part of its time. */
+const OVERDUE_SHARE = 1 / 50;
+
+/** A leader's duty: jobs whose claimant went silent, or lets a run go on for ever, go back to the queue or have failed. */
 export class LeaseReaper {
   readonly #o: LeaseReaperOptions;
 
@@ -23,21 +34,39 @@ export class LeaseReaper {
   }
 
   async duty(term: Term, signal: AbortSignal): Promise<void> {
+    const { clock, intervalMs, overdueGraceMs: graceMs = OVERDUE_GRACE_MS } = this.#o;
+    let nextLookAt = 0;
     while (!signal.aborted) {
       await this.recover({ by: "expiry" }, term);
-      await this.#o.clock.sleep(this.#o.intervalMs, signal);
+      const startedAt = clock.monotonic();
+      if (graceMs !== null && startedAt >= nextLookAt) {
+        await this.recover({ by: "overdue", graceMs }, term);
+        const tookMs = clock.monotonic() - startedAt;
+        nextLookAt = startedAt + Math.max(OVERDUE_EVERY_MS, tookMs / OVERDUE_SHARE);
+      }
+      await clock.sleep(intervalMs, signal);
     }
   }
 
   async recover(which: Abandoned, term: Term): Promise<readonly Recovered[]> {
     const recovered = await this.#o.store.jobs.recover(which, this.#o.budgets, term);
-    for (const { id, worker, status, crashes } of recovered) {
-      const fields = { jobId: id, worker, crashes };
-      if (status === "failed")
-        this.#o.log.error(fields, "job is in quarantine: too many nodes died while they ran it");
-      else this.#o.log.warn(fields, `job was recovered from a dead worker and is ${status}`);
-      this.#o.onRecovered(id);
+    for (const job of recovered) {
+      if (which.by === "overdue") this.#tellOverdue(job);
+      else this.#tellDead(job);
+      this.#o.onRecovered(job.id);
     }
     return recovered;
+  }
+
+  #tellDead({ id, worker, status, crashes }: Recovered): void {
+    const fields = { jobId: id, worker, crashes };
+    if (status === "failed")
+      this.#o.log.error(fields, "job is in quarantine: too many nodes died while they ran it");
+    else this.#o.log.warn(fields, `job was recovered from a dead worker and is ${status}`);
+  }
+
+  #tellOverdue({ id, worker, status, failures }: Recovered): void {
+    const fields = { jobId: id, worker, failures };
+    this.#o.log.warn(fields, `job ran long past its timeout, was taken from its worker and is ${status}`);
   }
 }

@@ -1,4 +1,4 @@
-import type { SubmitRequest } from "../api/services.ts";
+import type { SubmitOptions, SubmitRequest } from "../api/services.ts";
 import { BatonError, nearest } from "../core/errors.ts";
 import { jobId, THING_NAME, type NodeName } from "../core/ids.ts";
 import {
@@ -11,7 +11,7 @@ import {
 } from "../core/job.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Random } from "../platform/random.ts";
-import type { Author, Store, NewJob, Submitted } from "../store/store.ts";
+import type { Author, Store, NewJob, Submitted, TransactionClient } from "../store/store.ts";
 import { checkPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 
@@ -22,8 +22,8 @@ export interface SubmitterOptions {
   readonly random: Random;
   readonly author: () => Author;
   readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
-  /** New work has been stored. */
-  readonly onStored: () => void;
+  /** So many jobs have been stored. */
+  readonly onStored: (count: number) => void;
 }
 
 /** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
@@ -39,21 +39,39 @@ export class Submitter {
     });
   }
 
-  async submit(requests: readonly SubmitRequest[]): Promise<readonly Submitted[]> {
+  async submit(
+    requests: readonly SubmitRequest[],
+    { client }: SubmitOptions = {},
+  ): Promise<readonly Submitted[]> {
     const single = requests.length === 1;
     const jobs: NewJob[] = [];
     for (let i = 0; i < requests.length; i++) {
       const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`);
       jobs.push(job instanceof Promise ? await job : job);
     }
+    if (client !== undefined) return this.#storeWithin(client, jobs);
     if (single) return [await this.#batcher.add(jobs[0]!)];
     return jobs.length === 0 ? [] : this.#store(jobs);
   }
 
   async #store(jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
     const answers = await this.#options.store.jobs.submit(jobs, this.#options.author());
-    this.#options.onStored();
+    this.#options.onStored(jobs.length);
     return answers;
+  }
+
+  /** Nobody is woken here: that comes with the caller's commit. */
+  #storeWithin(client: TransactionClient, jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
+    const { store, author } = this.#options;
+    checkClient(client);
+    if (!store.jobs.submitWithin) {
+      throw bad(
+        "",
+        "client",
+        "needs a store in PostgreSQL; this node has an embedded one, see the setting `store`",
+      );
+    }
+    return store.jobs.submitWithin(client, jobs, author());
   }
 
   #prepare(request: SubmitRequest, at: string): NewJob | Promise<NewJob> {
@@ -95,6 +113,20 @@ export class Submitter {
   }
 }
 
+function checkClient(client: TransactionClient & { readonly totalCount?: unknown }): void {
+  if (typeof client?.query !== "function") {
+    throw bad("", "client", "must have a function query(text, values), as a client of node-postgres has");
+  }
+  // A pool runs each query on a connection of its choice, outside of any transaction of the caller.
+  if (typeof client.totalCount === "number") {
+    throw bad(
+      "",
+      "client",
+      "is a pool; give the client from pool.connect() on which the transaction is open",
+    );
+  }
+}
+
 function checkFields(request: SubmitRequest, at: string): void {
   if (request.queue !== undefined && !THING_NAME.test(request.queue)) {
     throw bad(at, "queue", "must be letters, digits and . _ : / - (up to 128)");
@@ -113,12 +145,13 @@ function checkFields(request: SubmitRequest, at: string): void {
     (typeof key !== "string" ||
       key.length === 0 ||
       key.length > IDEMPOTENCY_KEY_LENGTH_MAX ||
+      /\p{Cc}/u.test(key) || // not every store can keep a NUL
       !key.isWellFormed()) // what is not comes back changed from the store, and two keys would be one
   ) {
     throw bad(
       at,
       "idempotency_key",
-      `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters of well-formed Unicode`,
+      `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters of well-formed Unicode without control characters`,
     );
   }
 }

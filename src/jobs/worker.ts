@@ -13,17 +13,19 @@ import { topics } from "../channels/names.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
 import type { CancelWish } from "../channels/messages.ts";
 import { hasCode } from "../core/errors.ts";
-import type { JobId } from "../core/ids.ts";
+import type { JobId, LeaseId } from "../core/ids.ts";
 import { isSuspect, type AbortReason, type JobStatus } from "../core/job.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { Author, ClaimedJob, Store } from "../store/store.ts";
+import type { Author, Claimed, ClaimedJob, Store } from "../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
+import { IdleWait } from "./idle-wait.ts";
 import { JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
+import { RunDeadlines } from "./run-deadlines.ts";
 import { readPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
@@ -33,6 +35,8 @@ export interface WorkerSettings {
   readonly concurrency: number;
   /** Null for all queues. */
   readonly queues: ReadonlySet<string> | null;
+  /** Never these. */
+  readonly exceptQueues: ReadonlySet<string>;
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly prefetchMax: number;
@@ -68,6 +72,8 @@ export class Worker extends Lifecycle {
   readonly #lease: WorkerLease;
   readonly #results: ResultWriter;
   readonly #buffer: ClaimBuffer;
+  readonly #deadlines: RunDeadlines;
+  readonly #idle: IdleWait;
   readonly #running = new Map<JobId, JobRun>();
 
   #claiming: Promise<void> | null = null;
@@ -75,12 +81,8 @@ export class Worker extends Lifecycle {
   #claimFailed = false;
   #starting = false;
   #draining = true;
-
-  #nextDeadline = Infinity;
-  #cancelDeadline: (() => void) | null = null;
   #cancelPoll: (() => void) | null = null;
   #subscriptions: Subscription[] = [];
-  #idleWaiters: (() => void)[] = [];
 
   readonly #hooks;
 
@@ -110,11 +112,16 @@ export class Worker extends Lifecycle {
       identity,
       leaseMs: settings.leaseMs,
       renewMs: settings.renewMs,
-      // Results that the store has not taken yet need the lease as much as runs do.
-      needed: () => this.#running.size + this.#buffer.size > 0 || this.#results.busy,
-      onLost: (why) => this.#leaseLost(why),
+      needed: (lease) => this.#holdsUnder(lease),
+      onLost: (lease, why) => this.#leaseLost(lease, why),
       onCancelWish: (id, reason) => this.#cancel(id, reason),
     });
+    this.#deadlines = new RunDeadlines({
+      clock,
+      runs: () => this.#running.values(),
+      onDue: (run) => (run.aborted ? this.#abandon(run) : this.#abort(run, "timeout", null)),
+    });
+    this.#idle = new IdleWait({ clock, busy: () => this.#running.size > 0 });
     this.#hooks = {
       now: () => clock.now(),
       onReport: (run: JobRun) => {
@@ -126,6 +133,12 @@ export class Worker extends Lifecycle {
   /** Jobs that run here now. */
   get active(): number {
     return this.#running.size;
+  }
+
+  /** Jobs that could start here at once. */
+  get room(): number {
+    if (this.#draining) return 0;
+    return Math.max(0, this.#o.settings.concurrency - this.#running.size - this.#buffer.size);
   }
 
   list(): { readonly id: JobId; readonly task: string }[] {
@@ -152,7 +165,7 @@ export class Worker extends Lifecycle {
     await this.drain({ timeoutMs: 0, cleanupMs: 0 });
     this.#cancelPoll?.();
     this.#lease.stop();
-    this.#cancelDeadline?.();
+    this.#deadlines.stop();
     this.#buffer.takeAll();
     await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
@@ -175,25 +188,15 @@ export class Worker extends Lifecycle {
     this.#draining = true;
     for (const job of this.#buffer.takeAll()) this.#results.settle(job, { kind: "released" });
     const { cleanupMs, hurry } = limits;
-    await this.#idleWithin(limits.timeoutMs - cleanupMs, hurry);
+    await this.#idle.within(limits.timeoutMs - cleanupMs, hurry);
     const interrupted = this.#running.size;
     for (const run of this.#running.values()) this.#abort(run, "drain", "the node is being stopped");
-    await this.#idleWithin(cleanupMs, hurry);
-    if (hurry?.aborted) await this.#idleWithin(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
+    await this.#idle.within(cleanupMs, hurry);
+    if (hurry?.aborted) await this.#idle.within(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
     for (const run of this.#running.values()) this.#abandon(run);
     this.#results.giveUpAt(this.#o.clock.monotonic() + LAST_TRIES_MS);
     await this.#flushAll();
     return { interrupted };
-  }
-
-  async #idleWithin(ms: number, hurry?: AbortSignal): Promise<void> {
-    if (this.#running.size === 0 || ms <= 0 || hurry?.aborted) return;
-    const over = new AbortController();
-    const end = (): void => over.abort();
-    hurry?.addEventListener("abort", end, { once: true });
-    await Promise.race([this.#idle(), this.#o.clock.sleep(ms, over.signal)]);
-    hurry?.removeEventListener("abort", end);
-    end();
   }
 
   // ------------------------------------------------ claiming
@@ -223,24 +226,41 @@ export class Worker extends Lifecycle {
     else this.#pollLater(nextMs);
   }
 
+  /** Answers how long to wait before the next claim. */
   async #claimOnce(limit: number): Promise<number> {
-    const { store, settings, identity, tasks, author, clock } = this.#o;
-    const sentAt = clock.monotonic();
-    const { jobs, nextDueInMs } = await store.jobs.claim({
-      author: author(),
-      worker: identity.name,
-      lease: this.#lease.id,
-      leaseMs: settings.leaseMs,
-      limit,
-      tasks: tasks.names(),
-      queues: settings.queues,
-      suspect: !this.#holdsSuspect(),
-    });
-    if (jobs.length > 0) this.#lease.prolonged(sentAt);
-    if (this.#draining) for (const job of jobs) this.#results.settle(job, { kind: "released" });
-    else this.#buffer.add(jobs);
+    const { id: lease, opens } = this.#lease;
+    const sentAt = this.#o.clock.monotonic();
+    const { jobs, held, nextDueInMs } = await this.#sendClaim(limit, lease, opens);
+    if (!held) {
+      this.#lease.refused(lease);
+      return opens ? STORE_RETRY_MS : 0;
+    }
+    const keep = jobs.length === 0 || (this.#lease.granted(lease, sentAt) && !this.#draining);
+    if (keep) this.#buffer.add(jobs);
+    else for (const job of jobs) this.#results.settle(job, { kind: "released" });
     if (jobs.length === limit) return 0;
     return nextDueInMs === null ? POLL_MS : Math.min(nextDueInMs, POLL_MS);
+  }
+
+  async #sendClaim(limit: number, lease: LeaseId, opens: boolean): Promise<Claimed> {
+    const { store, settings, identity, tasks, author } = this.#o;
+    try {
+      return await store.jobs.claim({
+        author: author(),
+        worker: identity.name,
+        lease,
+        leaseMs: settings.leaseMs,
+        opens,
+        limit,
+        tasks: tasks.names(),
+        queues: settings.queues,
+        exceptQueues: settings.exceptQueues,
+        suspect: !this.#holdsSuspect(),
+      });
+    } catch (error) {
+      this.#lease.retire(lease);
+      throw error;
+    }
   }
 
   #wanted(): number {
@@ -251,6 +271,18 @@ export class Worker extends Lifecycle {
     const suspected = (job: ClaimedJob): boolean => isSuspect(job.crashes, this.#o.rules.budgets);
     for (const run of this.#running.values()) if (suspected(run.claimed)) return true;
     return this.#buffer.some(suspected);
+  }
+
+  /**
+   * Runs that were told of the loss of their lease do not count. Results that the store has not taken yet need the lease as
+   * much as runs do; under a retired one, what is left of it must do for them.
+   */
+  #holdsUnder(lease: LeaseId): boolean {
+    for (const { claimed, aborted } of this.#running.values()) {
+      if (claimed.lease === lease && aborted !== "lease_lost") return true;
+    }
+    if (this.#buffer.some((job) => job.lease === lease)) return true;
+    return lease === this.#lease.id && this.#results.busy;
   }
 
   #pollLater(ms: number): void {
@@ -280,7 +312,7 @@ export class Worker extends Lifecycle {
     if (earlier) this.#replace(earlier);
     this.#running.set(job.id, run);
     this.#o.onChange(job.id, "processing");
-    if (run.deadline < this.#nextDeadline) this.#watchDeadline(run.deadline);
+    this.#deadlines.watch(run.deadline);
     const task = this.#o.tasks.get(job.task)!;
     let ending: Ending;
     try {
@@ -308,7 +340,7 @@ export class Worker extends Lifecycle {
     this.#buffer.noteFinished();
     this.#start();
     if (!outcome) this.wake(); // nothing is flushed, so no claim goes along with it
-    if (this.#running.size === 0) this.#tellIdle();
+    if (this.#running.size === 0) this.#idle.tell();
   }
 
   // ------------------------------------------------ stopping runs
@@ -325,7 +357,7 @@ export class Worker extends Lifecycle {
   #abort(run: JobRun, why: AbortReason, message: string | null): void {
     if (!run.abort(why, message)) return;
     run.deadline = this.#o.clock.monotonic() + this.#o.settings.abortGraceMs;
-    if (run.deadline < this.#nextDeadline) this.#watchDeadline(run.deadline);
+    this.#deadlines.watch(run.deadline);
   }
 
   /** The handler did not end in time: its job is settled without it, and its slot is free again. */
@@ -345,35 +377,13 @@ export class Worker extends Lifecycle {
     this.#abandon(earlier);
   }
 
-  #watchDeadline(at: number): void {
-    this.#cancelDeadline?.();
-    this.#nextDeadline = at;
-    if (at === Infinity) return;
-    this.#cancelDeadline = this.#o.clock.after(Math.ceil(at - this.#o.clock.monotonic()), () =>
-      this.#deadline(),
-    );
-  }
-
-  #deadline(): void {
-    const now = this.#o.clock.monotonic();
-    this.#nextDeadline = Infinity;
-    let next = Infinity;
-    for (const run of this.#running.values()) {
-      if (run.deadline <= now) {
-        if (run.aborted) this.#abandon(run);
-        else this.#abort(run, "timeout", null);
-      }
-      if (this.#running.has(run.claimed.id) && run.deadline < next) next = run.deadline;
-    }
-    if (next < this.#nextDeadline) this.#watchDeadline(next);
-  }
-
   /** Others may run our jobs by now. Whatever we would say of them is refused by the store, so say nothing. */
-  #leaseLost(why: string): void {
-    if (this.#running.size + this.#buffer.size === 0) return;
-    this.#o.log.error({ jobs: this.#running.size }, `the lease on running jobs is lost: ${why}`);
-    this.#buffer.takeAll();
-    for (const run of this.#running.values()) this.#abort(run, "lease_lost", `the lease is lost: ${why}`);
+  #leaseLost(lease: LeaseId, why: string): void {
+    const dropped = this.#buffer.takeUnder(lease);
+    const runs = [...this.#running.values()].filter((run) => run.claimed.lease === lease);
+    if (runs.length + dropped.length === 0) return;
+    this.#o.log.error({ jobs: runs.length }, `the lease on running jobs is lost: ${why}`);
+    for (const run of runs) this.#abort(run, "lease_lost", `the lease is lost: ${why}`);
     this.wake();
   }
 
@@ -382,15 +392,6 @@ export class Worker extends Lifecycle {
       await this.#claiming;
       await this.#results.flush();
     }
-  }
-
-  #idle(): Promise<void> {
-    if (this.#running.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#idleWaiters.push(resolve));
-  }
-
-  #tellIdle(): void {
-    for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 }
 

@@ -19,6 +19,7 @@ export class Batcher<Item, Result> {
   readonly #batchMax: number;
   #waiting: Waiting<Item, Result>[] = [];
   #busy = false;
+  #working: Promise<void> = Promise.resolve();
 
   constructor(options: BatcherOptions<Item, Result>) {
     this.#flush = options.flush;
@@ -34,8 +35,13 @@ export class Batcher<Item, Result> {
       this.#waiting.push({ item, resolve, reject });
       if (this.#busy) return;
       this.#busy = true;
-      setImmediate(() => void this.#run());
+      this.#working = new Promise((done) => setImmediate(() => done(this.#run())));
     });
+  }
+
+  /** Resolves when all that was added is flushed, well or badly. */
+  async idle(): Promise<void> {
+    while (this.#busy) await this.#working;
   }
 
   async #run(): Promise<void> {

@@ -28,6 +28,7 @@ export interface Store extends Service {
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
   readonly terms: TermStore;
+  readonly samples: SampleStore;
 }
 
 /** What the backend in use gives, in words that `baton status` prints. */
@@ -52,6 +53,17 @@ export interface JobStore {
   /** Same idempotency key, same job: the one that is there already is answered with `existed`. */
   submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]>;
 
+  /**
+   * The same inside a transaction of the caller, with which the jobs are stored and the workers woken, or not. Left out by
+   * a keeper that callers have no connection to. What the database says against it is passed on as it is, for the caller
+   * to roll back or to try again.
+   */
+  submitWithin?(
+    client: TransactionClient,
+    jobs: readonly NewJob[],
+    author: Author,
+  ): Promise<readonly Submitted[]>;
+
   /** Takes due jobs in the order of priority (higher first), due time, arrival; each under a new job epoch. */
   claim(request: ClaimRequest): Promise<Claimed>;
 
@@ -64,7 +76,10 @@ export interface JobStore {
   /** Prolongs a lease. A lease that was given away or has run out is not held and cannot be revived. */
   renew(lease: LeaseId, ttlMs: number): Promise<Renewal>;
 
-  /** Puts jobs of dead claimants back into the queue, or into quarantine when their crash budget is spent. */
+  /**
+   * Puts jobs of dead claimants back into the queue, or into quarantine when their crash budget is spent, and ends their
+   * leases. Of an overdue run only the job is taken: it runs again at once if it has attempts left, else it has failed.
+   */
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]>;
 
   /** Waiting: cancelled at once. Running: the wish is recorded, and `renew` tells the claimant. */
@@ -89,6 +104,11 @@ export interface JobStore {
 
   /** Removes finished jobs older than their status may be kept. At most `limit`, so that it never blocks for long. */
   purge(retention: Retention, limit: number, fence: Term): Promise<number>;
+}
+
+/** Somebody's own connection, on which their transaction is open: a client of node-postgres, or what looks like one. */
+export interface TransactionClient {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
 
 export interface NewJob {
@@ -123,6 +143,13 @@ export interface ClaimRequest {
   readonly tasks: ReadonlySet<string>;
   /** Only these queues; null for all. Paused ones are always left alone. */
   readonly queues: ReadonlySet<string> | null;
+  /** Never these, whatever `queues` says. */
+  readonly exceptQueues: ReadonlySet<string>;
+  /**
+   * Whether the claim may open the lease, which is for a claimant that holds nothing. Otherwise the lease must be there: one
+   * that was ended is not revived, and the claimant learns that it has lost what it runs.
+   */
+  readonly opens: boolean;
   /**
    * Whether one suspect (core/job.ts: a job that one more crash would put into quarantine) may be among them. A claimant
    * asks for one at a time and runs no other beside it.
@@ -132,6 +159,8 @@ export interface ClaimRequest {
 
 export interface Claimed {
   readonly jobs: readonly ClaimedJob[];
+  /** False: the lease is not ours any more, and nothing was claimed under it. */
+  readonly held: boolean;
   /** When the next scheduled job is due, from now; null if none is known. */
   readonly nextDueInMs: number | null;
 }
@@ -219,18 +248,22 @@ export interface Renewal {
 }
 
 /**
- * `node`: every lease of that node but those of its living incarnation. `everybody`: all leases but those of this
- * incarnation, for a store that only one process can have open, whatever the node was called before.
+ * `expiry`: leases that ran out. `lives`: all leases of these incarnations of nodes, which have died. `everybody`: all
+ * leases but those of this incarnation, for a store that only one process can have open, whatever the node was called
+ * before. `overdue`: runs that go on longer than their job's timeout and `graceMs` allow, whoever renews their lease.
  */
 export type Abandoned =
   | { readonly by: "expiry" }
-  | { readonly by: "node"; readonly node: NodeName; readonly except: string | null }
-  | { readonly by: "everybody"; readonly except: string };
+  | { readonly by: "lives"; readonly incarnations: readonly string[] }
+  | { readonly by: "everybody"; readonly except: string }
+  | { readonly by: "overdue"; readonly graceMs: number };
 
 export interface Recovered {
   readonly id: JobId;
   readonly worker: string;
   readonly status: "queued" | "failed" | "cancelled";
+  /** With the one that this recovery has charged; an overdue run is charged as a failure, a dead claimant as a crash. */
+  readonly failures: number;
   readonly crashes: number;
 }
 
@@ -327,4 +360,22 @@ export interface TermStore {
   /** Takes over a term granted elsewhere (by Redis, by peers). False when a higher or another equal one is known. */
   admit(term: Term): Promise<boolean>;
   read(role: LeaderRole): Promise<Term | null>;
+}
+
+// ---------------------------------------------------------------- samples
+
+/** What the cluster looked like, now and then: written by whoever leads the metrics. */
+export interface SampleStore {
+  /** Notes a sample (JSON text) at this instant. */
+  note(sample: string, fence: Term): Promise<void>;
+  /** Newest first. */
+  list(limit: number): Promise<readonly Sample[]>;
+  /** Removes samples older than this; answers how many. */
+  purge(ageMs: number, fence: Term): Promise<number>;
+}
+
+export interface Sample {
+  readonly at: number;
+  readonly leaderEpoch: number;
+  readonly sample: string;
 }

@@ -1,4 +1,5 @@
-import type { LeaseLock } from "../../src/coordination/coordination.ts";
+import type { LeaseLock, Tenure } from "../../src/coordination/coordination.ts";
+import { Feed } from "../../src/coordination/feed.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/term.ts";
 
@@ -17,6 +18,7 @@ export class FaultyLock implements LeaseLock {
   readonly #inner: LeaseLock;
   readonly #faults = new Map<Call, Fault>();
   readonly #waiting: (() => void)[] = [];
+  readonly #hints = new Feed<void>();
   readonly calls: Record<Call, number> = { acquire: 0, renew: 0, release: 0, read: 0 };
   /** Calls under way now and at most, by kind. */
   readonly #inFlight: Record<Call, number> = { acquire: 0, renew: 0, release: 0, read: 0 };
@@ -55,8 +57,24 @@ export class FaultyLock implements LeaseLock {
     return this.#through("read", () => this.#inner.read());
   }
 
+  tenure(): Promise<Tenure | null> {
+    return this.#through("read", () => this.#inner.tenure());
+  }
+
+  /** The backend's hints, and those of `hint()`. */
   released(signal: AbortSignal): AsyncIterable<void> {
-    return this.#inner.released(signal);
+    const hints = this.#hints.follow(signal);
+    void this.#pass(this.#inner.released(signal));
+    return hints;
+  }
+
+  /** For this node alone. */
+  hint(): void {
+    this.#hints.push();
+  }
+
+  async #pass(hints: AsyncIterable<void>): Promise<void> {
+    for await (const _ of hints) this.hint();
   }
 
   async #through<Value>(call: Call, carryOut: () => Promise<Value>): Promise<Value> {

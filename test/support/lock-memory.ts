@@ -1,7 +1,7 @@
 /** The reference lease lock: what every keeper must behave like, in the fewest lines. Time is the given clock's. */
 
 import { Feed } from "../../src/coordination/feed.ts";
-import type { LeaseLock } from "../../src/coordination/coordination.ts";
+import type { LeaseLock, Tenure } from "../../src/coordination/coordination.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import { heldBy, sameTerm } from "../../src/core/term.ts";
 import type { LeaderRole, Term } from "../../src/core/term.ts";
@@ -15,12 +15,13 @@ export interface LockState {
   /** The highest epoch ever granted. */
   epoch: number;
   term: Term | null;
+  acquiredAt: number;
   until: number;
   readonly hints: Feed<void>;
 }
 
 export function newLockState(): LockState {
-  return { epoch: 0, term: null, until: -Infinity, hints: new Feed() };
+  return { epoch: 0, term: null, acquiredAt: 0, until: -Infinity, hints: new Feed() };
 }
 
 export class MemoryLeaseLock implements LeaseLock {
@@ -55,6 +56,11 @@ export class MemoryLeaseLock implements LeaseLock {
     return this.valid();
   }
 
+  async tenure(): Promise<Tenure | null> {
+    const term = this.valid();
+    return term && { ...term, acquiredAt: this.state.acquiredAt, leaseUntil: this.state.until };
+  }
+
   released(signal: AbortSignal): AsyncIterable<void> {
     return this.state.hints.follow(signal);
   }
@@ -67,7 +73,8 @@ export class MemoryLeaseLock implements LeaseLock {
     const { role, state } = this;
     state.epoch += 1;
     state.term = { role, leader: candidate.name, incarnation: candidate.incarnation, epoch: state.epoch };
-    state.until = this.clock.monotonic() + ttlMs;
+    state.acquiredAt = this.clock.monotonic();
+    state.until = state.acquiredAt + ttlMs;
     return state.term;
   }
 

@@ -1,12 +1,15 @@
-import type { TestContext } from "node:test";
+import { after, type TestContext } from "node:test";
 
-const steps = new WeakMap<TestContext, (() => unknown)[]>();
+/** Whatever has an end at which to clean up: a test, or a suite. */
+export type Scope = Pick<TestContext, "after">;
+
+const steps = new WeakMap<Scope, (() => unknown)[]>();
 
 /**
  * Cleans up at the end of the test, the last thing first: a node is gone before its directory is. `t.after` itself goes
  * the other way round, and stops at the first step that fails.
  */
-export function atEnd(t: TestContext, step: () => unknown): void {
+export function atEnd(t: Scope, step: () => unknown): void {
   const known = steps.get(t);
   if (known) {
     known.push(step);
@@ -25,4 +28,13 @@ export function atEnd(t: TestContext, step: () => unknown): void {
     }
     if (failures.length > 0) throw new AggregateError(failures, "the test did not clean up behind itself");
   });
+}
+
+/** For what several tests of a suite share. To be called in the body of its `describe`. */
+export function suiteScope(): Scope {
+  const ending: (() => unknown)[] = [];
+  after(async () => {
+    for (const step of ending) await step();
+  });
+  return { after: (step) => void ending.push(step as () => unknown) };
 }

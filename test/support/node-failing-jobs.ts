@@ -8,6 +8,7 @@ export class FailingJobs {
   readonly jobs: JobStore;
   readonly calls = new Map<Method, number>();
   readonly #failing = new Set<Method>();
+  readonly #losing = new Set<Method>();
   readonly #held = new Map<Method, Promise<void>>();
 
   constructor(behind: () => JobStore) {
@@ -20,6 +21,10 @@ export class FailingJobs {
             return Promise.reject(new BatonError("STORE_UNAVAILABLE", `${method} is refused for now`));
           }
           const answer = (behind()[method] as (...args: unknown[]) => Promise<unknown>)(...args);
+          if (this.#losing.has(method)) {
+            const lost = new BatonError("STORE_UNAVAILABLE", `the answer to ${method} is lost`);
+            return answer.then(() => Promise.reject(lost));
+          }
           const held = this.#held.get(method);
           return held ? held.then(() => answer) : answer;
         };
@@ -29,6 +34,11 @@ export class FailingJobs {
 
   fail(...methods: readonly Method[]): void {
     for (const method of methods) this.#failing.add(method);
+  }
+
+  /** Does what it is asked, and nobody hears of it. */
+  loseAnswers(...methods: readonly Method[]): void {
+    for (const method of methods) this.#losing.add(method);
   }
 
   /** Does what it is asked at once, and answers only when it is let go. */
@@ -43,6 +53,7 @@ export class FailingJobs {
 
   heal(): void {
     this.#failing.clear();
+    this.#losing.clear();
   }
 
   count(method: Method): number {

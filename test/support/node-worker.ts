@@ -45,6 +45,7 @@ export const GRACE_MS = 5_000;
 const SETTINGS: WorkerSettings = {
   concurrency: 10,
   queues: null,
+  exceptQueues: new Set(),
   leaseMs: 10_000,
   renewMs: 2_000,
   prefetchMax: 500,
@@ -64,10 +65,12 @@ export class WorkerWorld {
   readonly settled: Settlement[] = [];
   readonly changes: { id: JobId; status: JobStatus | null }[] = [];
   readonly #channels;
+  readonly #incarnation: string;
   #term: Term | null = null;
 
   constructor(options: WorkerWorldOptions) {
     const { chance = () => 0.5, incarnation = "1" } = options;
+    this.#incarnation = incarnation;
     const clock = (this.clock = options.clock ?? new ManualClock());
     this.store = options.store ?? openMemoryStore({ clock });
     this.faults = new FailingJobs(() => this.store.jobs);
@@ -198,9 +201,9 @@ export class WorkerWorld {
     assert.fail(`job ${id} is ${(await this.job(id)).status} and does not become ${status}`);
   }
 
-  /** Takes every lease of this node away, as a leader does that takes it for dead. */
+  /** Takes every lease of this life of the node away, as a leader does that takes it for dead. */
   takeLeases(): Promise<readonly Recovered[]> {
-    return this.#recover({ by: "node", node: NODE, except: null });
+    return this.#recover({ by: "lives", incarnations: [this.#incarnation] });
   }
 
   /** Takes away the leases that have run out. */

@@ -38,19 +38,22 @@ const ids = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
 const env = { PATH: process.env["PATH"], LC_ALL: "C" };
 
 export class PostgresServer {
-  readonly #process: ChildProcess;
   readonly #dir: string;
   readonly #port: number;
+  readonly #launch: () => Promise<ChildProcess>;
   readonly #atExit: () => void;
+  #process: ChildProcess;
   readonly #empty: string[] = [];
   #databases = 0;
 
-  private constructor(process_: ChildProcess, dir: string, port: number) {
-    this.#process = process_;
+  private constructor(child: ChildProcess, dir: string, port: number, again: () => Promise<ChildProcess>) {
+    this.#process = child;
     this.#dir = dir;
     this.#port = port;
+    this.#launch = again;
     this.#atExit = () => {
-      process_.kill("SIGQUIT");
+      this.resume();
+      this.#process.kill("SIGQUIT");
       rmSync(dir, { recursive: true, force: true });
     };
     process.once("exit", this.#atExit);
@@ -72,7 +75,8 @@ export class PostgresServer {
       for (let attempt = 1; ; attempt++) {
         const port = await freePort();
         try {
-          return new PostgresServer(await launch(join(bin, "postgres"), data, port, options), dir, port);
+          const again = (): Promise<ChildProcess> => launch(join(bin, "postgres"), data, port, options);
+          return new PostgresServer(await again(), dir, port, again);
         } catch (error) {
           if (attempt === PORT_TRIES || !/Address already in use/.test(String(error))) throw error;
         }
@@ -123,16 +127,53 @@ export class PostgresServer {
     }
   }
 
+  /** Ends the server and leaves its data: `fast` ends sessions in order, `immediate` is a crash with recovery afterwards. */
+  async halt(mode: "fast" | "immediate"): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exited = new Promise<void>((resolve) => this.#process.once("exit", () => resolve()));
+    this.#process.kill(mode === "fast" ? "SIGINT" : "SIGQUIT");
+    const hung = setTimeout(() => this.#process.kill("SIGKILL"), STOP_MS);
+    await exited;
+    clearTimeout(hung);
+  }
+
+  /** On the same port, with the same data. */
+  async relaunch(): Promise<void> {
+    this.#process = await this.#launch();
+  }
+
+  /** Every process of the server stands still; connections stay open. */
+  pause(): void {
+    // The postmaster first: it would otherwise start new ones meanwhile.
+    for (const pid of [this.pid, ...this.#children()]) signal(pid, "SIGSTOP");
+  }
+
+  resume(): void {
+    for (const pid of [...this.#children(), this.pid]) signal(pid, "SIGCONT");
+  }
+
   async stop(): Promise<void> {
     process.removeListener("exit", this.#atExit);
-    if (this.#process.exitCode === null && this.#process.signalCode === null) {
-      const exited = new Promise<void>((resolve) => this.#process.once("exit", () => resolve()));
-      this.#process.kill("SIGINT");
-      const hung = setTimeout(() => this.#process.kill("SIGKILL"), STOP_MS);
-      await exited;
-      clearTimeout(hung);
-    }
+    this.resume();
+    await this.halt("fast");
     rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  #children(): number[] {
+    try {
+      const listed = readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, "utf8");
+      return listed.trim().split(" ").filter(Boolean).map(Number);
+    } catch {
+      return []; // it has ended, or this is not Linux
+    }
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended meanwhile.
   }
 }
 
@@ -157,7 +198,7 @@ function launch(postgres: string, data: string, port: number, options: ServerOpt
     const ended = (code: number | null): void => fail(`it ended with ${code}`);
     const read = (chunk: Buffer): void => {
       log += chunk.toString();
-      if (!log.includes("ready to accept connections")) return;
+      if (!/ready to accept (?:read-only )?connections/.test(log)) return;
       clearTimeout(late);
       child.off("exit", ended);
       child.stderr.off("data", read).resume();

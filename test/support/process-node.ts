@@ -6,12 +6,11 @@ import type { ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { BatonClient } from "../../src/client/client.ts";
 import type { JobBody, JobSummaryBody } from "../../src/client/client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { atEnd } from "./node-cleanup.ts";
+import { atEnd, type Scope } from "./node-cleanup.ts";
 
 export const BIN = fileURLToPath(new URL("../../bin/baton.mjs", import.meta.url));
 const TASKS = fileURLToPath(new URL("../process/tasks", import.meta.url));
@@ -72,14 +71,14 @@ export class NodeProcess {
   }
 
   /** A process that may or may not get as far as being a node; ended with the test in any case. */
-  static spawn(t: TestContext, options: ProcessOptions): NodeProcess {
+  static spawn(t: Scope, options: ProcessOptions): NodeProcess {
     const node = new NodeProcess(options);
     atEnd(t, () => node.#end());
     return node;
   }
 
   /** A node that answers. */
-  static async start(t: TestContext, options: ProcessOptions): Promise<NodeProcess> {
+  static async start(t: Scope, options: ProcessOptions): Promise<NodeProcess> {
     const node = NodeProcess.spawn(t, options);
     await node.listening();
     return node;
@@ -192,7 +191,7 @@ export class NodeProcess {
   }
 }
 
-export async function dataDirectory(t: TestContext): Promise<string> {
+export async function dataDirectory(t: Scope): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "baton-process-"));
   atEnd(t, () => rm(dir, { recursive: true, force: true }));
   return dir;

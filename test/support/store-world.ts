@@ -136,6 +136,8 @@ export class StoreWorld {
       limit: 100,
       tasks: new Set(["work"]),
       queues: null,
+      exceptQueues: new Set(),
+      opens: true,
       suspect: false,
       ...fields,
     };
@@ -233,9 +235,9 @@ export class StoreWorld {
     return this.store.jobs.recover(which, budgets, await this.term());
   }
 
-  /** Every lease of node-a is taken for dead. */
+  /** The lives that the promises are written with have ended. */
   crash(budgets: Budgets = DEFAULT_BUDGETS): Promise<readonly Recovered[]> {
-    return this.recover({ by: "node", node: NODE, except: null }, budgets);
+    return this.recover({ by: "lives", incarnations: ["1", "2"] }, budgets);
   }
 
   definition(fields: Partial<ScheduleDefinition> = {}): ScheduleDefinition {

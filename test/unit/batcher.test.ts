@@ -22,6 +22,30 @@ describe("a batcher", () => {
     assert.equal(batcher.size, 0);
   });
 
+  test("is idle when all that was added is flushed, also what was added meanwhile and what failed", async () => {
+    const doors: (() => void)[] = [];
+    const batcher = new Batcher<number, number>({
+      flush: async (items) => {
+        await new Promise<void>((resolve) => doors.push(resolve));
+        if (items.includes(2)) throw new Error("not these");
+        return items;
+      },
+    });
+    await batcher.idle();
+    const first = batcher.add(1);
+    let idle = false;
+    const waiting = batcher.idle().then(() => (idle = true));
+    await turn();
+    const second = assert.rejects(batcher.add(2), /not these/);
+    doors.shift()!();
+    await first;
+    await turn();
+    assert.equal(idle, false);
+    doors.shift()!();
+    await second;
+    await waiting;
+  });
+
   test("puts what is added during a flush into the next one", async () => {
     const batches: number[][] = [];
     const doors: (() => void)[] = [];

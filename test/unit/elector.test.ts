@@ -11,7 +11,7 @@ import { Election, SETTINGS } from "../support/lock-election.ts";
 import { MemoryLeaseLock } from "../support/lock-memory.ts";
 import { ROLE } from "../support/lock-world.ts";
 
-const { leaseMs, retryMs } = SETTINGS;
+const { leaseMs, renewMs, retryMs } = SETTINGS;
 
 describe("an elector", () => {
   test("leads at once when nobody else does", async () => {
@@ -105,6 +105,52 @@ describe("an elector", () => {
     bob.lock.answer();
     await election.pass(0);
     assert.equal(bob.elector.held()?.epoch, 2);
+  });
+
+  test("renews at once at a hint while it leads, and steps down at once if the term is over", async () => {
+    await using election = new Election();
+    const ada = await election.leader("ada");
+    await election.pass(renewMs / 2);
+    assert.equal(ada.lock.calls.renew, 0);
+    ada.lock.hint();
+    await election.pass(0);
+    assert.equal(ada.lock.calls.renew, 1);
+    assert.deepEqual(ada.elector.held(), ada.term, "a hint alone ends nothing");
+    await election.pass(renewMs - 1);
+    assert.equal(ada.lock.calls.renew, 1, "the next one is due a whole interval later");
+
+    await election.lock.release(ada.term);
+    await election.pass(0);
+    assert.equal(ada.lock.calls.renew, 2);
+    assert.deepEqual(ada.told.slice(0, 2), [1, null]);
+  });
+
+  test("answers a storm of hints with one renewal at a time", async () => {
+    await using election = new Election();
+    const ada = await election.leader("ada");
+    ada.lock.break("answers late", "renew");
+    for (let hints = 0; hints < 50; hints++) {
+      ada.lock.hint();
+      await election.pass(0);
+    }
+    assert.equal(ada.lock.calls.renew, 1);
+    ada.lock.mend();
+    ada.lock.answer();
+    await election.pass(0);
+    assert.equal(ada.lock.calls.renew, 2, "hints that came meanwhile are answered together");
+    assert.deepEqual(ada.elector.held(), ada.term);
+  });
+
+  test("trusts its term no longer because a renewal that was hinted at failed, and no shorter", async () => {
+    await using election = new Election();
+    const ada = await election.leader("ada");
+    ada.lock.break("throws", "renew", "acquire");
+    ada.lock.hint();
+    const { marginMs } = SETTINGS;
+    await election.pass(leaseMs - marginMs - 1);
+    assert.deepEqual(ada.elector.held(), ada.term);
+    await election.pass(1);
+    assert.equal(ada.elector.held(), null);
   });
 
   test("goes on polling when the lock gives no hints, or breaks while giving them", async () => {

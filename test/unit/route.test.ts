@@ -20,6 +20,9 @@ function node(name: string, status: NodeStatus = "active"): NodeInfo {
     status,
     startedAt: 0,
     lastSeenAt: 0,
+    address: null,
+    httpPort: null,
+    alive: true,
     load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
   };
 }

@@ -90,7 +90,7 @@ export const readyz = operation({
   async handler(services) {
     const { ready, checks } = await services.health.ready();
     const body = { ready, checks };
-    return ready ? answer(200, body) : answer(503, body);
+    return ready ? answer(200, body) : answer(503, body, { "retry-after": "1" });
   },
 });
 

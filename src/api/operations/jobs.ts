@@ -4,6 +4,7 @@ import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { Target } from "../../core/route.ts";
+import type { JobQuery } from "../../store/store.ts";
 import { IdParams, Instant, Name, Reason, limit } from "../fields.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
@@ -156,28 +157,29 @@ export const deleteJob = operation({
   },
 });
 
+export const JobsQuery = z.strictObject({
+  status: Status.optional(),
+  queue: Name.optional(),
+  task: Name.optional(),
+  since: Instant.optional(),
+  limit: limit(100, 1_000),
+  cursor: z.string().min(1).max(512).optional().meta({ description: "the next_cursor of an earlier answer" }),
+});
+
+export function jobQuery({ since, ...rest }: z.output<typeof JobsQuery>): JobQuery {
+  return since === undefined ? rest : { ...rest, since: Date.parse(since) };
+}
+
 export const listJobs = operation({
   name: "list_jobs",
   method: "GET",
   path: "/admin/jobs",
-  summary: "The jobs of this node, newest first, without their payloads",
+  summary: "The jobs in the store of this node, newest first, without their payloads",
   tag: "jobs",
   permission: "read",
   target: { at: "here" },
   mutates: false,
-  query: z.strictObject({
-    status: Status.optional(),
-    queue: Name.optional(),
-    task: Name.optional(),
-    since: Instant.optional(),
-    limit: limit(100, 1_000),
-    cursor: z
-      .string()
-      .min(1)
-      .max(512)
-      .optional()
-      .meta({ description: "the next_cursor of an earlier answer" }),
-  }),
+  query: JobsQuery,
   replies: {
     200: z.object({
       server: z.string(),
@@ -186,8 +188,7 @@ export const listJobs = operation({
     }),
   },
   async handler({ identity, jobs }, { query }) {
-    const { since, ...rest } = query;
-    const page = await jobs.list(since === undefined ? rest : { ...rest, since: Date.parse(since) });
+    const page = await jobs.list(jobQuery(query));
     return answer(200, { server: identity.name, jobs: page.jobs.map(jobSummary), next_cursor: page.cursor });
   },
 });

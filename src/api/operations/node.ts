@@ -14,12 +14,19 @@ const LOSS: Record<Guarantees["durability"], string> = {
 };
 
 function promised(guarantees: Guarantees): string[] {
-  return [
+  const promises = [
     "At-least-once execution: a job runs until a run of it has been accounted for.",
     "At most one accepted result per job: results, logs and progress of a stale run are refused.",
     LOSS[guarantees.durability],
     "One fire per occurrence of a schedule.",
   ];
+  if (guarantees.shared) {
+    promises.push(
+      "Other nodes take over the jobs of this one: when it dies, what it ran runs again elsewhere, with one crash noted.",
+      "A node that was paused or cut off and comes back changes nothing any more: what it writes under an old number is refused.",
+    );
+  }
+  return promises;
 }
 
 function notPromised(guarantees: Guarantees): string[] {
@@ -27,7 +34,13 @@ function notPromised(guarantees: Guarantees): string[] {
     "That a job runs only once: a node may die after the effect and before the result. Give effects outside the job_id as their idempotency key: it is the same in every run.",
     "An order among jobs of equal priority when several of them run at the same time.",
   ];
-  if (!guarantees.shared) {
+  if (guarantees.shared) {
+    limits.push(
+      "That work goes on without the database: while it cannot be reached, changes are refused and what runs goes on only until its lease ends.",
+      "More than the database keeps: a failover to a replica that lags behind may lose its last commits, and ours with them.",
+      "That there is one leader at every instant: a paused one may believe in its term; what it writes is refused.",
+    );
+  } else {
     limits.push("Other nodes cannot take over the jobs of this one: its store belongs to it alone.");
   }
   return limits;
@@ -48,23 +61,41 @@ export const status = operation({
       incarnation: z.string(),
       version: z.string(),
       role: RoleName,
+      roles: z.array(z.string()),
       leader_epoch: z.int().nullable(),
       leader_id: z.string().nullable(),
       started_at: z.string(),
       uptime_ms: z.int(),
+      cluster: z.object({
+        name: z.string(),
+        active_nodes: z.int(),
+        total_nodes: z.int(),
+        formed: z.boolean(),
+        notes: z.array(z.string()),
+      }),
       store: z.object({ name: z.string(), durability: z.string(), shared: z.boolean() }),
       guarantees: z.object({ promised: z.array(z.string()), not_promised: z.array(z.string()) }),
     }),
   },
   handler(services) {
-    const { identity, guarantees, startedAt, version, clock } = services;
+    const { identity, guarantees, startedAt, version, clock, roles } = services;
+    const { name, activeNodes, totalNodes, formed, notes } = services.cluster.info();
+    const cluster = {
+      name,
+      active_nodes: activeNodes,
+      total_nodes: totalNodes,
+      formed,
+      notes: [...notes],
+    };
     return answer(200, {
       node: identity.name,
       incarnation: identity.incarnation,
       version,
       ...standing(services),
+      roles: Array.from<string>(roles),
       started_at: isoOf(startedAt),
       uptime_ms: Math.max(0, Math.round(clock.now() - startedAt)),
+      cluster,
       store: { name: guarantees.name, durability: guarantees.durability, shared: guarantees.shared },
       guarantees: { promised: promised(guarantees), not_promised: notPromised(guarantees) },
     });

@@ -107,7 +107,7 @@ function keyForMany(): BatonError {
 }
 
 /** The services speak of `[0].payload`; a caller who sent one object knows no `[0]`. */
-function withoutIndex(error: unknown): unknown {
+export function withoutIndex(error: unknown): unknown {
   const field = error instanceof BatonError ? error.details.field : undefined;
   if (!(error instanceof BatonError) || !field?.startsWith("[0].")) return error;
   const bare = field.slice("[0].".length);

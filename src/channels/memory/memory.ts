@@ -10,34 +10,36 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Channels, ConsumeOptions, Delivery, Message, Subscription } from "../channels.ts";
+import { BATCH_MAX } from "../channels.ts";
+import { LocalTopics } from "../local-topics.ts";
+import { checkBatchMax, checkName, written } from "../message-text.ts";
+import { Subscriptions } from "../subscriptions.ts";
 import { MemoryQueue } from "./queue.ts";
-import { MemoryTopic } from "./topic.ts";
 
 export interface MemoryChannelsOptions {
   readonly clock: Clock;
   readonly log?: Pick<Log, "warn">;
 }
 
-/** Large enough to make a batch worth it, small enough that one bad message takes few others back with it. */
-const BATCH_MAX = 100;
-
 export class MemoryChannels extends Lifecycle implements Channels {
   readonly kind = "memory";
   readonly #options: MemoryChannelsOptions;
   readonly #queues = new Map<string, MemoryQueue>();
-  readonly #topics = new Map<string, MemoryTopic>();
-  readonly #subscriptions = new Set<Subscription>();
+  readonly #topics: LocalTopics;
+  readonly #subscriptions = new Subscriptions();
 
   constructor(options: MemoryChannelsOptions) {
     super();
     this.#options = options;
+    this.#topics = new LocalTopics(options.log);
   }
 
   async send(queue: string, messages: readonly Message[]): Promise<void> {
     this.#usable();
+    checkName("queue", queue);
     // All of them are turned into text before the first one is queued: a bad one sends none.
-    const texts = messages.map((message, i) => textOf(message, i));
-    if (texts.length > 0) this.#queue(queue).push(messages, texts);
+    const texts = written(messages);
+    if (texts.length > 0) this.#queue(queue).push(texts);
   }
 
   consume(
@@ -46,42 +48,28 @@ export class MemoryChannels extends Lifecycle implements Channels {
     { batchMax = BATCH_MAX }: ConsumeOptions = {},
   ): Subscription {
     this.#usable();
-    if (!Number.isSafeInteger(batchMax) || batchMax < 1) {
-      throw new BatonError("BAD_REQUEST", `batchMax must be a whole number from 1, not ${batchMax}`, {
-        field: "batchMax",
-      });
-    }
-    return this.#remembered(this.#queue(queue).consume(handler, batchMax));
+    checkName("queue", queue);
+    checkBatchMax(batchMax);
+    return this.#subscriptions.add(this.#queue(queue).consume(handler, batchMax));
   }
 
   async publish(topic: string, messages: readonly Message[]): Promise<void> {
     this.#usable();
-    const listening = this.#topics.get(topic);
+    checkName("topic", topic);
     // Nobody listens: the cost of making text of every change would be for nothing.
-    if (!listening || listening.size === 0) return;
-    const texts = messages.map((message, i) => textOf(message, i));
-    listening.push(messages, texts);
+    if (this.#topics.hasSubscribers(topic)) this.#topics.deliver(topic, written(messages));
   }
 
   subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription {
     this.#usable();
-    let listening = this.#topics.get(topic);
-    if (!listening) {
-      const { log } = this.#options;
-      listening = new MemoryTopic({
-        failed: (err) => log?.warn({ topic, err }, "a topic handler failed; its message is lost"),
-        dropped: (messages) =>
-          log?.warn({ topic, messages }, "a subscriber is too far behind; its oldest are dropped"),
-      });
-      this.#topics.set(topic, listening);
-    }
-    return this.#remembered(listening.subscribe(handler));
+    checkName("topic", topic);
+    return this.#subscriptions.add(this.#topics.subscribe(topic, handler));
   }
 
   protected override onStart(): void {}
 
   protected override async onStop(): Promise<void> {
-    await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
+    await this.#subscriptions.closeAll();
     for (const queue of this.#queues.values()) queue.wake();
   }
 
@@ -99,40 +87,7 @@ export class MemoryChannels extends Lifecycle implements Channels {
     return queue;
   }
 
-  #remembered(subscription: Subscription): Subscription {
-    const remembered: Subscription = {
-      close: async () => {
-        await subscription.close();
-        this.#subscriptions.delete(remembered);
-      },
-    };
-    this.#subscriptions.add(remembered);
-    return remembered;
-  }
-
   #usable(): void {
     if (!this.running) throw new BatonError("STOPPED", "the channels are not running; start them first");
   }
-}
-
-function textOf({ key, body }: Message, index: number): string {
-  if (typeof key !== "string") {
-    throw new BatonError("BAD_REQUEST", `the key of message ${index} must be a string`, {
-      field: `[${index}].key`,
-    });
-  }
-  let text: string | undefined;
-  let cause: unknown;
-  try {
-    text = JSON.stringify(body);
-  } catch (error) {
-    cause = error;
-  }
-  if (text !== undefined) return text;
-  throw new BatonError(
-    "BAD_REQUEST",
-    `the body of message ${index} must be a plain JSON value`,
-    { field: `[${index}].body` },
-    { cause },
-  );
 }

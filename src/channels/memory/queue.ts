@@ -1,6 +1,8 @@
 import type { Clock } from "../../platform/clock.ts";
-import type { Delivery, Message, Subscription } from "../channels.ts";
-import { Fifo } from "./fifo.ts";
+import type { Delivery, Subscription } from "../channels.ts";
+import { Fifo } from "../fifo.ts";
+import type { Written } from "../message-text.ts";
+import { redeliveryDelayMs } from "../redelivery.ts";
 
 /**
  * One queue. Messages of one key stand in a lane; a lane is with one consumer at a time, which keeps their order.
@@ -9,9 +11,7 @@ import { Fifo } from "./fifo.ts";
  *                                   \---handler failed---> messages back at the front of their lanes
  */
 
-interface Entry {
-  readonly key: string;
-  readonly text: string;
+interface Entry extends Written {
   deliveries: number;
 }
 
@@ -38,15 +38,6 @@ export interface MemoryQueueOptions {
   readonly failed: (error: unknown, messages: number) => void;
 }
 
-/** A batch that nobody can handle must not keep the processor busy: its pauses double from here. */
-const REDELIVERY_MS = 10;
-const REDELIVERY_MS_MAX = 5_000;
-
-/** The first redelivery is at once, because somebody else may do better. */
-export function redeliveryDelayMs(deliveries: number): number {
-  return deliveries <= 1 ? 0 : Math.min(REDELIVERY_MS * 2 ** (deliveries - 2), REDELIVERY_MS_MAX);
-}
-
 export class MemoryQueue {
   readonly #options: MemoryQueueOptions;
   readonly #lanes = new Map<string, Lane>();
@@ -62,10 +53,10 @@ export class MemoryQueue {
     this.#options = options;
   }
 
-  push(messages: readonly Message[], texts: readonly string[]): void {
-    for (const [i, { key }] of messages.entries()) {
+  push(messages: readonly Written[]): void {
+    for (const { key, text } of messages) {
       const lane = this.#lane(key);
-      lane.entries.push({ key, text: texts[i]!, deliveries: 0 });
+      lane.entries.push({ key, text, deliveries: 0 });
       this.#list(lane);
     }
     this.#schedule();

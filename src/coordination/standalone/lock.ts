@@ -3,7 +3,7 @@ import type { LeaderRole, Term } from "../../core/term.ts";
 import { sameTerm } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { TermStore } from "../../store/store.ts";
-import type { LeaseLock } from "../coordination.ts";
+import type { LeaseLock, Tenure } from "../coordination.ts";
 import { Feed } from "../feed.ts";
 
 export interface StandaloneLockOptions {
@@ -16,7 +16,9 @@ export interface StandaloneLockOptions {
 
 interface Lease {
   readonly term: Term;
+  /** Monotonic. */
   readonly until: number;
+  readonly tenure: Pick<Tenure, "acquiredAt" | "leaseUntil">;
 }
 
 /** The epochs are the store's, for ever; the lease is this process's and dies with it. */
@@ -34,15 +36,16 @@ export class StandaloneLock implements LeaseLock {
     usable();
     const term = await terms.grant(role, candidate);
     // Two grants under way at once may answer in either order: the higher epoch stands.
-    if (!this.#lease || term.epoch > this.#lease.term.epoch) this.#lease = this.#leased(term, ttlMs);
+    if (!this.#lease || term.epoch > this.#lease.term.epoch)
+      this.#lease = this.#leased(term, ttlMs, this.#options.clock.now());
     return term;
   }
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
     this.#options.usable();
     const valid = this.#valid();
-    if (!valid || !sameTerm(valid, term)) return false;
-    this.#lease = this.#leased(term, ttlMs);
+    if (!valid || !sameTerm(valid.term, term)) return false;
+    this.#lease = this.#leased(term, ttlMs, valid.tenure.acquiredAt);
     return true;
   }
 
@@ -50,24 +53,32 @@ export class StandaloneLock implements LeaseLock {
     this.#options.usable();
     if (!this.#lease || !sameTerm(this.#lease.term, term)) return;
     // The epoch stays: an earlier grant that answers late must not take the place.
-    this.#lease = { term: this.#lease.term, until: -Infinity };
+    this.#lease = { ...this.#lease, until: -Infinity };
     this.#hints.push();
   }
 
   async read(): Promise<Term | null> {
     this.#options.usable();
-    return this.#valid();
+    return this.#valid()?.term ?? null;
+  }
+
+  async tenure(): Promise<Tenure | null> {
+    this.#options.usable();
+    const valid = this.#valid();
+    return valid && { ...valid.term, ...valid.tenure };
   }
 
   released(signal: AbortSignal): AsyncIterable<void> {
     return this.#hints.follow(signal);
   }
 
-  #leased(term: Term, ttlMs: number): Lease {
-    return { term, until: this.#options.clock.monotonic() + ttlMs };
+  #leased(term: Term, ttlMs: number, acquiredAt: number): Lease {
+    const { clock } = this.#options;
+    const tenure = { acquiredAt, leaseUntil: clock.now() + ttlMs };
+    return { term, until: clock.monotonic() + ttlMs, tenure };
   }
 
-  #valid(): Term | null {
-    return this.#lease && this.#options.clock.monotonic() < this.#lease.until ? this.#lease.term : null;
+  #valid(): Lease | null {
+    return this.#lease && this.#options.clock.monotonic() < this.#lease.until ? this.#lease : null;
   }
 }

@@ -7,12 +7,13 @@
  */
 
 import { BatonError } from "../../core/errors.ts";
-import type { NodeIdentity, NodeInfo, NodeStatus } from "../../core/node.ts";
+import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { LeaderRole } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { TermStore } from "../../store/store.ts";
 import type { Coordination, LeaseLock, Membership } from "../coordination.ts";
+import { WishSlot } from "../wish-slot.ts";
 import { StandaloneLock } from "./lock.ts";
 
 export interface StandaloneOptions {
@@ -22,8 +23,6 @@ export interface StandaloneOptions {
   readonly terms: TermStore;
   readonly clock: Clock;
 }
-
-export type OwnInfo = Omit<NodeInfo, keyof NodeIdentity | "status" | "lastSeenAt">;
 
 export function openStandalone(options: StandaloneOptions): Coordination {
   return new Standalone(options);
@@ -35,18 +34,25 @@ class Standalone extends Lifecycle implements Coordination {
   readonly #terms: TermStore;
   readonly #clock: Clock;
   readonly #locks = new Map<LeaderRole, LeaseLock>();
+  #status: NodeStatus = "joining";
 
   constructor({ identity, info, terms, clock }: StandaloneOptions) {
     super();
     this.#terms = terms;
     this.#clock = clock;
-    let status: NodeStatus = "joining";
+    const slot = new WishSlot();
     this.membership = {
-      nodes: () => [{ ...info(), ...identity, status, lastSeenAt: clock.now() }],
-      setStatus: (next) => {
-        status = next;
-        return Promise.resolve();
+      nodes: () => [{ ...info(), ...identity, status: this.#status, lastSeenAt: clock.now(), alive: true }],
+      setStatus: async (status) => void (this.#status = status),
+      ask: async (node, wish) => {
+        if (node !== identity.name) return false;
+        slot.put(wish);
+        return true;
       },
+      wishes: (signal) => slot.follow(signal),
+      // Nobody else is there to die; what an earlier life left behind is taken back at the start.
+      findDead: async () => [],
+      laidToRest: async () => {},
     };
   }
 
@@ -62,7 +68,13 @@ class Standalone extends Lifecycle implements Coordination {
     return lock;
   }
 
-  protected override onStart(): void {}
+  notes(): readonly string[] {
+    return [];
+  }
+
+  protected override onStart(): void {
+    this.#status = "joining";
+  }
 
   protected override onStop(): void {}
 }

@@ -11,9 +11,9 @@
  */
 
 import {
-  DatabaseError,
   Pool,
   types as pgTypes,
+  type ClientBase,
   type Connection,
   type CustomTypesConfig,
   type PoolClient,
@@ -22,6 +22,7 @@ import {
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../clock.ts";
 import { Lifecycle } from "../service.ts";
+import { isAborted, isLost, translated } from "./postgres-errors.ts";
 
 export interface Statement {
   /** Unique in the process: it is prepared under this name once on each connection. */
@@ -54,6 +55,8 @@ export interface PostgresOptions {
   readonly connections?: number;
   readonly connectMs?: number;
   readonly statementMs?: number;
+  /** Shown in `pg_stat_activity`; a successor knows the connections of a paused leader by it. */
+  readonly applicationName?: string;
 }
 
 /** Enough for two loops of claims, their completions, submits and the reads of people; more only adds to contention. */
@@ -64,7 +67,8 @@ const STATEMENT_MS = 15_000;
 const ABORTED_TRIES = 4;
 const READ_TRIES = 2;
 
-const SESSION = (statementMs: number): string => `
+/** Also how soon the server gives up a connection whose other end is gone: what it holds is then free. */
+export const SESSION = (statementMs: number): string => `
   SET statement_timeout = ${statementMs};
   SET idle_in_transaction_session_timeout = ${statementMs};
   SET jit = off;
@@ -75,11 +79,26 @@ const SESSION = (statementMs: number): string => `
   SET enable_hashjoin = off;
   SET tcp_keepalives_idle = 10;
   SET tcp_keepalives_interval = 3;
-  SET tcp_keepalives_count = 3`;
+  SET tcp_keepalives_count = 3;
+  SET tcp_user_timeout = 10000`;
+
+export function plainSchema(schema = "baton"): string {
+  if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) return schema;
+  throw new BatonError(
+    "BAD_CONFIG",
+    `postgres.schema "${schema}" is not a plain name; use lower-case letters, digits and _`,
+    { field: "postgres.schema" },
+  );
+}
+
+/** `baton.job` in a statement is the table in whichever schema is in use. */
+export function inSchema(text: string, schema: string): string {
+  return schema === "baton" ? text : text.replaceAll("baton.", `${schema}.`);
+}
 
 const INT8 = 20;
 /** Epochs, times in ms and counts are all below 2^53. */
-const types: CustomTypesConfig = {
+export const types: CustomTypesConfig = {
   getTypeParser: (oid: number, format?: "text" | "binary") =>
     oid === INT8 && format !== "binary" ? Number : pgTypes.getTypeParser(oid, format),
 };
@@ -95,14 +114,7 @@ export class Postgres extends Lifecycle implements Queryable {
     super();
     this.#options = options;
     this.#statementMs = options.statementMs ?? STATEMENT_MS;
-    this.schema = options.schema ?? "baton";
-    if (!/^[a-z_][a-z0-9_]{0,62}$/.test(this.schema)) {
-      throw new BatonError(
-        "BAD_CONFIG",
-        `schema "${this.schema}" is not a plain name; use lower-case letters, digits and _`,
-        { field: "schema" },
-      );
-    }
+    this.schema = plainSchema(options.schema);
   }
 
   protected async onStart(): Promise<void> {
@@ -113,11 +125,11 @@ export class Postgres extends Lifecycle implements Queryable {
       connectionTimeoutMillis: connectMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      application_name: "baton",
+      application_name: this.#options.applicationName ?? "baton",
       pipeline: true,
       types,
-      // The pool waits for what it answers with.
-      onConnect: (client) => client.query(SESSION(this.#statementMs)) as unknown as void,
+      // The pool waits for what it answers with, and for ever: its own deadline ends with the greeting.
+      onConnect: (client) => this.#setUp(client, connectMs) as unknown as void,
     });
     // An idle connection that breaks is replaced by the pool; whoever comes next gets a new one.
     pool.on("error", () => {});
@@ -138,9 +150,13 @@ export class Postgres extends Lifecycle implements Queryable {
     await pool?.end();
   }
 
-  query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+  query<Row>(
+    statement: Statement,
+    values: readonly unknown[] = [],
+    deadlineMs = this.#statementMs,
+  ): Promise<Row[]> {
     const tries = statement.readOnly ? READ_TRIES : 1;
-    return this.#attempt(tries, (client) => this.#send<Row>(client, statement, values));
+    return this.#attempt(tries, (client) => this.#send<Row>(client, statement, values), deadlineMs);
   }
 
   /** Two statements in one round trip, each in a transaction of its own. The second runs whatever the first did. */
@@ -180,13 +196,16 @@ export class Postgres extends Lifecycle implements Queryable {
     work: (client: PoolClient) => Promise<T>,
     deadlineMs = this.#statementMs,
   ): Promise<T> {
+    const giveUpAt = this.#options.clock.monotonic() + deadlineMs;
     for (let tries = 1; ; tries++) {
       try {
         return await this.#use(work, deadlineMs);
       } catch (error) {
         if (error instanceof BatonError) throw error;
-        if (isAborted(error) && tries < ABORTED_TRIES) continue;
-        if (isLost(error) && tries < lostTries) continue;
+        // Nobody waits twice for a server that is silent.
+        const inTime = this.#options.clock.monotonic() < giveUpAt;
+        if (isAborted(error) && tries < ABORTED_TRIES && inTime) continue;
+        if (isLost(error) && tries < lostTries && inTime) continue;
         throw translated(error);
       }
     }
@@ -198,7 +217,7 @@ export class Postgres extends Lifecycle implements Queryable {
     let broken = false;
     const callOff = this.#options.clock.after(deadlineMs, () => {
       broken = true;
-      (client as unknown as { connection: Connection }).connection.stream.destroy();
+      cut(client);
     });
     try {
       return await work(client);
@@ -209,6 +228,15 @@ export class Postgres extends Lifecycle implements Queryable {
     } finally {
       callOff();
       client.release(broken);
+    }
+  }
+
+  async #setUp(client: ClientBase, deadlineMs: number): Promise<void> {
+    const callOff = this.#options.clock.after(deadlineMs, () => cut(client));
+    try {
+      await client.query(SESSION(this.#statementMs));
+    } finally {
+      callOff();
     }
   }
 
@@ -226,65 +254,14 @@ export class Postgres extends Lifecycle implements Queryable {
   #text(statement: Statement): string {
     let text = this.#texts.get(statement);
     if (text === undefined) {
-      text = statement.text.replaceAll("baton.", `${this.schema}.`);
+      text = inSchema(statement.text, this.schema);
       this.#texts.set(statement, text);
     }
     return text;
   }
 }
 
-function sqlState(error: unknown): string | null {
-  return error instanceof DatabaseError ? (error.code ?? null) : null;
-}
-
-/** A row with that key is there already. */
-export function isUniqueViolation(error: unknown): boolean {
-  return sqlState(error) === "23505";
-}
-
-/** Serialization failure and deadlock: rolled back for sure. */
-function isAborted(error: unknown): boolean {
-  const state = sqlState(error);
-  return state === "40001" || state === "40P01";
-}
-
-/** The connection is gone or useless: class 08, an ending server or backend, or an error that no server sent. */
-function isLost(error: unknown): boolean {
-  if (error instanceof BatonError) return false;
-  const state = sqlState(error);
-  if (state === null) return isNetworkError(error);
-  return state.startsWith("08") || (state.startsWith("57P") && state !== "57P05");
-}
-
-const NETWORK = /terminat|timeout|not queryable|closed|ended|no answer/i;
-
-function isNetworkError(error: unknown): boolean {
-  return error instanceof Error && ("syscall" in error || "errno" in error || NETWORK.test(error.message));
-}
-
-/** Lack of resources (53), operator intervention (57), aborted (40), locks (55P03), a standby that takes no writes (25006). */
-const PASSING = /^(?:08|40|53|57|55P03|25006)/;
-/** Wrong password or user, no such database. */
-const REFUSED = /^(?:28|3D000)/;
-
-function translated(error: unknown): unknown {
-  const state = sqlState(error);
-  const reason = error instanceof Error ? error.message || error.name : String(error);
-  if (state !== null && REFUSED.test(state)) {
-    return new BatonError(
-      "BAD_CONFIG",
-      `the database refused the connection: ${reason}; check user, password and database in its URL`,
-      { field: "store" },
-      { cause: error },
-    );
-  }
-  if (state === null ? isNetworkError(error) || error instanceof AggregateError : PASSING.test(state)) {
-    return new BatonError(
-      "STORE_UNAVAILABLE",
-      `the database is not available: ${reason}`,
-      {},
-      { cause: error },
-    );
-  }
-  return error;
+/** Without a word to the other end, which may not hear it. */
+function cut(client: ClientBase): void {
+  (client as unknown as { connection: Connection }).connection.stream.destroy();
 }

@@ -25,7 +25,7 @@ import type {
 } from "../store.ts";
 import type { Entry, Ledger } from "./ledger.ts";
 import type { Leases } from "./leases.ts";
-import { afterCrash, afterRun, appendLogs, cancelled, verdictOn } from "./runs.ts";
+import { afterCrash, afterOverdue, afterRun, appendLogs, cancelled, isOverdue, verdictOn } from "./runs.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
 
@@ -60,11 +60,10 @@ export class MemoryJobs implements JobStore {
   claim(request: ClaimRequest): Promise<Claimed> {
     return this.#turn((now) => {
       const jobs: ClaimedJob[] = [];
-      if (this.#leases.open(request.lease, request.leaseMs)) {
-        for (const entry of this.#ledger.due(request)) jobs.push(this.#start(entry, request, now));
-      }
+      const held = this.#leases.hold(request.lease, request.leaseMs, request.opens);
+      if (held) for (const entry of this.#ledger.due(request)) jobs.push(this.#start(entry, request, now));
       const nextDueAt = this.#ledger.nextDueAt();
-      return { jobs, nextDueInMs: nextDueAt === null ? null : nextDueAt - now };
+      return { jobs, held, nextDueInMs: nextDueAt === null ? null : nextDueAt - now };
     });
   }
 
@@ -121,18 +120,13 @@ export class MemoryJobs implements JobStore {
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
     return this.#turn((now) => {
       this.#terms.require(fence);
+      if (which.by === "overdue") {
+        const overdue = this.#leases.takeAway((entry) => isOverdue(entry, which.graceMs, now));
+        return overdue.map((entry) => this.#putBack(entry, afterOverdue(entry, now), fence, now));
+      }
       return this.#leases.end(which).map((entry) => {
-        const worker = entry.job.worker!;
         const suspect = isSuspect(entry.job.crashes + 1, budgets);
-        this.#ledger.change(
-          entry,
-          { ...afterCrash(entry, budgets, now), leaderEpoch: fence.epoch },
-          now,
-          suspect,
-        );
-        entry.lease = null;
-        const { id, crashes } = entry.job;
-        return { id, worker, status: entry.job.status as Recovered["status"], crashes };
+        return this.#putBack(entry, afterCrash(entry, budgets, now), fence, now, suspect);
       });
     });
   }
@@ -223,6 +217,14 @@ export class MemoryJobs implements JobStore {
       }
       return removed;
     });
+  }
+
+  #putBack(entry: Entry, change: Partial<Job>, fence: Term, now: number, suspect?: boolean): Recovered {
+    const worker = entry.job.worker!;
+    this.#ledger.change(entry, { ...change, leaderEpoch: fence.epoch }, now, suspect);
+    entry.lease = null;
+    const { id, failures, crashes } = entry.job;
+    return { id, worker, status: entry.job.status as Recovered["status"], failures, crashes };
   }
 
   #start(entry: Entry, { author, worker, lease }: ClaimRequest, now: number): ClaimedJob {

@@ -5,6 +5,8 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Abandoned } from "../store.ts";
 import type { Entry } from "./ledger.ts";
 
+export type Dead = Exclude<Abandoned, { by: "overdue" }>;
+
 interface Hold {
   /** Monotonic: nothing here outlives the process, and a wall clock that is set must not end a lease. */
   expiresAt: number;
@@ -19,13 +21,16 @@ export class Leases {
     this.#clock = clock;
   }
 
-  /** False when the lease has run out with jobs under it: giving it more would revive it by the back door. */
-  open(lease: LeaseId, ttlMs: number): boolean {
+  /**
+   * Whether a claim may be made under the lease. One that is not there or has run out is opened for who holds nothing; with
+   * jobs under it, giving it more would revive it by the back door.
+   */
+  hold(lease: LeaseId, ttlMs: number, opens: boolean): boolean {
     const until = this.#clock.monotonic() + ttlMs;
     const hold = this.#holds.get(lease);
-    if (!hold) this.#holds.set(lease, { expiresAt: until, runs: new Set() });
-    else if (this.#lapsed(hold) && hold.runs.size > 0) return false;
-    else hold.expiresAt = Math.max(hold.expiresAt, until);
+    if (hold && !this.#lapsed(hold)) hold.expiresAt = Math.max(hold.expiresAt, until);
+    else if (!opens || (hold && hold.runs.size > 0)) return false;
+    else this.#holds.set(lease, { expiresAt: until, runs: new Set() });
     return true;
   }
 
@@ -46,7 +51,7 @@ export class Leases {
   }
 
   /** Ends the leases of the dead and answers with the runs that were under them, in the order of their claims. */
-  end(which: Abandoned): readonly Entry[] {
+  end(which: Dead): readonly Entry[] {
     const abandoned: Entry[] = [];
     for (const [lease, hold] of this.#holds) {
       if (which.by === "expiry" ? !this.#lapsed(hold) : !leftBehind(lease, which)) continue;
@@ -56,13 +61,22 @@ export class Leases {
     return abandoned;
   }
 
+  /** Takes those runs out of their leases, which go on. */
+  takeAway(unwanted: (entry: Entry) => boolean): readonly Entry[] {
+    const taken: Entry[] = [];
+    for (const { runs } of this.#holds.values()) {
+      for (const entry of runs) if (unwanted(entry) && runs.delete(entry)) taken.push(entry);
+    }
+    return taken;
+  }
+
   #lapsed(hold: Hold): boolean {
     return hold.expiresAt <= this.#clock.monotonic();
   }
 }
 
 /** A lease is `<node>/<incarnation>`, or that with more behind another slash; neither part has a slash in it. */
-function leftBehind(lease: LeaseId, which: Exclude<Abandoned, { by: "expiry" }>): boolean {
-  const [holder, incarnation] = lease.split("/");
-  return incarnation !== which.except && (which.by === "everybody" || holder === which.node);
+function leftBehind(lease: LeaseId, which: Exclude<Dead, { by: "expiry" }>): boolean {
+  const incarnation = lease.split("/")[1]!;
+  return which.by === "lives" ? which.incarnations.includes(incarnation) : incarnation !== which.except;
 }

@@ -41,6 +41,7 @@ interface Queue {
 export interface Wanted {
   readonly tasks: ReadonlySet<string>;
   readonly queues: ReadonlySet<string> | null;
+  readonly exceptQueues: ReadonlySet<string>;
   readonly limit: number;
   readonly suspect: boolean;
 }
@@ -137,9 +138,9 @@ export class Ledger {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  *#lines({ tasks, queues }: Wanted): Generator<Lines> {
+  *#lines({ tasks, queues, exceptQueues }: Wanted): Generator<Lines> {
     for (const [name, queue] of this.#queues) {
-      if (queue.paused || (queues && !queues.has(name))) continue;
+      if (queue.paused || exceptQueues.has(name) || (queues && !queues.has(name))) continue;
       for (const [task, lines] of queue.tasks) if (tasks.has(task)) yield lines;
     }
   }

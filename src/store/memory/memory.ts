@@ -7,11 +7,20 @@
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type {
+  Guarantees,
+  JobStore,
+  QueueStore,
+  SampleStore,
+  ScheduleStore,
+  Store,
+  TermStore,
+} from "../store.ts";
 import { MemoryJobs } from "./jobs.ts";
 import { Leases } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
 import { MemoryQueues } from "./queues.ts";
+import { MemorySamples } from "./samples.ts";
 import { MemorySchedules } from "./schedules.ts";
 import { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
@@ -27,6 +36,7 @@ export class MemoryStore extends Lifecycle implements Store {
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
   readonly terms: TermStore;
+  readonly samples: SampleStore;
 
   constructor({ clock }: MemoryStoreOptions) {
     super();
@@ -44,6 +54,7 @@ export class MemoryStore extends Lifecycle implements Store {
     this.queues = new MemoryQueues({ ledger, turn });
     this.schedules = new MemorySchedules({ ledger, terms, turn });
     this.terms = terms;
+    this.samples = new MemorySamples({ terms, turn });
   }
 
   protected override onStart(): void {}

@@ -1,7 +1,7 @@
 /** What the end of a run, or the death of its claimant, makes of a job. */
 
 import type { Budgets, Job, JobError } from "../../core/job.ts";
-import { crashError } from "../../core/job.ts";
+import { crashError, mayRetry, overdueError } from "../../core/job.ts";
 import type { LogLine, NewLogLine, Outcome, Run, Verdict } from "../store.ts";
 import { LOG_LINES_MAX } from "../store.ts";
 import type { Entry } from "./ledger.ts";
@@ -48,6 +48,19 @@ export function afterCrash({ job, cancelReason }: Entry, budgets: Budgets, now: 
   const error = crashError(job, budgets, killed);
   if (error) return { ...spent, status: "failed", error, finishedAt: now };
   return { ...spent, status: "queued", worker: null, startedAt: null };
+}
+
+export function isOverdue({ job }: Entry, graceMs: number, now: number): boolean {
+  return job.timeoutMs !== null && job.startedAt! + job.timeoutMs + graceMs <= now;
+}
+
+/** As a failure, and not as a crash: its worker lives. A higher epoch at once, for the run goes on. */
+export function afterOverdue({ job, cancelReason }: Entry, now: number): Partial<Job> {
+  const spent = { ...charged(job, "failure"), jobEpoch: job.jobEpoch + 1 };
+  if (job.cancelRequested) return { ...cancelled(cancelReason, now), ...spent };
+  const error = overdueError(job.timeoutMs!, job.worker!);
+  if (!mayRetry(job)) return { ...spent, status: "failed", error, finishedAt: now };
+  return { ...spent, status: "queued", error, runAt: now, worker: null, startedAt: null };
 }
 
 export function cancelled(reason: string | null, now: number): Partial<Job> {

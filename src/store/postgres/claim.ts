@@ -25,8 +25,8 @@ const PROMOTE = write(
    END AS next_due_in_ms`,
 );
 
-/** What is left of a lease counts as whole when it lacks less than this part: spares most claims a write of its row. */
-const LEASE_SLACK = 128;
+/** A lease is prolonged by this part more than asked for, and then for a while not at all: spares most claims a write of its row. */
+const LEASE_SURPLUS = 128;
 
 /** The heads of the lines: what nobody has, in order. A line that somebody else holds the head of is joined behind it. */
 const heads = (suspect: boolean, limit: string): string => `
@@ -50,12 +50,12 @@ const CLAIM: Statement = {
   open AS MATERIALIZED (
     SELECT e.id FROM baton.lease e
     WHERE e.name = $2 AND (e.expires_at > (SELECT now FROM clock)
-      OR NOT EXISTS (SELECT FROM baton.live l WHERE l.running AND l.lease = e.id))
+      OR $10::boolean AND NOT EXISTS (SELECT FROM baton.live l WHERE l.running AND l.lease = e.id))
   ),
   kinds AS MATERIALIZED (
     SELECT k.id FROM baton.kind k LEFT JOIN baton.queue q ON q.name = k.queue
     WHERE k.task = ANY ($4::text[]) AND ($5::text[] IS NULL OR k.queue = ANY ($5::text[])) AND q.paused IS NOT TRUE
-      AND EXISTS (SELECT FROM open)
+      AND k.queue <> ALL ($11::text[]) AND EXISTS (SELECT FROM open)
     ORDER BY k.id
   ),
   picked AS MATERIALIZED (
@@ -75,14 +75,14 @@ const CLAIM: Statement = {
     RETURNING l.seq, l.id, l.kind, l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
   prolonged AS (
-    UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint FROM open
-    WHERE e.id = open.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint - $3::bigint / ${LEASE_SLACK}
+    UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint + $3::bigint / ${LEASE_SURPLUS} FROM open
+    WHERE e.id = open.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint
   )
   SELECT t.seq, t.id, t.kind, t.priority, j.birthplace, j.payload, j.max_attempts, j.timeout_ms, j.created_at,
     nullif(t.run_at, j.created_at),
     CASE WHEN t.job_epoch > 1 OR t.interruptions > 0 THEN
       concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes) END,
-    CASE WHEN t.seq IS NULL THEN (SELECT count(*) FROM open) END,
+    CASE WHEN t.seq IS NULL THEN EXISTS (SELECT FROM open) AND (EXISTS (SELECT FROM held) OR NOT EXISTS (SELECT FROM picked)) END,
     CASE WHEN t.seq IS NULL AND (SELECT count(*) FROM kinds) > 1 THEN EXISTS (
       SELECT FROM kinds CROSS JOIN LATERAL (
         SELECT FROM baton.live l WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND NOT l.suspect LIMIT 1
@@ -105,7 +105,7 @@ type Row = [
   runAt: number | null,
   counters: string | null,
   /** These two only in the one row that stands for no job. */
-  open: number | null,
+  held: boolean | null,
   contended: boolean | null,
 ];
 
@@ -138,15 +138,15 @@ export class Claim {
 
   async run(request: ClaimRequest): Promise<Claimed> {
     const ledger = this.#ledger;
-    if (request.limit <= 0) return { jobs: [], nextDueInMs: await this.#nextDueInMs() };
     const author = await ledger.authorId(request.author);
     const worker = await ledger.nameId(request.worker);
     for (let tries = 1; ; tries++) {
       const { rows, nextDueInMs } = await this.#take(request, worker, author);
-      if (rows[0]![0] !== null) return { jobs: await this.#jobs(rows, request), nextDueInMs };
-      const [open, contended] = rows[0]!.slice(-2);
-      if (open === 0 && (await this.#openLease(request))) continue;
-      if (!contended || tries === CONTENDED_TRIES) return { jobs: [], nextDueInMs };
+      if (rows[0]![0] !== null) return { jobs: await this.#jobs(rows, request), held: true, nextDueInMs };
+      const [held, contended] = rows[0]!.slice(-2);
+      if (!held && request.opens && (await this.#openLease(request))) continue;
+      if (!held || !contended || tries === CONTENDED_TRIES)
+        return { jobs: [], held: held === true, nextDueInMs };
     }
   }
 
@@ -166,21 +166,16 @@ export class Claim {
           request.leaseMs,
           texts([...request.tasks]),
           request.queues && texts([...request.queues]),
-          request.limit,
+          Math.max(request.limit, 0),
           request.suspect,
           worker,
           author,
+          request.opens,
+          texts([...request.exceptQueues]),
         ],
       ],
     );
     return { rows, nextDueInMs: due!.next_due_in_ms };
-  }
-
-  async #nextDueInMs(): Promise<number | null> {
-    const [row] = await this.#ledger.db.query<{ next_due_in_ms: number | null }>(PROMOTE, [
-      this.#ledger.now(),
-    ]);
-    return row!.next_due_in_ms;
   }
 
   /** False when the lease is there: then it has run out with jobs under it, and stays lost. */

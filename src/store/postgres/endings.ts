@@ -20,6 +20,8 @@ export interface Ending {
   readonly error: string | null;
   readonly result: string | null;
   readonly spent: Spending;
+  /** The run was taken from its claimant, who may still speak: the epoch is raised at once, not only with the next claim. */
+  readonly taken: boolean;
   /** Of a job that took its worker down; null leaves them as they are. */
   readonly killed: string | null;
   readonly author: number | null;
@@ -31,6 +33,7 @@ export interface Return {
   readonly delayMs: number | null;
   readonly error: string | null;
   readonly spent: Spending;
+  readonly taken: boolean;
   readonly killed: string | null;
   readonly author: number | null;
   /** Null leaves it as it is. */
@@ -45,11 +48,11 @@ const END = write(
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    gone AS (
      DELETE FROM baton.live l
-     USING unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[], $7::int[], $8::int[], $9::int[], $10::text[], $11::int[])
-       AS a (seq, status, ended_by, result, attempts, failures, interruptions, crashes, killed, author)
+     USING unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::text[], $12::int[])
+       AS a (seq, status, ended_by, result, taken, attempts, failures, interruptions, crashes, killed, author)
      WHERE l.seq = a.seq
      RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
-       l.cancel_requested, l.job_epoch + a.crashes AS job_epoch, l.attempts + a.attempts AS attempts,
+       l.cancel_requested, l.job_epoch + a.taken AS job_epoch, l.attempts + a.attempts AS attempts,
        l.failures + a.failures AS failures, l.interruptions + a.interruptions AS interruptions,
        l.crashes + a.crashes AS crashes, coalesce(a.killed, l.killed) AS killed, coalesce(a.author, l.author) AS author,
        a.status, a.ended_by, a.result
@@ -62,18 +65,17 @@ const END = write(
    INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM gone GROUP BY kind, status`,
 );
 
-/** A crash raises the epoch at once, not only with the next claim: the dead may still speak while the job waits. */
 const RETURN = write(
   "runs-return",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
    UPDATE baton.live l SET running = false, worker = NULL, started_at = NULL, updated_at = (SELECT now FROM clock),
      run_at = coalesce((SELECT now FROM clock) + a.delay_ms, l.run_at), later = coalesce(a.delay_ms > 0, false),
-     job_epoch = l.job_epoch + a.crashes, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,
+     job_epoch = l.job_epoch + a.taken, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,
      interruptions = l.interruptions + a.interruptions, crashes = l.crashes + a.crashes,
-     lease = CASE WHEN a.crashes > 0 THEN NULL ELSE l.lease END, suspect = coalesce(a.suspect = 1, l.suspect),
+     lease = CASE WHEN a.taken > 0 THEN NULL ELSE l.lease END, suspect = coalesce(a.suspect = 1, l.suspect),
      error = coalesce(a.error, l.error), killed = coalesce(a.killed, l.killed), author = coalesce(a.author, l.author)
-   FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::int[], $7::int[], $8::int[], $9::text[], $10::int[], $11::int[])
-     AS a (seq, delay_ms, error, attempts, failures, interruptions, crashes, killed, author, suspect)
+   FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[], $10::text[], $11::int[], $12::int[])
+     AS a (seq, delay_ms, error, taken, attempts, failures, interruptions, crashes, killed, author, suspect)
    WHERE l.seq = a.seq`,
 );
 
@@ -111,8 +113,9 @@ export async function returnRuns(
   ]);
 }
 
-function spendings(all: readonly { readonly spent: Spending }[]): Buffer[] {
+function spendings(all: readonly { readonly taken: boolean; readonly spent: Spending }[]): Buffer[] {
   return [
+    int4s(all.map(({ taken }) => Number(taken))),
     int4s(all.map(({ spent }) => spent.attempts)),
     int4s(all.map(({ spent }) => spent.failures)),
     int4s(all.map(({ spent }) => spent.interruptions)),

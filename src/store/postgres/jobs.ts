@@ -1,6 +1,7 @@
 import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Term } from "../../core/term.ts";
+import type { Postgres } from "../../platform/drivers/postgres.ts";
 import type {
   Abandoned,
   Author,
@@ -18,41 +19,61 @@ import type {
   Retention,
   Settlement,
   Submitted,
+  TransactionClient,
   Verdict,
 } from "../store.ts";
 import { Claim } from "./claim.ts";
 import type { Ledger } from "./ledger.ts";
+import { Purge } from "./purge.ts";
 import { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
 import { Report } from "./report.ts";
 import { Settle } from "./settle.ts";
 import { Steer } from "./steer.ts";
 import type { Submit } from "./submit.ts";
+import { SubmitWithin } from "./submit-within.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 /** The job port: each call is one statement or one transaction. */
 export class PostgresJobs implements JobStore {
   readonly #submit: Submit;
+  readonly #submitWithin: SubmitWithin;
   readonly #claim: Claim;
   readonly #settle: Settle;
   readonly #report: Report;
   readonly #recover: Recover;
   readonly #steer: Steer;
+  readonly #purge: Purge;
   readonly #read: Read;
 
-  constructor(parts: { ledger: Ledger; terms: PostgresTerms; submit: Submit }) {
-    const { ledger, terms, submit } = parts;
+  constructor(parts: {
+    ledger: Ledger;
+    terms: PostgresTerms;
+    submit: Submit;
+    renewals: Pick<Postgres, "query">;
+  }) {
+    const { ledger, terms, submit, renewals } = parts;
     this.#submit = submit;
+    this.#submitWithin = new SubmitWithin(ledger);
     this.#claim = new Claim(ledger);
     this.#settle = new Settle(ledger);
     this.#report = new Report(ledger, this.#settle);
-    this.#recover = new Recover(ledger, terms);
-    this.#steer = new Steer(ledger, terms);
+    this.#recover = new Recover(ledger, terms, renewals);
+    this.#steer = new Steer(ledger);
+    this.#purge = new Purge(ledger, terms);
     this.#read = new Read(ledger);
   }
 
   submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
     return this.#submit.run(jobs, author);
+  }
+
+  submitWithin(
+    client: TransactionClient,
+    jobs: readonly NewJob[],
+    author: Author,
+  ): Promise<readonly Submitted[]> {
+    return this.#submitWithin.run(client, jobs, author);
   }
 
   claim(request: ClaimRequest): Promise<Claimed> {
@@ -88,7 +109,7 @@ export class PostgresJobs implements JobStore {
   }
 
   purge(retention: Retention, limit: number, fence: Term): Promise<number> {
-    return this.#steer.purge(retention, limit, fence);
+    return this.#purge.run(retention, limit, fence);
   }
 
   get(id: JobId): Promise<Job | null> {

@@ -38,16 +38,38 @@ const ADD_AUTHOR = write(
 );
 
 /** Names of workers and authors come and go with incarnations and epochs; what is forgotten is looked up again. */
-const REMEMBERED_MAX = 10_000;
+const REMEMBERED_MAX = 5_000;
+
+/** Forgets only what nobody has asked for lately: whoever has just looked a number up is about to use it. */
+class Remembered<K, V> {
+  #recent = new Map<K, V>();
+  #earlier = new Map<K, V>();
+
+  get(key: K): V | undefined {
+    const known = this.#recent.get(key);
+    if (known !== undefined) return known;
+    const earlier = this.#earlier.get(key);
+    if (earlier !== undefined) this.set(key, earlier);
+    return earlier;
+  }
+
+  set(key: K, value: V): void {
+    if (this.#recent.size >= REMEMBERED_MAX) {
+      this.#earlier = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(key, value);
+  }
+}
 
 export class Ledger {
   readonly db: Postgres;
   readonly #time: Clock | null;
   readonly #kinds = new Map<number, Kind>();
   readonly #kindIds = new Map<string, Map<string, number>>();
-  readonly #names = new Map<number, string>();
-  readonly #nameIds = new Map<string, number>();
-  readonly #authorIds = new Map<string, number>();
+  readonly #names = new Remembered<number, string>();
+  readonly #nameIds = new Remembered<string, number>();
+  readonly #authorIds = new Remembered<string, number>();
 
   constructor(db: Postgres, time: Clock | null) {
     this.db = db;
@@ -99,7 +121,7 @@ export class Ledger {
   }
 
   async learnNames(ids: Iterable<number>): Promise<void> {
-    const unknown = [...ids].filter((id) => !this.#names.has(id));
+    const unknown = [...ids].filter((id) => this.#names.get(id) === undefined);
     if (unknown.length === 0) return;
     const rows = await this.db.query<{ id: number; name: string }>(NAMES, [int4s(unknown)]);
     for (const { id, name } of rows) this.#names.set(id, name);
@@ -110,7 +132,6 @@ export class Ledger {
     const known = this.#authorIds.get(key);
     if (known !== undefined) return known;
     const id = await this.authorIdWithin(this.db, author);
-    if (this.#authorIds.size >= REMEMBERED_MAX) this.#authorIds.clear();
     this.#authorIds.set(key, id);
     return id;
   }
@@ -130,7 +151,6 @@ export class Ledger {
   }
 
   #learnName(id: number, name: string): void {
-    if (this.#nameIds.size >= REMEMBERED_MAX) this.#nameIds.clear();
     this.#names.set(id, name);
     this.#nameIds.set(name, id);
   }

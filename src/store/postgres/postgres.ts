@@ -2,10 +2,19 @@ import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type {
+  Guarantees,
+  JobStore,
+  QueueStore,
+  SampleStore,
+  ScheduleStore,
+  Store,
+  TermStore,
+} from "../store.ts";
 import { PostgresJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
 import { PostgresQueues } from "./queues.ts";
+import { PostgresSamples } from "./samples.ts";
 import { PostgresSchedules } from "./schedules.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./submit.ts";
@@ -16,12 +25,16 @@ export interface PostgresStoreOptions extends PostgresOptions {
   readonly time?: Clock;
 }
 
+/** Less than a lease leaves after one renewal that failed. */
+const RENEWAL_CONNECT_MS = 2_000;
+
 interface Parts {
-  readonly db: Postgres;
+  readonly connections: readonly Postgres[];
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
   readonly terms: TermStore;
+  readonly samples: SampleStore;
 }
 
 /** The shared store: one database, any number of nodes. */
@@ -53,11 +66,18 @@ export class PostgresStore extends Lifecycle implements Store {
     return this.#open().terms;
   }
 
+  get samples(): SampleStore {
+    return this.#open().samples;
+  }
+
   protected async onStart(): Promise<void> {
     const db = new Postgres(this.#options);
+    // Of their own: a lease must not run out because the pool is full of statements that hang.
+    const renewals = new Postgres({ ...this.#options, connections: 1, connectMs: RENEWAL_CONNECT_MS });
     await db.start();
     try {
       await migrate(db);
+      await renewals.start();
     } catch (error) {
       await db.stop();
       throw error;
@@ -65,18 +85,19 @@ export class PostgresStore extends Lifecycle implements Store {
     const ledger = new Ledger(db, this.#options.time ?? null);
     const terms = new PostgresTerms(db);
     const submit = new Submit(ledger);
-    const parts = { ledger, terms, submit };
+    const parts = { ledger, terms, submit, renewals };
     this.#parts = {
-      db,
+      connections: [db, renewals],
       terms,
       jobs: new PostgresJobs(parts),
       queues: new PostgresQueues(ledger),
       schedules: new PostgresSchedules(parts),
+      samples: new PostgresSamples(parts),
     };
   }
 
   protected async onStop(): Promise<void> {
-    await this.#parts?.db.stop();
+    await Promise.all(this.#parts?.connections.map((each) => each.stop()) ?? []);
   }
 
   #open(): Parts {

@@ -87,7 +87,7 @@ const LOGS = read(
   "job-logs",
   `SELECT g.n AS seq, g.at, g.level, g.message, g.job_epoch AS "jobEpoch"
    FROM baton.job j JOIN baton.name b ON b.id = j.birthplace JOIN baton.log g ON g.seq = j.seq
-   WHERE j.id = $1 AND b.name = $2 AND g.n > $3 ORDER BY g.n LIMIT $4`,
+   WHERE j.id = $1 AND b.name = $2 AND g.n > $3::bigint ORDER BY g.n LIMIT $4`,
 );
 
 /** A row of our own tables: each column has the type that its reader expects. */

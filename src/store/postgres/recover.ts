@@ -1,13 +1,30 @@
 import type { JobId, LeaseId } from "../../core/ids.ts";
-import { crashError, isSuspect, type Budgets, type JobError } from "../../core/job.ts";
+import {
+  crashError,
+  isSuspect,
+  mayRetry,
+  overdueError,
+  type Budgets,
+  type JobError,
+  type Spent,
+} from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
-import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
-import { int4s } from "../../platform/drivers/postgres-arrays.ts";
+import {
+  type Postgres,
+  type Queryable,
+  read,
+  type Statement,
+  write,
+} from "../../platform/drivers/postgres.ts";
+import { int4s, int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
 import type { Abandoned, Author, Recovered, Renewal } from "../store.ts";
-import { type Ending, endRuns, NOTHING, type Return, returnRuns } from "./endings.ts";
+import { type Ending, endRuns, NOTHING, type Return, returnRuns, type Spending } from "./endings.ts";
 import { type Ledger, NOW } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 import type { PostgresTerms } from "./terms.ts";
+
+/** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
+const RENEWAL_SHARE = 1 / 4;
 
 const RENEW = write(
   "lease-renew",
@@ -26,21 +43,44 @@ const END_EXPIRED = write(
   `DELETE FROM baton.lease WHERE expires_at <= ${NOW} RETURNING id`,
 );
 /** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
-const END_OF_NODE = write(
-  "lease-end-of-node",
-  `DELETE FROM baton.lease
-   WHERE ($1::text IS NULL OR split_part(name, '/', 1) = $1)
-     AND ($2::text IS NULL OR split_part(name, '/', 2) <> $2) RETURNING id`,
+const END_OF_LIVES = write(
+  "lease-end-of-lives",
+  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id",
 );
-/** The one walk through the hot table: an index on the lease would slow down every claim instead. */
+const END_OF_OTHERS = write(
+  "lease-end-of-others",
+  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) <> $1 RETURNING id",
+);
+/**
+ * Walks through the hot table, and through nothing else: an index on the lease, or on what runs, would slow down every claim
+ * instead. What is found is then looked up by its key, as everywhere.
+ */
 const MAY_SCAN = write("recover-may-scan", "SET LOCAL enable_seqscan = on");
-const LOST = write(
-  "recover-lost",
-  `SELECT l.seq, b.name || '-' || j.id AS id, w.name AS worker, a.node, a.owner_epoch, l.killed, l.failures,
-     l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts
-   FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
-   JOIN baton.author a ON a.id = l.author LEFT JOIN baton.name w ON w.id = l.worker
-   WHERE l.running AND l.lease = ANY ($1::int[]) ORDER BY l.seq FOR UPDATE OF l`,
+const SCANNED = write("recover-scanned", "SET LOCAL enable_seqscan = off");
+const RUNNING_UNDER = read(
+  "recover-running-under",
+  "SELECT seq FROM baton.live WHERE running AND lease = ANY ($1::int[])",
+);
+const LONG_RUNNING = read(
+  "recover-long-running",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
+   SELECT seq FROM baton.live WHERE running AND started_at <= (SELECT now FROM clock) - $2::bigint`,
+);
+
+/** Looked at again under a lock: since it was found, a run may have ended and another begun. */
+const lost = (name: string, which: string) =>
+  write(
+    name,
+    `SELECT l.seq, b.name || '-' || j.id AS id, w.name AS worker, a.node, a.owner_epoch, l.killed, l.failures,
+       l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts, j.timeout_ms
+     FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
+     JOIN baton.author a ON a.id = l.author LEFT JOIN baton.name w ON w.id = l.worker
+     WHERE l.running AND ${which} ORDER BY l.seq FOR UPDATE OF l`,
+  );
+const LOST = lost("recover-lost", "l.seq = ANY ($1::bigint[]) AND l.lease = ANY ($2::int[])");
+const OVERDUE = lost(
+  "recover-overdue",
+  `l.seq = ANY ($3::bigint[]) AND l.started_at + j.timeout_ms <= ${NOW} - $2::bigint`,
 );
 
 interface Lost {
@@ -56,78 +96,116 @@ interface Lost {
   readonly cancel_requested: boolean;
   readonly cancel_reason: string | null;
   readonly max_attempts: number;
+  readonly timeout_ms: number | null;
+}
+
+type Dead = Exclude<Abandoned, { by: "overdue" }>;
+
+/** What becomes of a job that was taken from its claimant. */
+interface Fate {
+  readonly end: { readonly status: "failed" | "cancelled"; readonly error: JobError } | null;
+  /** Only for one that runs again. */
+  readonly back: Pick<Return, "delayMs" | "error" | "suspect">;
+  readonly spent: Spending;
+  readonly killed: string | null;
 }
 
 /** Leases: who lives prolongs them, and what the dead held is put back. */
 export class Recover {
   readonly #ledger: Ledger;
   readonly #terms: PostgresTerms;
+  readonly #renewals: Pick<Postgres, "query">;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: Ledger, terms: PostgresTerms, renewals: Pick<Postgres, "query">) {
     this.#ledger = ledger;
     this.#terms = terms;
+    this.#renewals = renewals;
   }
 
   async renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
-    const { db } = this.#ledger;
-    const [held] = await db.query<{ id: number }>(RENEW, [this.#ledger.now(), lease, ttlMs]);
+    const db = this.#renewals;
+    const deadlineMs = ttlMs * RENEWAL_SHARE;
+    const [held] = await db.query<{ id: number }>(RENEW, [this.#ledger.now(), lease, ttlMs], deadlineMs);
     if (!held) return { held: false, cancelled: [] };
-    const cancelled = await db.query<Renewal["cancelled"][number]>(UNWANTED, [held.id]);
+    const cancelled = await db.query<Renewal["cancelled"][number]>(UNWANTED, [held.id], deadlineMs);
     return { held: true, cancelled };
   }
 
   run(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
+    return which.by === "overdue" ? this.#overdue(which.graceMs, fence) : this.#dead(which, budgets, fence);
+  }
+
+  #dead(which: Dead, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
     return this.#ledger.db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
-      const leases = await this.#endLeases(tx, which);
-      if (leases.length === 0) return [];
-      await tx.query(MAY_SCAN);
-      const lost = await tx.query<Lost>(LOST, [int4s(leases)]);
-      return this.#putBack(tx, lost, budgets, fence.epoch);
+      const ended = await this.#endLeases(tx, which);
+      if (ended.length === 0) return [];
+      const leases = int4s(ended);
+      const found = await scan(tx, RUNNING_UNDER, [leases]);
+      if (found.length === 0) return [];
+      const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
+      return this.#putBack(tx, jobs, (job) => afterCrash(job, budgets), fence.epoch);
     });
   }
 
-  async #endLeases(tx: Queryable, which: Abandoned): Promise<number[]> {
-    const rows =
-      which.by === "expiry"
-        ? await tx.query<{ id: number }>(END_EXPIRED, [this.#ledger.now()])
-        : await tx.query<{ id: number }>(END_OF_NODE, [which.by === "node" ? which.node : null, which.except]);
+  /** The walk comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  async #overdue(graceMs: number, fence: Term): Promise<readonly Recovered[]> {
+    const { db } = this.#ledger;
+    const now = this.#ledger.now();
+    const found = await db.transaction((tx) => scan(tx, LONG_RUNNING, [now, graceMs]));
+    return db.transaction(async (tx) => {
+      await this.#terms.hold(tx, fence);
+      if (found.length === 0) return [];
+      const jobs = await tx.query<Lost>(OVERDUE, [now, graceMs, int8s(found)]);
+      return this.#putBack(tx, jobs, afterOverdue, fence.epoch);
+    });
+  }
+
+  async #endLeases(tx: Queryable, which: Dead): Promise<number[]> {
+    const rows = await tx.query<{ id: number }>(...this.#ending(which));
     return rows.map((row) => row.id);
+  }
+
+  #ending(which: Dead): [Statement, unknown[]] {
+    switch (which.by) {
+      case "expiry":
+        return [END_EXPIRED, [this.#ledger.now()]];
+      case "lives":
+        return [END_OF_LIVES, [texts(which.incarnations)]];
+      case "everybody":
+        return [END_OF_OTHERS, [which.except]];
+    }
   }
 
   async #putBack(
     tx: Queryable,
-    lost: readonly Lost[],
-    budgets: Budgets,
+    jobs: readonly Lost[],
+    fateOf: (job: Lost) => Fate,
     leaderEpoch: number,
   ): Promise<Recovered[]> {
     const authors = new Map<string, number>();
-    for (const { node, owner_epoch: ownerEpoch } of lost) {
+    for (const { node, owner_epoch: ownerEpoch } of jobs) {
       const key = `${node}/${ownerEpoch}`;
       if (authors.has(key)) continue;
       authors.set(key, await this.#ledger.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
     }
     const endings: Ending[] = [];
     const returns: Return[] = [];
-    const recovered = lost.map((job): Recovered => {
-      const worker = job.worker ?? "unknown";
-      const killed = [...(JSON.parse(job.killed ?? "[]") as string[]), worker];
+    const recovered = jobs.map((job): Recovered => {
+      const { end, back, spent, killed } = fateOf(job);
       const author = authors.get(`${job.node}/${job.owner_epoch}`)!;
-      const spent = { ...NOTHING, crashes: 1 };
-      const crashes = job.crashes + 1;
-      const change = { seq: job.seq, spent, killed: JSON.stringify(killed), author };
-      const end = verdictOn(job, budgets, killed);
+      const change = { seq: job.seq, taken: true, spent, killed, author };
       if (end) {
-        endings.push({
-          ...change,
-          status: STATUS[end.status],
-          error: JSON.stringify(end.error),
-          result: null,
-        });
-        return { id: job.id, worker, status: end.status, crashes };
-      }
-      returns.push({ ...change, delayMs: null, error: null, suspect: isSuspect(crashes, budgets) });
-      return { id: job.id, worker, status: "queued", crashes };
+        const { status, error } = end;
+        endings.push({ ...change, status: STATUS[status], error: JSON.stringify(error), result: null });
+      } else returns.push({ ...change, ...back });
+      return {
+        id: job.id,
+        worker: workerOf(job),
+        status: end?.status ?? "queued",
+        failures: job.failures + spent.failures,
+        crashes: job.crashes + spent.crashes,
+      };
     });
     await endRuns(tx, endings, this.#ledger.now());
     await returnRuns(tx, returns, this.#ledger.now());
@@ -135,17 +213,47 @@ export class Recover {
   }
 }
 
-/** Null when the job runs again. */
-function verdictOn(
-  job: Lost,
-  budgets: Budgets,
-  killed: readonly string[],
-): { status: "failed" | "cancelled"; error: JobError } | null {
-  if (job.cancel_requested) {
-    const message = job.cancel_reason ?? "cancelled while its node died";
-    return { status: "cancelled", error: { code: "CANCELLED", message } };
-  }
-  const { failures, interruptions, crashes, max_attempts: maxAttempts } = job;
-  const error = crashError({ failures, interruptions, crashes, maxAttempts }, budgets, killed);
-  return error && { status: "failed", error };
+/** The three in one round trip. */
+async function scan(tx: Queryable, statement: Statement, values: readonly unknown[]): Promise<number[]> {
+  const [, rows] = await Promise.all([
+    tx.query(MAY_SCAN),
+    tx.query<{ seq: number }>(statement, values),
+    tx.query(SCANNED),
+  ]);
+  return rows.map(({ seq }) => seq);
+}
+
+function workerOf({ worker }: Lost): string {
+  return worker ?? "unknown";
+}
+
+function afterCrash(job: Lost, budgets: Budgets): Fate {
+  const killed = [...(JSON.parse(job.killed ?? "[]") as string[]), workerOf(job)];
+  const error = crashError(spentOf(job), budgets, killed);
+  return {
+    end: cancelled(job, "cancelled while its node died") ?? (error && { status: "failed", error }),
+    back: { delayMs: null, error: null, suspect: isSuspect(job.crashes + 1, budgets) },
+    spent: { ...NOTHING, crashes: 1 },
+    killed: JSON.stringify(killed),
+  };
+}
+
+/** As a failure, and not as a crash: its worker lives. */
+function afterOverdue(job: Lost): Fate {
+  const error = overdueError(job.timeout_ms!, workerOf(job));
+  return {
+    end: cancelled(job, "cancelled") ?? (mayRetry(spentOf(job)) ? null : { status: "failed", error }),
+    back: { delayMs: 0, error: JSON.stringify(error), suspect: null },
+    spent: { ...NOTHING, failures: 1 },
+    killed: null,
+  };
+}
+
+function cancelled(job: Lost, words: string): Fate["end"] {
+  if (!job.cancel_requested) return null;
+  return { status: "cancelled", error: { code: "CANCELLED", message: job.cancel_reason ?? words } };
+}
+
+function spentOf({ failures, interruptions, crashes, max_attempts: maxAttempts }: Lost): Spent {
+  return { failures, interruptions, crashes, maxAttempts };
 }

@@ -10,18 +10,19 @@
  * itself is reached by id only, which saves an index in the path of every submit.
  *
  * A claim is a HOT update: no index of `live` has a column, also not in its predicate, that a claim changes (+53 %
- * measured). So a running job stays in the index of its line, and is stepped over there; which jobs run under a lease is
- * found by a scan, which happens only when somebody died. `later` is such a predicate, and not "run_at <= now": jobs
+ * measured). So a running job stays in the index of its line, and is stepped over there; which jobs run under a lease, or for too
+ * long, is found by a scan, which happens when somebody died and every few seconds. `later` is such a predicate, and not "run_at <= now": jobs
  * planned for next week do not lie in the way of those that are due.
  *
  * Not partitioned by day: a partitioned `job` could not have a unique idempotency key, and a day holds jobs whose
- * retention differs. Purging finds old rows through a BRIN index, which costs an insert nothing.
+ * retention differs. Purging walks `done` by its key, a piece at a time.
  *
  * `tally` counts finished jobs as a sum of rows: a batch adds one, nobody waits for a counter, a purge adds them up.
  */
 
 import { BatonError } from "../../core/errors.ts";
 import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import { SUBMIT_FUNCTIONS } from "./submit-function.ts";
 
 export const STATUS = {
   scheduled: 0,
@@ -118,7 +119,6 @@ const MIGRATIONS: readonly Migration[] = [
         result text
       )`,
       "CREATE INDEX done_unusual ON baton.done (status, seq) WHERE status <> 3",
-      "CREATE INDEX done_age ON baton.done USING brin (finished_at) WITH (pages_per_range = 32, autosummarize = on)",
       "CREATE TABLE baton.tally (kind int NOT NULL, status smallint NOT NULL, n bigint NOT NULL)",
       `CREATE TABLE baton.log (
         seq bigint NOT NULL,
@@ -143,6 +143,8 @@ const MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE baton.lease (
         id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, expires_at bigint NOT NULL
       ) WITH (fillfactor = 50)`,
+      // By incarnation: how the leases of a life are found when it has ended.
+      "CREATE INDEX lease_life ON baton.lease (split_part(name, '/', 2))",
       "CREATE TABLE baton.queue (name text PRIMARY KEY, paused boolean NOT NULL)",
       `CREATE TABLE baton.schedule (
         name text PRIMARY KEY,
@@ -170,6 +172,66 @@ const MIGRATIONS: readonly Migration[] = [
         role text PRIMARY KEY, leader text NOT NULL, incarnation text NOT NULL, epoch bigint NOT NULL
       )`,
     ],
+  },
+  {
+    // The cluster. `leader` has the lease of each term: apart from `term`, which a leader's writes lock against a grant, so
+    // that a renewal never waits for one of them. `locked` tells that the term stands and falls with an advisory lock.
+    compatibleFrom: 1,
+    up: [
+      `CREATE TABLE baton.leader (
+        role text PRIMARY KEY,
+        leader text NOT NULL,
+        incarnation text NOT NULL,
+        epoch bigint NOT NULL,
+        acquired_at bigint NOT NULL,
+        lease_until bigint NOT NULL,
+        locked boolean NOT NULL
+      ) WITH (fillfactor = 50)`,
+      `CREATE TABLE baton.node (
+        incarnation text PRIMARY KEY,
+        name text NOT NULL,
+        hostname text NOT NULL,
+        url text,
+        roles text[] NOT NULL,
+        capabilities text[] NOT NULL,
+        version text NOT NULL,
+        status text NOT NULL,
+        started_at bigint NOT NULL,
+        last_heartbeat bigint NOT NULL,
+        load jsonb NOT NULL,
+        info jsonb NOT NULL,
+        locked boolean NOT NULL,
+        wish text,
+        recovered boolean NOT NULL DEFAULT false
+      ) WITH (fillfactor = 50)`,
+      "CREATE UNIQUE INDEX node_name ON baton.node (name) WHERE status <> 'dead'",
+      // Walked lane by lane, so that a queue of one long lane and one of a million short ones cost the same. The second index
+      // holds what is being handled; a take is no HOT update because of it, and needs no look at the rest of a lane.
+      `CREATE TABLE baton.message (
+        id bigint GENERATED ALWAYS AS IDENTITY,
+        queue text COLLATE "C" NOT NULL,
+        key text COLLATE "C" NOT NULL,
+        body text NOT NULL,
+        deliveries int NOT NULL DEFAULT 0,
+        consumer text,
+        taken_key text COLLATE "C",
+        taken_until bigint,
+        PRIMARY KEY (queue, key, id)
+      ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+      "CREATE INDEX message_taken ON baton.message (queue, taken_key) WHERE taken_key IS NOT NULL",
+      // Hints too large for a notification. A crash may forget them.
+      "CREATE UNLOGGED TABLE baton.hint (id uuid PRIMARY KEY, at bigint NOT NULL, body text NOT NULL)",
+      `CREATE TABLE baton.sample (
+        n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        at bigint NOT NULL,
+        leader_epoch bigint NOT NULL,
+        sample text NOT NULL
+      )`,
+    ],
+  },
+  {
+    compatibleFrom: 1,
+    up: SUBMIT_FUNCTIONS,
   },
 ];
 

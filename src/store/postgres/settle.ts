@@ -175,7 +175,7 @@ function resultOf(outcome: Outcome): string | null {
 /** What the end of a run makes of its job. One that was to be cancelled does not return to the queue. */
 function changeOf(holder: Holder, outcome: Outcome): Ending | Return {
   const { seq } = holder;
-  const same = { killed: null, author: null };
+  const same = { taken: false, killed: null, author: null };
   const end = (status: Ending["status"], error: JobError | null, spent = NOTHING): Ending => ({
     ...same,
     seq,

@@ -1,12 +1,10 @@
 import type { JobId } from "../../core/ids.ts";
 import { isFinal, type JobStatus } from "../../core/job.ts";
-import type { Term } from "../../core/term.ts";
 import { type Queryable, write } from "../../platform/drivers/postgres.ts";
-import type { CancelAnswer, Retention } from "../store.ts";
+import type { CancelAnswer } from "../store.ts";
 import { type Ending, endRuns, NOTHING } from "./endings.ts";
 import { birthplaceOf, type Ledger, NOW, statusName, uuidOf, withoutNul } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
-import type { PostgresTerms } from "./terms.ts";
 
 interface Place {
   readonly seq: number;
@@ -56,39 +54,12 @@ const REMOVE = write(
    INSERT INTO baton.tally (kind, status, n) SELECT job.kind, done.status, -1 FROM job, done`,
 );
 
-/** BRIN indexes are read through bitmaps only. */
-const MAY_MAP = write("purge-may-map", "SET LOCAL enable_bitmapscan = on");
-const PURGE = write(
-  "purge",
-  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-   old AS MATERIALIZED (
-     SELECT seq FROM baton.done
-     WHERE finished_at < (SELECT now FROM clock) - least($2::bigint, $3::bigint, $4::bigint)
-       AND finished_at < (SELECT now FROM clock) - CASE status WHEN 3 THEN $2::bigint WHEN 4 THEN $3::bigint ELSE $4::bigint END
-     LIMIT $5 FOR UPDATE SKIP LOCKED
-   ),
-   done AS (DELETE FROM baton.done d USING old WHERE d.seq = old.seq RETURNING d.id, d.status),
-   logs AS (DELETE FROM baton.log g USING old WHERE g.seq = old.seq),
-   job AS (DELETE FROM baton.job j USING done WHERE j.id = done.id RETURNING j.kind, done.status),
-   tally AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, status, -count(*) FROM job GROUP BY kind, status),
-   noted AS (DELETE FROM baton.occurrence WHERE noted_at < (SELECT now FROM clock) - greatest($2::bigint, $3::bigint))
-   SELECT count(*) AS removed FROM old`,
-);
-/** Adds the rows of `tally` up, so that counting stays cheap. */
-const ADD_UP = write(
-  "purge-add-up",
-  `WITH parts AS (DELETE FROM baton.tally RETURNING kind, status, n)
-   INSERT INTO baton.tally (kind, status, n) SELECT kind, status, sum(n) FROM parts GROUP BY kind, status HAVING sum(n) <> 0`,
-);
-
-/** What people do to jobs: cancel, retry by hand, remove; and what time does: purge. */
+/** What people do to jobs: cancel, retry by hand, remove. */
 export class Steer {
   readonly #ledger: Ledger;
-  readonly #terms: PostgresTerms;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: Ledger) {
     this.#ledger = ledger;
-    this.#terms = terms;
   }
 
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
@@ -123,23 +94,6 @@ export class Steer {
     });
   }
 
-  purge(retention: Retention, limit: number, fence: Term): Promise<number> {
-    const { completedMs, failedMs, cancelledMs } = retention;
-    return this.#ledger.db.transaction(async (tx) => {
-      await this.#terms.hold(tx, fence);
-      await tx.query(MAY_MAP);
-      const [row] = await tx.query<{ removed: number }>(PURGE, [
-        this.#ledger.now(),
-        completedMs,
-        failedMs,
-        cancelledMs,
-        limit,
-      ]);
-      await tx.query(ADD_UP);
-      return row!.removed;
-    });
-  }
-
   #steer<T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> {
     return this.#ledger.db.transaction(async (tx) => {
       const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
@@ -158,6 +112,7 @@ function cancelled(seq: number, error: string): Ending {
     error,
     result: null,
     spent: NOTHING,
+    taken: false,
     killed: null,
     author: null,
   };

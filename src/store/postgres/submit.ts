@@ -1,6 +1,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
-import { isUniqueViolation, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import { int4s, int8s, texts, uuids } from "../../platform/drivers/postgres-arrays.ts";
 import type { Author, NewJob, Submitted } from "../store.ts";
 import { birthplaceOf, type Ledger, NOW, statusName, uuidOf } from "./ledger.ts";

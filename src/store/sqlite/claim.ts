@@ -14,7 +14,7 @@
 
 import type { JobId } from "../../core/ids.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../store.ts";
-import type { Kind, Ledger } from "./ledger.ts";
+import { endsBy, type Kind, type Ledger } from "./ledger.ts";
 
 interface Candidate {
   readonly seq: number;
@@ -58,8 +58,6 @@ interface Scan {
   /** False when there may be more for this claimant further on. */
   readonly exhausted: boolean;
 }
-
-const NOTHING: Scan = { chosen: [], passed: [], exhausted: true };
 
 export class Claim {
   readonly #ledger: Ledger;
@@ -109,16 +107,20 @@ export class Claim {
   run(request: ClaimRequest): Claimed {
     const now = this.#ledger.clock.now();
     this.#promote(now);
-    const log = request.limit > 0 ? this.#fromLog(request) : NOTHING;
-    const line = request.limit > 0 ? this.#fromLine(request) : NOTHING;
-    const taken = request.limit > 0 ? this.#choose(request, [log.chosen, line.chosen]) : [];
+    const held = this.#ledger.mayHold(request.lease, request.opens);
+    if (!held || request.limit <= 0) return { jobs: [], held, nextDueInMs: this.#nextDueInMs(now) };
+    const log = this.#fromLog(request);
+    const line = this.#fromLine(request);
+    const taken = this.#choose(request, [log.chosen, line.chosen]);
     // The lease is written only with something to hold: an idle claimant that looks once a second leaves the disk alone.
-    const until = now + request.leaseMs;
-    const lease = taken.length > 0 ? this.#ledger.holdLease(request.lease, until) : null;
-    const jobs = lease === null ? [] : this.#take(taken, log.passed, request, lease, now);
-    if (jobs.length === 0 && !(log.exhausted && line.exhausted)) return { jobs, nextDueInMs: 0 };
+    const jobs = taken.length > 0 ? this.#take(taken, log.passed, request, now) : [];
+    const more = jobs.length === 0 && !(log.exhausted && line.exhausted);
+    return { jobs, held, nextDueInMs: more ? 0 : this.#nextDueInMs(now) };
+  }
+
+  #nextDueInMs(now: number): number | null {
     const next = this.#sql.nextDue.get() as unknown as [number] | undefined;
-    return { jobs, nextDueInMs: next ? Math.max(0, next[0] - now) : null };
+    return next ? Math.max(0, next[0] - now) : null;
   }
 
   #promote(now: number): void {
@@ -142,6 +144,7 @@ export class Claim {
     return (
       request.tasks.has(task) &&
       !this.#ledger.paused.has(queue) &&
+      !request.exceptQueues.has(queue) &&
       (request.queues === null || request.queues.has(queue))
     );
   }
@@ -222,10 +225,10 @@ export class Claim {
     taken: readonly Candidate[],
     passed: readonly Candidate[],
     request: ClaimRequest,
-    lease: number,
     now: number,
   ): ClaimedJob[] {
     const ledger = this.#ledger;
+    const lease = ledger.holdLease(request.lease, now + request.leaseMs);
     const worker = ledger.workerId(request.worker);
     const by = ledger.authorId(request.author);
     const { leaderEpoch } = request.author;
@@ -234,7 +237,12 @@ export class Claim {
       if (candidate.fresh) lastFresh = candidate.seq;
       else this.#sql.take.run(now, worker, lease, by, candidate.seq);
       const jobEpoch = candidate.jobEpoch + 1;
-      ledger.running.set(candidate.seq, { queue: candidate.kind.queue, lease: request.lease, jobEpoch });
+      ledger.running.set(candidate.seq, {
+        queue: candidate.kind.queue,
+        lease: request.lease,
+        jobEpoch,
+        endsBy: endsBy(now, candidate.timeoutMs),
+      });
       return {
         id: candidate.id,
         jobEpoch,

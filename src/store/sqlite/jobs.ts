@@ -23,6 +23,7 @@ import type {
 import { Claim } from "./claim.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Read } from "./read.ts";
+import { Recover } from "./recover.ts";
 import { Settle } from "./settle.ts";
 import { Steer } from "./steer.ts";
 import type { Submit } from "./submit.ts";
@@ -35,6 +36,7 @@ export class SqliteJobs implements JobStore {
   readonly #submit: Submit;
   readonly #claim: Claim;
   readonly #settle: Settle;
+  readonly #recover: Recover;
   readonly #steer: Steer;
   readonly #read: Read;
 
@@ -45,6 +47,7 @@ export class SqliteJobs implements JobStore {
     this.#read = parts.read;
     this.#claim = new Claim(parts.ledger);
     this.#settle = new Settle(parts.ledger);
+    this.#recover = new Recover(parts.ledger, this.#settle);
     this.#steer = new Steer(parts.ledger);
   }
 
@@ -81,7 +84,7 @@ export class SqliteJobs implements JobStore {
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
     return this.#write(() => {
       this.#terms.check(fence);
-      return this.#settle.recover(which, budgets, fence.epoch);
+      return this.#recover.run(which, budgets, fence.epoch);
     });
   }
 

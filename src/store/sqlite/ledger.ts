@@ -14,6 +14,8 @@ export interface RunningJob {
   readonly queue: string;
   readonly lease: LeaseId;
   readonly jobEpoch: number;
+  /** When its timeout is over; Infinity without one. */
+  readonly endsBy: number;
 }
 
 /** A queue and a task: rows carry its number, and a lane is the line of those of one kind. */
@@ -126,7 +128,7 @@ export class Ledger {
     this.running.clear();
     this.cancelWishes.clear();
     for (const row of all(
-      `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, e.name, j.kind FROM live l
+      `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.started_at, e.name, j.kind, j.timeout_ms FROM live l
        JOIN job j ON j.seq = l.seq LEFT JOIN lease e ON e.id = l.lease WHERE l.status = 2`,
     )) {
       const lease = (row["name"] ?? "") as LeaseId;
@@ -134,6 +136,7 @@ export class Ledger {
         queue: this.kind(row["kind"]).queue,
         lease,
         jobEpoch: row["job_epoch"],
+        endsBy: endsBy(row["started_at"], row["timeout_ms"]),
       });
       if (row["cancel_requested"]) this.cancelWishes.set(row["seq"], row["cancel_reason"] ?? null);
     }
@@ -270,11 +273,20 @@ export class Ledger {
     return id === null ? null : (this.#workerNames.get(id) ?? null);
   }
 
-  /** Opens the lease, or prolongs it. One that ran out with jobs under it stays lost: null. */
-  holdLease(name: LeaseId, expiresAt: number): number | null {
+  /**
+   * Whether a claim may be made under the lease. One that is not there or has run out is opened for who holds nothing; with
+   * jobs under it, giving it more would revive it by the back door.
+   */
+  mayHold(name: LeaseId, opens: boolean): boolean {
+    const known = this.#leases.get(name);
+    if (known && known.expiresAt > this.clock.now()) return true;
+    return opens && !(known && this.#holdsJobs(name));
+  }
+
+  /** Opens a lease that may be held, or prolongs it. */
+  holdLease(name: LeaseId, expiresAt: number): number {
     const known = this.#leases.get(name);
     if (known) {
-      if (known.expiresAt <= this.clock.now() && this.#holdsJobs(name)) return null;
       if (expiresAt > known.expiresAt) this.#prolong(known, expiresAt);
       return known.id;
     }
@@ -334,6 +346,10 @@ export class Ledger {
 
 function authorKey(author: Author): string {
   return `${author.node}/${author.ownerEpoch}/${author.leaderEpoch}`;
+}
+
+export function endsBy(startedAt: number, timeoutMs: number | null): number {
+  return timeoutMs === null ? Infinity : startedAt + timeoutMs;
 }
 
 export function statusName(code: number): JobStatus {

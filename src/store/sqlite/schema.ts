@@ -147,6 +147,11 @@ const MIGRATIONS: readonly string[] = [
 
   CREATE TABLE term (role TEXT PRIMARY KEY, leader TEXT NOT NULL, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL) STRICT;
   `,
+  `
+  CREATE TABLE sample (
+    n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, sample TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

@@ -1,16 +1,6 @@
-import { crashError, isSuspect, type Budgets, type JobError, type JobStatus } from "../../core/job.ts";
-import type { LeaseId } from "../../core/ids.ts";
+import type { JobError, JobStatus } from "../../core/job.ts";
 import { LOG_LINES_MAX } from "../store.ts";
-import type {
-  Abandoned,
-  NewLogLine,
-  Outcome,
-  Recovered,
-  Report,
-  Run,
-  Settlement,
-  Verdict,
-} from "../store.ts";
+import type { NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store.ts";
 import type { Ledger } from "./ledger.ts";
 import { DONE_COLUMNS, STATUS } from "./schema.ts";
 
@@ -45,10 +35,6 @@ export class Settle {
          attempts = attempts - ?4, failures = failures + ?5, interruptions = interruptions + ?6,
          error = coalesce(?7, error) WHERE seq = ?8`,
       ),
-      crash: file.prepare(
-        `UPDATE live SET status = 1, job_epoch = job_epoch + 1, crashes = crashes + 1, suspect = ?5, updated_at = ?1, started_at = NULL, worker = NULL, lease = NULL,
-         killed = ?2, author = ?3 WHERE seq = ?4`,
-      ),
       touch: file.prepare(
         "UPDATE live SET logs = logs + ?1, progress = coalesce(?2, progress), progress_message = CASE WHEN ?2 IS NULL THEN progress_message ELSE ?3 END, updated_at = ?4 WHERE seq = ?5",
       ),
@@ -57,10 +43,6 @@ export class Settle {
       settled: file.prepare(
         `SELECT coalesce(d.job_epoch, l.job_epoch) AS epoch, coalesce(d.lease, l.lease) AS lease, l.status AS live_status
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
-      ),
-      lost: file.prepare(
-        `SELECT l.seq, j.id, l.worker, l.author, l.killed, l.failures, l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts
-         FROM live l JOIN job j ON j.seq = l.seq WHERE l.seq = ?`,
       ),
     };
   }
@@ -75,7 +57,7 @@ export class Settle {
         return this.#refusal(run);
       }
       if (outcome.kind === "completed") {
-        this.#forget(seq, "completed");
+        this.forget(seq, "completed");
         done.add(seq, outcome.result);
       } else this.#apply(seq, outcome, now);
       return "accepted";
@@ -96,20 +78,6 @@ export class Settle {
       this.#sql.touch.run(added, progress?.value ?? null, progress?.message ?? null, now, seq);
       return "accepted";
     });
-  }
-
-  recover(which: Abandoned, budgets: Budgets, leaderEpoch: number): Recovered[] {
-    const ledger = this.#ledger;
-    const now = ledger.clock.now();
-    const over = new Set<LeaseId>();
-    for (const name of ledger.leaseNames()) if (isAbandoned(name, which, ledger, now)) over.add(name);
-    const recovered: Recovered[] = [];
-    for (const [seq, run] of ledger.running) {
-      const lost = over.has(run.lease) || ledger.leaseId(run.lease) === null;
-      if (lost) recovered.push(this.#crashed(seq, budgets, leaderEpoch, now));
-    }
-    for (const name of over) ledger.dropLease(name);
-    return recovered;
   }
 
   /** The job's number if this run is the one that holds it. */
@@ -135,28 +103,29 @@ export class Settle {
     const wish = this.#ledger.cancelWishes.get(seq);
     if (wish !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "failed") {
       // It would go back to the queue, where it would have been cancelled at once.
-      return this.#end(seq, "cancelled", { code: "CANCELLED", message: wish ?? "cancelled" }, now);
+      return this.end(seq, "cancelled", { code: "CANCELLED", message: wish ?? "cancelled" }, now);
     }
     switch (outcome.kind) {
       case "retry":
-        return this.#requeue(seq, now, { delayMs: outcome.delayMs, failure: 1, error: outcome.error });
+        return this.requeue(seq, now, { delayMs: outcome.delayMs, failure: 1, error: outcome.error });
       case "interrupted":
-        return this.#requeue(seq, now, { interruption: 1 });
+        return this.requeue(seq, now, { interruption: 1 });
       case "released":
-        return this.#requeue(seq, now, { unstarted: 1 });
+        return this.requeue(seq, now, { unstarted: 1 });
       case "failed":
         this.#sql.spend.run(
           outcome.spends === "failure" ? 1 : 0,
           outcome.spends === "interruption" ? 1 : 0,
           seq,
         );
-        return this.#end(seq, "failed", outcome.error, now);
+        return this.end(seq, "failed", outcome.error, now);
       case "cancelled":
-        return this.#end(seq, "cancelled", outcome.error, now);
+        return this.end(seq, "cancelled", outcome.error, now);
     }
   }
 
-  #requeue(
+  /** A run is over, and its job waits again. */
+  requeue(
     seq: number,
     now: number,
     change: {
@@ -172,13 +141,14 @@ export class Settle {
     const error = change.error ? JSON.stringify(change.error) : null;
     const { failure = 0, interruption = 0, unstarted = 0 } = change;
     this.#sql.requeue.run(STATUS[status], runAt, now, unstarted, failure, interruption, error, seq);
-    this.#forget(seq, status);
+    this.forget(seq, status);
   }
 
-  #end(seq: number, status: "failed" | "cancelled", error: JobError, now: number): void {
+  /** A run is over, and its job with it. */
+  end(seq: number, status: "failed" | "cancelled", error: JobError, now: number): void {
     this.#sql.end.run(STATUS[status], now, JSON.stringify(error), seq);
     this.#sql.drop.run(seq);
-    this.#forget(seq, status);
+    this.forget(seq, status);
   }
 
   #complete(done: Completions, now: number): void {
@@ -187,44 +157,6 @@ export class Settle {
     if (done.plain.length > 0) this.#sql.completeMany.run(now, JSON.stringify(done.plain));
     this.#sql.dropMany.run(JSON.stringify(done.all()));
     done.clear();
-  }
-
-  #crashed(seq: number, budgets: Budgets, leaderEpoch: number, now: number): Recovered {
-    const row = this.#sql.lost.get(seq)!;
-    const worker = this.#ledger.workerName(row["worker"] as number | null) ?? "unknown";
-    const killed = [...(JSON.parse((row["killed"] as string | null) ?? "[]") as string[]), worker];
-    const spent = {
-      failures: row["failures"] as number,
-      interruptions: row["interruptions"] as number,
-      crashes: row["crashes"] as number,
-      maxAttempts: row["max_attempts"] as number,
-    };
-    const author = { ...this.#ledger.author(row["author"] as number), leaderEpoch };
-    const suspect = isSuspect(spent.crashes + 1, budgets) ? 1 : 0;
-    this.#sql.crash.run(now, JSON.stringify(killed), this.#ledger.authorId(author), seq, suspect);
-    const answer = (status: Recovered["status"]): Recovered => ({
-      id: row["id"] as Recovered["id"],
-      worker,
-      status,
-      crashes: spent.crashes + 1,
-    });
-    if (row["cancel_requested"]) {
-      const reason = row["cancel_reason"] as string | null;
-      this.#end(
-        seq,
-        "cancelled",
-        { code: "CANCELLED", message: reason ?? "cancelled while its node died" },
-        now,
-      );
-      return answer("cancelled");
-    }
-    const quarantine = crashError(spent, budgets, killed);
-    if (quarantine) {
-      this.#end(seq, "failed", quarantine, now);
-      return answer("failed");
-    }
-    this.#forget(seq, "queued");
-    return answer("queued");
   }
 
   #addLogs(seq: number, run: Run, lines: readonly NewLogLine[]): number {
@@ -245,7 +177,7 @@ export class Settle {
   }
 
   /** The run is over: its job goes from processing to another status. */
-  #forget(seq: number, to: JobStatus): void {
+  forget(seq: number, to: JobStatus): void {
     const ledger = this.#ledger;
     ledger.count(ledger.running.get(seq)!.queue, "processing", to);
     ledger.running.delete(seq);
@@ -276,11 +208,4 @@ class Completions {
     this.plain.length = 0;
     this.withResult.length = 0;
   }
-}
-
-/** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
-function isAbandoned(name: LeaseId, which: Abandoned, ledger: Ledger, now: number): boolean {
-  if (which.by === "expiry") return ledger.leaseExpired(name, now);
-  const [node, incarnation] = name.split("/");
-  return incarnation !== which.except && (which.by === "everybody" || node === which.node);
 }

@@ -3,11 +3,20 @@ import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { openingError, SqliteFile } from "../../platform/drivers/sqlite.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type {
+  Guarantees,
+  JobStore,
+  QueueStore,
+  SampleStore,
+  ScheduleStore,
+  Store,
+  TermStore,
+} from "../store.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
 import { SqliteQueues } from "./queues.ts";
 import { Read } from "./read.ts";
+import { SqliteSamples } from "./samples.ts";
 import { SqliteSchedules } from "./schedules.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./submit.ts";
@@ -25,6 +34,7 @@ interface Parts {
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
   readonly terms: TermStore;
+  readonly samples: SampleStore;
 }
 
 /** The embedded store: one file, one process, nothing else to install. */
@@ -58,6 +68,10 @@ export class SqliteStore extends Lifecycle implements Store {
     return this.#open().terms;
   }
 
+  get samples(): SampleStore {
+    return this.#open().samples;
+  }
+
   protected onStart(): void {
     const file = new SqliteFile(join(this.#options.dir, "baton.db"));
     try {
@@ -74,6 +88,7 @@ export class SqliteStore extends Lifecycle implements Store {
         jobs: new SqliteJobs(parts),
         queues: new SqliteQueues(ledger),
         schedules: new SqliteSchedules(parts),
+        samples: new SqliteSamples(parts),
       };
     } catch (error) {
       file.close();

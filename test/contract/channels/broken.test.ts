@@ -144,6 +144,24 @@ class HandlesOneKeySideBySide extends MemoryChannels {
   }
 }
 
+class MixesUpKeys extends MemoryChannels {
+  override send(queue: string, messages: readonly Message[]): Promise<void> {
+    return super.send(
+      queue,
+      messages.map(({ key, body }) => ({ key: key.normalize().toWellFormed(), body })),
+    );
+  }
+}
+
+class CutsLongKeys extends MemoryChannels {
+  override send(queue: string, messages: readonly Message[]): Promise<void> {
+    return super.send(
+      queue,
+      messages.map(({ key, body }) => ({ key: key.slice(0, 255), body })),
+    );
+  }
+}
+
 class MakesBatchesAsLargeAsItLikes extends MemoryChannels {
   override consume(queue: string, handler: BatchHandler): Subscription {
     return super.consume(queue, handler, { batchMax: 1_000 });
@@ -291,6 +309,8 @@ const BROKEN: readonly (readonly [typeof MemoryChannels, ...sentences: string[]]
     HandlesOneKeySideBySide,
     "messages of one key are handled in the order of sending, one batch after the other",
   ],
+  [MixesUpKeys, "any string is a key, and no two of them are mixed up"],
+  [CutsLongKeys, "a key or a name that is no short string is refused, and nothing of its call is sent"],
   [MakesBatchesAsLargeAsItLikes, "no batch is larger than asked for", "a batch size below one is refused"],
   [
     SendsHalfOfABadCall,

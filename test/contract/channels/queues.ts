@@ -278,6 +278,65 @@ export const queuePromises: Promises<ChannelsWorld> = {
     assert.deepEqual(reader.batches, []);
   },
 
+  "any string is a key, and no two of them are mixed up": async ({ here, there }) => {
+    const keys = [
+      "",
+      " ",
+      '"',
+      "\\",
+      "a",
+      "A",
+      "\u00e9",
+      "e\u0301",
+      "\u0000",
+      "\ud800",
+      "\ud83d\ude00",
+      "k".repeat(255),
+    ];
+    const readers = [new Reader(), new Reader()];
+    const topics: string[] = [];
+    there.subscribe("t", ({ key }) => void topics.push(key));
+    for (const reader of readers) there.consume("q", reader.handle);
+    const sent = [0, 1].flatMap((round) => keys.map((key) => message(round, key)));
+    await here.send("q", sent);
+    await here.publish("t", sent);
+    const deliveries = (): Delivery[] => readers.flatMap((reader) => reader.deliveries);
+    await until("all of them", () => deliveries().length >= sent.length && topics.length >= sent.length);
+    for (const key of keys) {
+      const bodies = deliveries().filter((delivery) => delivery.key === key);
+      assert.deepEqual(
+        bodies.map(({ body }) => body),
+        [0, 1],
+        JSON.stringify(key),
+      );
+    }
+    assert.deepEqual(
+      topics,
+      sent.map(({ key }) => key),
+    );
+  },
+
+  "a key or a name that is no short string is refused, and nothing of its call is sent": async (world) => {
+    const reader = new Reader();
+    world.there.consume("q", reader.handle);
+    for (const key of ["k".repeat(256), 1 as unknown as string, undefined as unknown as string]) {
+      await assert.rejects(
+        world.here.send("q", [message(1), { key, body: 2 }]),
+        (error: unknown) => hasCode(error, "BAD_REQUEST") && error.details.field === "[1].key",
+      );
+    }
+    for (const name of ["", "n".repeat(129), "line\nbreak"]) {
+      const refused = (field: string) => (error: unknown) =>
+        hasCode(error, "BAD_REQUEST") && error.details.field === field;
+      await assert.rejects(world.here.send(name, [message(1)]), refused("queue"));
+      await assert.rejects(world.here.publish(name, [message(1)]), refused("topic"));
+      assert.throws(() => world.here.consume(name, reader.handle), refused("queue"));
+      assert.throws(() => world.here.subscribe(name, () => {}), refused("topic"));
+    }
+    await quiet(world);
+    assert.deepEqual(reader.batches, []);
+  },
+
   "a batch size below one is refused": async ({ here }) => {
     for (const batchMax of [0, -1, 1.5, Number.NaN]) {
       assert.throws(

@@ -39,6 +39,7 @@ export const topicPromises: Promises<ChannelsWorld> = {
 
   "nothing is kept for those who subscribe later": async (world) => {
     await world.here.publish("t", [message("nobody listens")]);
+    await quiet(world);
     const early = noted();
     world.there.subscribe("t", early.handle);
     await world.here.publish("t", [message("one listens")]);

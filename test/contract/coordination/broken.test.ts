@@ -1,14 +1,17 @@
-/** Locks with one mistake each, and the promise whose proof must find it. */
+/** Locks and memberships with one mistake each, and the promise whose proof must find it. */
 
 import { describe, test } from "node:test";
 import * as fc from "fast-check";
 import type { NodeIdentity } from "../../../src/core/node.ts";
+import type { Membership, NodeWish, Tenure } from "../../../src/coordination/coordination.ts";
 import { sameTerm } from "../../../src/core/term.ts";
 import type { Term } from "../../../src/core/term.ts";
+import { MemoryMembership, openMemoryMembership } from "../../support/lock-membership.ts";
 import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
 import { withLock } from "../../support/lock-world.ts";
 import { findsOut } from "../promises.ts";
 import { lockPromises } from "./contract.ts";
+import { membershipPromises, withMembership } from "./membership.ts";
 
 class StealsByRenewal extends MemoryLeaseLock {
   override async renew(term: Term, ttlMs: number): Promise<boolean> {
@@ -109,6 +112,21 @@ class ShowsTermsThatRanOut extends MemoryLeaseLock {
   }
 }
 
+class TakesARenewalForAGrant extends MemoryLeaseLock {
+  override async renew(term: Term, ttlMs: number): Promise<boolean> {
+    const renewed = await super.renew(term, ttlMs);
+    if (renewed) this.state.acquiredAt = this.clock.monotonic();
+    return renewed;
+  }
+}
+
+class ShowsTheTenureOfEndedTerms extends MemoryLeaseLock {
+  override async tenure(): Promise<Tenure | null> {
+    const { term, acquiredAt, until } = this.state;
+    return term && { ...term, acquiredAt, leaseUntil: until };
+  }
+}
+
 class NeverRunsOut extends MemoryLeaseLock {
   protected override valid(): Term | null {
     return this.state.term;
@@ -171,6 +189,8 @@ const BROKEN: readonly (readonly [typeof MemoryLeaseLock, ...sentences: string[]
   ],
   [TakesALaterLifeForTheSameNode, "while a lease is valid nobody else is granted one"],
   [ShowsTermsThatRanOut, "a lease that ran out is not shown as a term"],
+  [TakesARenewalForAGrant, "a tenure is the term with the times of its grant and of its lease's end"],
+  [ShowsTheTenureOfEndedTerms, "a tenure is the term with the times of its grant and of its lease's end"],
   [
     NeverRunsOut,
     "a lease that ran out is granted to the next candidate under a higher epoch",
@@ -186,8 +206,89 @@ fc.configureGlobal({ seed: 20_260_101 });
 describe("the contract of a lease lock finds out a lock that", { concurrency: true }, () => {
   for (const [Kind, ...sentences] of BROKEN) {
     for (const sentence of sentences) {
-      const mistake = Kind.name.replaceAll(/(?!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
-      test(`${mistake}: ${sentence}`, () => findsOut(lockPromises, sentence, withLock(openMemoryLock(Kind))));
+      test(`${inWords(Kind)}: ${sentence}`, () =>
+        findsOut(lockPromises, sentence, withLock(openMemoryLock(Kind))));
     }
   }
 });
+
+class HidesItself extends MemoryMembership {
+  override nodes(): ReturnType<Membership["nodes"]> {
+    return [];
+  }
+}
+
+class ShowsStatusesLate extends MemoryMembership {
+  override async setStatus(status: string): Promise<void> {
+    setImmediate(() => void super.setStatus(status));
+  }
+}
+
+class TellsWishesTwice extends MemoryMembership {
+  protected override async *told(wish: NodeWish): AsyncGenerator<NodeWish> {
+    yield wish;
+    yield wish;
+  }
+}
+
+class SwallowsWishes extends MemoryMembership {
+  // oxlint-disable-next-line require-yield
+  protected override async *told(): AsyncGenerator<NodeWish> {}
+}
+
+class SaysYesToEverybody extends MemoryMembership {
+  override async ask(node: NodeIdentity["name"], wish: NodeWish): Promise<boolean> {
+    await super.ask(node, wish);
+    return true;
+  }
+}
+
+class TellsEverybodysWishes extends MemoryMembership {
+  override async ask(_node: NodeIdentity["name"], wish: NodeWish): Promise<boolean> {
+    return super.ask(this.identity.name, wish);
+  }
+}
+
+class ForgetsWhatNobodyHeardYet extends MemoryMembership {
+  override wishes(signal: AbortSignal): AsyncIterable<NodeWish> {
+    this.empty();
+    return super.wishes(signal);
+  }
+}
+
+class TellsWishesForEver extends MemoryMembership {
+  override wishes(): AsyncIterable<NodeWish> {
+    return super.wishes(new AbortController().signal);
+  }
+}
+
+class TakesItselfForDead extends MemoryMembership {
+  override async findDead(): Promise<readonly NodeIdentity[]> {
+    return [this.identity];
+  }
+}
+
+const BROKEN_MEMBERSHIPS: readonly (readonly [typeof MemoryMembership, ...sentences: string[]])[] = [
+  [HidesItself, "we are a member from the start, joining, with what we say of ourselves"],
+  [ShowsStatusesLate, "the status that we gave ourselves last is shown at once"],
+  [TellsWishesTwice, "a wish is told once", "a wish for our name is told"],
+  [SwallowsWishes, "a wish for our name is told"],
+  [SaysYesToEverybody, "a wish for somebody who is not there is refused and told to nobody"],
+  [TellsEverybodysWishes, "a wish for somebody who is not there is refused and told to nobody"],
+  [ForgetsWhatNobodyHeardYet, "a wish waits for whoever follows later, and only the last of several is told"],
+  [TellsWishesForEver, "following wishes ends with its signal"],
+  [TakesItselfForDead, "whoever lives is not found dead, and laying nobody to rest is fine"],
+];
+
+describe("the contract of membership finds out one that", { concurrency: true }, () => {
+  for (const [Kind, ...sentences] of BROKEN_MEMBERSHIPS) {
+    for (const sentence of sentences) {
+      test(`${inWords(Kind)}: ${sentence}`, () =>
+        findsOut(membershipPromises, sentence, withMembership(openMemoryMembership(Kind))));
+    }
+  }
+});
+
+function inWords({ name }: { readonly name: string }): string {
+  return name.replaceAll(/(?!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
+}

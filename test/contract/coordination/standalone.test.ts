@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Coordination } from "../../../src/coordination/coordination.ts";
 import { openCoordination } from "../../../src/coordination/open.ts";
-import type { OwnInfo } from "../../../src/coordination/standalone/standalone.ts";
 import { hasCode } from "../../../src/core/errors.ts";
+import type { OwnInfo } from "../../../src/core/node.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import type { TermStore } from "../../../src/store/store.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
@@ -11,10 +11,13 @@ import { candidate, granted } from "../../support/lock-candidates.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { leaseLockContract } from "./contract.ts";
+import { MANY, membershipContract } from "./membership.ts";
 
 const info: OwnInfo = {
   url: null,
   hostname: "host",
+  address: null,
+  httpPort: null,
   roles: ["worker"],
   capabilities: [],
   version: "0.0.0",
@@ -59,6 +62,25 @@ leaseLockContract(
       "any order of calls agrees with a plain lease": SUPERSEDES,
     },
   },
+);
+
+membershipContract(
+  "standalone",
+  async () => {
+    const identity = candidate("ada");
+    const coordination = open(new ManualClock());
+    await coordination.start();
+    const fence = await granted(coordination.lock(ROLE), identity, 1_000);
+    return {
+      membership: coordination.membership,
+      identity,
+      info,
+      fence,
+      join: () => assert.fail("a cluster of one"),
+      close: () => coordination.stop(),
+    };
+  },
+  { skip: Object.fromEntries(MANY.map((sentence) => [sentence, "a cluster of one"])) },
 );
 
 describe("the standalone coordination", () => {
@@ -127,7 +149,7 @@ describe("the standalone coordination", () => {
     await coordination.start();
     const { membership } = coordination;
     assert.deepEqual(membership.nodes(), [
-      { ...info, name: "ada", incarnation: "ada/1", status: "joining", lastSeenAt: 1_000 },
+      { ...info, name: "ada", incarnation: "ada/1", status: "joining", lastSeenAt: 1_000, alive: true },
     ]);
     await membership.setStatus("active");
     await clock.advance(50);
@@ -135,6 +157,12 @@ describe("the standalone coordination", () => {
       membership.nodes().map(({ status, lastSeenAt }) => ({ status, lastSeenAt })),
       [{ status: "active", lastSeenAt: 1_050 }],
     );
+  });
+
+  test("there is nothing that people should know of it", async () => {
+    await using coordination = open();
+    await coordination.start();
+    assert.deepEqual(coordination.notes(), []);
   });
 
   test("a lock rejects with STOPPED unless its coordination runs", async () => {

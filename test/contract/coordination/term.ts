@@ -92,4 +92,32 @@ export const termPromises: Promises<LockWorld> = {
     await elapse(ttlMs * 0.8);
     assert.equal(await lock.read(), null);
   },
+
+  "a tenure is the term with the times of its grant and of its lease's end": async ({
+    lock,
+    ttlMs,
+    elapse,
+  }) => {
+    assert.equal(await lock.tenure(), null, "before the first grant");
+    const term = await granted(lock, ada, ttlMs);
+    const first = await lock.tenure();
+    assert.ok(first);
+    const { acquiredAt, leaseUntil, ...rest } = first;
+    assert.deepEqual(rest, term);
+    assert.equal(leaseUntil - acquiredAt, ttlMs);
+
+    await elapse(ttlMs * 0.6);
+    await lock.renew(term, ttlMs);
+    const renewed = await lock.tenure();
+    assert.equal(renewed?.acquiredAt, acquiredAt, "a renewal is no grant");
+    assert.ok(renewed.leaseUntil >= leaseUntil + ttlMs * 0.5);
+
+    await lock.release(term);
+    assert.equal(await lock.tenure(), null, "after the release");
+    await granted(lock, bob, ttlMs);
+    const next = await lock.tenure();
+    assert.ok(next && next.leader === bob.name && next.acquiredAt > acquiredAt);
+    await elapse(ttlMs * 1.2);
+    assert.equal(await lock.tenure(), null, "after it ran out");
+  },
 };

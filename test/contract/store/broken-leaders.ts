@@ -1,4 +1,3 @@
-import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/term.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { BrokenStores } from "./broken.ts";
@@ -40,6 +39,25 @@ export const BROKEN_LEADERS: BrokenStores = {
     }),
   },
 
+  "notes samples for an old leader": {
+    caughtBy: "a sample of a superseded term is refused, and so is its purge",
+    replace: (whole) => ({
+      samples: { note: async (sample, fence) => whole.samples.note(sample, await newest(whole, fence)) },
+    }),
+  },
+
+  "keeps samples for ever": {
+    caughtBy: "samples older than their time are removed",
+    replace: () => ({ samples: { purge: async () => 0 } }),
+  },
+
+  "tells samples oldest first": {
+    caughtBy: "samples are told newest first, with their instant and the epoch that wrote them",
+    replace: ({ samples }) => ({
+      samples: { list: async (limit) => [...(await samples.list(limit))].reverse() },
+    }),
+  },
+
   "compares only whether a fence is lower": {
     caughtBy: "a term that the store has never seen recovers nothing",
     replace: (whole) => ({
@@ -52,28 +70,44 @@ export const BROKEN_LEADERS: BrokenStores = {
     }),
   },
 
-  "recovers jobs of nodes whose names begin alike": {
-    caughtBy: "incarnations and node names that begin alike are not mixed up",
+  "recovers what lives held that begin alike": {
+    caughtBy: "lives, nodes and claimants that are called alike are not mixed up",
     replace({ jobs }) {
-      const nodes = new Set<NodeName>();
+      const lives = new Set<string>();
       return {
         jobs: {
           claim(request) {
-            nodes.add(request.lease.split("/")[0] as NodeName);
+            lives.add(request.lease.split("/")[1]!);
             return jobs.claim(request);
           },
-          async recover(which, budgets, fence) {
-            if (which.by !== "node") return jobs.recover(which, budgets, fence);
-            const found = await jobs.recover(which, budgets, fence);
-            const alike = [...nodes].filter((node) => node !== which.node && node.startsWith(which.node));
-            const more = await Promise.all(
-              alike.map((node) => jobs.recover({ ...which, node }, budgets, fence)),
-            );
-            return [...found, ...more.flat()];
+          recover(which, budgets, fence) {
+            if (which.by !== "lives") return jobs.recover(which, budgets, fence);
+            const alike = [...lives].filter((life) => which.incarnations.some((one) => life.startsWith(one)));
+            return jobs.recover({ ...which, incarnations: alike }, budgets, fence);
           },
         },
       };
     },
+  },
+
+  "waits until the leases of ended lives run out": {
+    caughtBy: "what ended lives held is recovered before their leases run out, and nothing of others",
+    replace: ({ jobs }) => ({
+      jobs: {
+        recover: (which, budgets, fence) =>
+          jobs.recover(which.by === "lives" ? { by: "expiry" } : which, budgets, fence),
+      },
+    }),
+  },
+
+  "takes every life for ended": {
+    caughtBy: "no lives, or unknown ones, end no lease",
+    replace: ({ jobs }) => ({
+      jobs: {
+        recover: (which, budgets, fence) =>
+          jobs.recover(which.by === "lives" ? { by: "everybody", except: "" } : which, budgets, fence),
+      },
+    }),
   },
 
   "never quarantines a job": {

@@ -120,6 +120,23 @@ export const BROKEN_LINES: BrokenStores = {
     }),
   },
 
+  "takes from queues that are excepted": {
+    caughtBy: "queues that are excepted are left alone, also when they were asked for",
+    replace: ({ jobs }) => ({
+      jobs: { claim: (request) => jobs.claim({ ...request, exceptQueues: new Set() }) },
+    }),
+  },
+
+  "lets a queue that was asked for be excepted in vain": {
+    caughtBy: "queues that are excepted are left alone, also when they were asked for",
+    replace: ({ jobs }) => ({
+      jobs: {
+        claim: (request) =>
+          jobs.claim({ ...request, exceptQueues: request.queues ? new Set() : request.exceptQueues }),
+      },
+    }),
+  },
+
   "lets jobs of unknown tasks block the others": {
     caughtBy: "a job of an unknown task stays, blocks nobody, and is found by who knows it",
     replace: ({ jobs }) => ({

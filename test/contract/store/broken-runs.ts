@@ -17,6 +17,25 @@ function lastRuns({ jobs }: Store): { claim: JobStore["claim"]; of: (run: Run) =
   };
 }
 
+/** Gives a job that was taken away out again, behind its back: so its old run is as good as the newest. */
+export async function runAgain(jobs: JobStore, run: Run): Promise<Run> {
+  const job = await jobs.get(run.id);
+  if (job?.status !== "queued" || job.jobEpoch !== run.jobEpoch + 1) return run;
+  const claimed = await jobs.claim({
+    author: AUTHOR,
+    worker: "late",
+    lease: run.lease,
+    leaseMs: 1_000,
+    limit: 1,
+    tasks: new Set([job.task]),
+    queues: new Set([job.queue]),
+    exceptQueues: new Set(),
+    opens: true,
+    suspect: true,
+  });
+  return claimed.jobs[0] ?? run;
+}
+
 /** About runs: results, logs, progress and leases. */
 export const BROKEN_RUNS: BrokenStores = {
   "accepts results under an old epoch": {
@@ -63,31 +82,18 @@ export const BROKEN_RUNS: BrokenStores = {
 
   "does not raise the epoch when it recovers a job": {
     caughtBy: "a dead worker's late result is stale, even while the job waits",
-    replace({ jobs }) {
-      // The run is given out again behind its back, so that the dead worker's epoch is as good as the newest.
-      const settle = async (batch: readonly Settlement[]) => {
-        const current: Settlement[] = [];
-        for (const { run, outcome } of batch) {
-          const job = await jobs.get(run.id);
-          const recovered = job?.status === "queued" && job.crashes > 0 && job.jobEpoch === run.jobEpoch + 1;
-          const again = recovered
-            ? await jobs.claim({
-                author: AUTHOR,
-                worker: "late",
-                lease: run.lease,
-                leaseMs: 1_000,
-                limit: 1,
-                tasks: new Set([job.task]),
-                queues: new Set([job.queue]),
-                suspect: true,
-              })
-            : null;
-          current.push({ run: again?.jobs[0] ?? run, outcome });
-        }
-        return jobs.settle(current);
-      };
-      return { jobs: { settle } };
-    },
+    replace: ({ jobs }) => ({
+      jobs: {
+        async settle(batch) {
+          const current: Settlement[] = [];
+          for (const { run, outcome } of batch) {
+            const crashed = ((await jobs.get(run.id))?.crashes ?? 0) > 0;
+            current.push({ run: crashed ? await runAgain(jobs, run) : run, outcome });
+          }
+          return jobs.settle(current);
+        },
+      },
+    }),
   },
 
   "lets the last of several results win": {
@@ -182,6 +188,82 @@ export const BROKEN_RUNS: BrokenStores = {
     replace: ({ jobs }) => ({
       jobs: {
         renew: async (lease, ttlMs) => ({ ...(await jobs.renew(lease, ttlMs)), held: true }),
+      },
+    }),
+  },
+
+  "opens any lease that a claim names": {
+    caughtBy: "a lease that nobody has opened gives nothing to a claimant that may not open it",
+    replace: ({ jobs }) => ({ jobs: { claim: (request) => jobs.claim({ ...request, opens: true }) } }),
+  },
+
+  "revives a lease that was ended": {
+    caughtBy: "a lease that was ended does not come back for a claimant that believes to hold jobs under it",
+    replace({ jobs }) {
+      const seen = new Set<string>();
+      return {
+        jobs: {
+          claim(request) {
+            const opens = request.opens || seen.has(request.lease);
+            seen.add(request.lease);
+            return jobs.claim({ ...request, opens });
+          },
+        },
+      };
+    },
+  },
+
+  "revives an idle lease that has run out": {
+    caughtBy: "a lease that ran out while it was idle is opened anew, but only by who holds nothing",
+    replace({ jobs }) {
+      const known = new Set<string>();
+      return {
+        jobs: {
+          claim(request) {
+            const opens = request.opens || known.has(request.lease);
+            known.add(request.lease);
+            return jobs.claim({ ...request, opens });
+          },
+          recover(which, budgets, fence) {
+            known.clear();
+            return jobs.recover(which, budgets, fence);
+          },
+        },
+      };
+    },
+  },
+
+  "never opens a lease a second time": {
+    caughtBy: "a lease that ran out while it was idle is opened anew, but only by who holds nothing",
+    replace({ jobs }) {
+      const seen = new Set<string>();
+      return {
+        jobs: {
+          claim(request) {
+            const opens = request.opens && !seen.has(request.lease);
+            seen.add(request.lease);
+            return jobs.claim({ ...request, opens });
+          },
+        },
+      };
+    },
+  },
+
+  "does not tell a claimant that its lease is lost": {
+    caughtBy: "a lease that has run out with jobs under it is not revived by another claim, which is told so",
+    replace: ({ jobs }) => ({
+      jobs: { claim: async (request) => ({ ...(await jobs.claim(request)), held: true }) },
+    }),
+  },
+
+  "takes a lease for lost when there is nothing to claim": {
+    caughtBy: "a lease that is held needs no opening, whether there is anything to claim or not",
+    replace: ({ jobs }) => ({
+      jobs: {
+        async claim(request) {
+          const claimed = await jobs.claim(request);
+          return { ...claimed, held: claimed.held && (request.opens || claimed.jobs.length > 0) };
+        },
       },
     }),
   },

@@ -49,6 +49,13 @@ void describe("the store contract", () => {
     "hands a job out twice",
     "takes from paused queues",
     "never quarantines a job",
+    "revives a lease that was ended",
+    "takes a lease for lost when there is nothing to claim",
+    "takes from queues that are excepted",
+    "takes every life for ended",
+    "takes no run from a lease that is renewed",
+    "ends the lease of an overdue run",
+    "tries an overdue job again without end",
   ]) {
     void test(`notices in random histories a store that ${fault}`, async () => {
       const open = opening(BROKEN[fault]!.replace);

@@ -4,10 +4,18 @@
  */
 
 import { openMemoryStore } from "../../../src/store/memory/memory.ts";
-import type { JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../../../src/store/store.ts";
+import type {
+  JobStore,
+  QueueStore,
+  SampleStore,
+  ScheduleStore,
+  Store,
+  TermStore,
+} from "../../../src/store/store.ts";
 import type { OpenStore } from "../../support/store-world.ts";
 import { BROKEN_LEADERS } from "./broken-leaders.ts";
 import { BROKEN_LINES } from "./broken-lines.ts";
+import { BROKEN_OVERDUE } from "./broken-overdue.ts";
 import { BROKEN_RUNS } from "./broken-runs.ts";
 
 export interface Replaced {
@@ -15,6 +23,7 @@ export interface Replaced {
   readonly queues?: Partial<QueueStore>;
   readonly schedules?: Partial<ScheduleStore>;
   readonly terms?: Partial<TermStore>;
+  readonly samples?: Partial<SampleStore>;
 }
 
 export interface BrokenStore {
@@ -27,13 +36,18 @@ export interface BrokenStore {
 /** By what they do wrong. */
 export type BrokenStores = Readonly<Record<string, BrokenStore>>;
 
-export const BROKEN: BrokenStores = { ...BROKEN_RUNS, ...BROKEN_LINES, ...BROKEN_LEADERS };
+export const BROKEN: BrokenStores = {
+  ...BROKEN_RUNS,
+  ...BROKEN_LINES,
+  ...BROKEN_LEADERS,
+  ...BROKEN_OVERDUE,
+};
 
 /** Opens memory stores with some methods replaced; with none replaced they are as good as the original. */
 export function opening(replace: (whole: Store) => Replaced): OpenStore {
   return async ({ clock }) => {
     const whole = openMemoryStore({ clock });
-    const { jobs, queues, schedules, terms } = replace(whole);
+    const { jobs, queues, schedules, terms, samples } = replace(whole);
     await whole.start();
     return {
       guarantees: whole.guarantees,
@@ -42,6 +56,7 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
       queues: patched(whole.queues, queues),
       schedules: patched(whole.schedules, schedules),
       terms: patched(whole.terms, terms),
+      samples: patched(whole.samples, samples),
       start: () => whole.start(),
       stop: () => whole.stop(),
       [Symbol.asyncDispose]: () => whole.stop(),

@@ -82,7 +82,8 @@ export const claimPromises: Promises = {
   },
 
   "an empty store has nothing to give and nothing to wait for": async (world) => {
-    assert.deepEqual(await world.store.jobs.claim(world.request()), { jobs: [], nextDueInMs: null });
+    const claimed = await world.store.jobs.claim(world.request());
+    assert.deepEqual(claimed, { jobs: [], held: true, nextDueInMs: null });
   },
 
   "a claimant that knows no task gets no job": async (world) => {
@@ -184,6 +185,18 @@ export const claimPromises: Promises = {
     assert.deepEqual(await world.claimIds({ queues: new Set(["b", "nowhere"]) }), [b]);
     assert.deepEqual(await world.claimIds({ queues: new Set(["b"]) }), []);
     assert.deepEqual(await world.claimIds(), [a, c]);
+  },
+
+  "queues that are excepted are left alone, also when they were asked for": async (world) => {
+    const a = await world.submit({ queue: "a", priority: 5 });
+    const b = await world.submit({ queue: "b" });
+    const c = await world.submit({ queue: "c", delayMs: 10 });
+    await world.clock.advance(10);
+    const exceptQueues = new Set(["a", "c", "nowhere"]);
+    assert.deepEqual(await world.claimIds({ exceptQueues, queues: new Set(["a"]) }), []);
+    assert.deepEqual(await world.claimIds({ exceptQueues }), [b]);
+    assert.deepEqual(await world.claimIds({ exceptQueues }), []);
+    assert.deepEqual(await world.claimIds({ exceptQueues: new Set(["b"]) }), [a, c]);
   },
 
   "priority counts across queues": async (world) => {
@@ -290,6 +303,7 @@ export const claimPromises: Promises = {
     await world.crash(LAST_CHANCE);
     assert.deepEqual(await world.claimIds({ suspect: true, tasks: new Set(["other"]) }), []);
     assert.deepEqual(await world.claimIds({ suspect: true, queues: new Set(["other"]) }), []);
+    assert.deepEqual(await world.claimIds({ suspect: true, exceptQueues: new Set(["q"]) }), []);
     await world.store.queues.setPaused("q", true);
     assert.deepEqual(await world.claimIds({ suspect: true }), []);
     await world.store.queues.setPaused("q", false);

@@ -14,6 +14,7 @@ import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
 import { listingPromises } from "./listing.ts";
 import { modelPromises } from "./model.ts";
+import { overduePromises } from "./overdue.ts";
 import { queuePromises } from "./queues.ts";
 import { recoverPromises } from "./recover.ts";
 import { reopenPromises } from "./reopen.ts";
@@ -21,6 +22,7 @@ import { reportPromises } from "./report.ts";
 import { schedulePromises } from "./schedules.ts";
 import { settlePromises } from "./settle.ts";
 import { submitPromises } from "./submit.ts";
+import { samplePromises } from "./samples.ts";
 import { termPromises } from "./terms.ts";
 
 export const SUBJECTS: Readonly<Record<string, Promises>> = {
@@ -31,11 +33,13 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   report: reportPromises,
   "cancel and retry": cancelAndRetryPromises,
   recover: recoverPromises,
+  overdue: overduePromises,
   listing: listingPromises,
   queues: queuePromises,
   schedules: schedulePromises,
   firing: firingPromises,
   terms: termPromises,
+  samples: samplePromises,
   life: lifePromises,
   model: modelPromises,
 };

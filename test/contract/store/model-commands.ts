@@ -8,17 +8,37 @@ const QUEUES = ["a", "b"] as const;
 const TASKS = ["x", "y"] as const;
 
 export type Command =
-  | { do: "submit"; priority: number; queue: string; task: string; delayMs: number; key: string | null }
-  | { do: "claim"; limit: number; tasks: string[]; queue: string | null; suspect: boolean; lease: string }
+  | {
+      do: "submit";
+      priority: number;
+      queue: string;
+      task: string;
+      delayMs: number;
+      timeoutMs: number | null;
+      maxAttempts: number;
+      key: string | null;
+    }
+  | {
+      do: "claim";
+      limit: number;
+      tasks: string[];
+      queue: string | null;
+      except: string | null;
+      suspect: boolean;
+      lease: string;
+      opens: boolean;
+    }
   | { do: "settle"; which: number; outcome: Outcome }
   | { do: "cancel" | "retry" | "remove"; which: number }
   | { do: "pause"; queue: string; paused: boolean }
   | { do: "renew"; lease: string }
-  | { do: "recover" | "crash" }
+  | { do: "recover" | "overdue" }
+  | { do: "crash"; lives: string[] }
   | { do: "advance"; ms: number };
 
 const queue = fc.constantFrom(...QUEUES);
 const leaseName = fc.constantFrom("node-a/1", "node-a/2", "node-a/2/agent");
+const lives = fc.constantFrom<string[]>(["1", "2"], ["1", "2"], ["1"], ["2"], ["3"]);
 const which = fc.nat(30);
 const outcome = fc.constantFrom<Outcome>(
   { kind: "completed", result: "1" },
@@ -39,6 +59,8 @@ export const COMMANDS = fc.array(
         queue,
         task: fc.constantFrom(...TASKS),
         delayMs: fc.constantFrom(0, 0, 30),
+        timeoutMs: fc.constantFrom(null, 5),
+        maxAttempts: fc.constantFrom(1, 3),
         key: fc.constantFrom(null, null, "k1", "k2"),
       }),
     },
@@ -49,20 +71,23 @@ export const COMMANDS = fc.array(
         limit: fc.integer({ min: 0, max: 4 }),
         tasks: fc.constantFrom<string[]>([...TASKS], [...TASKS], ["x"], ["y"], []),
         queue: fc.option(queue),
+        except: fc.constantFrom(null, null, ...QUEUES),
         suspect: fc.constantFrom(true, true, false),
         lease: leaseName,
+        opens: fc.constantFrom(true, true, true, false),
       }),
     },
-    { weight: 5, arbitrary: fc.record({ do: fc.constant("settle" as const), which, outcome }) },
+    { weight: 6, arbitrary: fc.record({ do: fc.constant("settle" as const), which, outcome }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("cancel" as const, "retry" as const), which }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("remove" as const), which }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("pause" as const), queue, paused: fc.boolean() }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("renew" as const), lease: leaseName }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "crash" as const) }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "overdue" as const) }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("crash" as const), lives }) },
     {
-      weight: 2,
+      weight: 3,
       arbitrary: fc.record({ do: fc.constant("advance" as const), ms: fc.integer({ min: 1, max: 60 }) }),
     },
   ),
-  { minLength: 1, maxLength: 60, size: "max" },
+  { minLength: 1, maxLength: 80, size: "max" },
 ) as fc.Arbitrary<Command[]>;

@@ -8,7 +8,7 @@ import * as fc from "fast-check";
 import type { JobId } from "../../../src/core/ids.ts";
 import type { JobStatus } from "../../../src/core/job.ts";
 import { DEFAULT_BUDGETS, isFinal, JOB_STATUSES } from "../../../src/core/job.ts";
-import type { ClaimedJob, Verdict } from "../../../src/store/store.ts";
+import type { Abandoned, ClaimedJob, Recovered, Verdict } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 import { AUTHOR, lease } from "../../support/store-world.ts";
 import type { Command } from "./model-commands.ts";
@@ -17,6 +17,7 @@ import { COMMANDS } from "./model-commands.ts";
 const LEASE_MS = 100;
 /** Small, so that a short history reaches it. */
 const BUDGETS = { ...DEFAULT_BUDGETS, crashesMax: 2 };
+const GRACE_MS = 20;
 
 interface Expected {
   readonly id: JobId;
@@ -24,20 +25,32 @@ interface Expected {
   readonly priority: number;
   readonly queue: string;
   readonly task: string;
+  readonly timeoutMs: number | null;
+  readonly maxAttempts: number;
   status: JobStatus;
   dueAt: number;
+  startedAt: number;
   epoch: number;
+  failures: number;
   crashes: number;
   wish: boolean;
   lease: string | null;
 }
+
+/** How long a lease lasts. A claim that gives nothing may prolong it, as its keeper likes: in between either will do. */
+interface Span {
+  readonly surelyUntil: number;
+  readonly perhapsUntil: number;
+}
+
+const LAPSED: Span = { surelyUntil: 0, perhapsUntil: 0 };
 
 class Model {
   readonly #world: StoreWorld;
   readonly #jobs = new Map<JobId, Expected>();
   readonly #keys = new Map<string, JobId>();
   readonly #paused = new Set<string>();
-  readonly #leases = new Map<string, number>();
+  readonly #leases = new Map<string, Span>();
   readonly #ids: JobId[] = [];
   readonly #runs: ClaimedJob[] = [];
   #arrivals = 0;
@@ -68,8 +81,11 @@ class Model {
       case "renew":
         return this.#renew(command.lease);
       case "recover":
+        return this.#recover({ by: "expiry" });
       case "crash":
-        return this.#recover(command.do);
+        return this.#recover({ by: "lives", incarnations: command.lives });
+      case "overdue":
+        return this.#overdue();
       case "advance":
         await clock.advance(command.ms);
         for (const job of this.#jobs.values()) {
@@ -84,8 +100,8 @@ class Model {
     const listed = (await store.jobs.list({ limit: 1_000 })).jobs;
     const newestFirst = [...this.#jobs.values()].sort((a, b) => b.arrival - a.arrival);
     assert.deepEqual(
-      listed.map((job) => [job.id, job.status, job.jobEpoch, job.crashes, job.runAt]),
-      newestFirst.map((job) => [job.id, job.status, job.epoch, job.crashes, job.dueAt]),
+      listed.map((job) => [job.id, job.status, job.jobEpoch, job.failures, job.crashes, job.runAt]),
+      newestFirst.map((job) => [job.id, job.status, job.epoch, job.failures, job.crashes, job.dueAt]),
     );
     for (const { id, status, attempts, failures, interruptions, crashes, finishedAt } of listed) {
       assert.equal(finishedAt !== null, isFinal(status), `${id} is ${status} and finished at ${finishedAt}`);
@@ -106,8 +122,9 @@ class Model {
   }
 
   async #submit(command: Command & { do: "submit" }): Promise<void> {
-    const { priority, queue, task, delayMs, key } = command;
-    const wanted = this.#world.newJob({ priority, queue, task, delayMs, idempotencyKey: key });
+    const { priority, queue, task, delayMs, timeoutMs, maxAttempts, key } = command;
+    const fields = { priority, queue, task, delayMs, timeoutMs, maxAttempts };
+    const wanted = this.#world.newJob({ ...fields, idempotencyKey: key });
     const [answer] = await this.#world.store.jobs.submit([wanted], AUTHOR);
     const there = key === null ? undefined : this.#jobs.get(this.#keys.get(key)!);
     if (there) return assert.deepEqual(answer, { id: there.id, status: there.status, existed: true });
@@ -115,13 +132,15 @@ class Model {
     const status = delayMs > 0 ? "scheduled" : "queued";
     assert.deepEqual(answer, { id: wanted.id, status, existed: false });
     const dueAt = this.#world.clock.now() + delayMs;
-    const fresh = { epoch: 0, crashes: 0, wish: false, lease: null };
+    const fresh = { startedAt: 0, epoch: 0, failures: 0, crashes: 0, wish: false, lease: null };
     this.#jobs.set(wanted.id, {
       id: wanted.id,
       arrival: this.#arrivals++,
       priority,
       queue,
       task,
+      timeoutMs,
+      maxAttempts,
       status,
       dueAt,
       ...fresh,
@@ -131,26 +150,33 @@ class Model {
   }
 
   async #claim(command: Command & { do: "claim" }): Promise<void> {
-    // Whether such a lease is given more is up to the keeper; that it is not revived has a proof of its own.
-    if (this.#lapsed(command.lease) && this.#held(command.lease).length > 0) return;
     const tasks = new Set(command.tasks);
     const line = [...this.#jobs.values()]
       .filter((job) => job.status === "queued" && tasks.has(job.task) && !this.#paused.has(job.queue))
+      .filter((job) => job.queue !== command.except)
       .filter((job) => command.queue === null || job.queue === command.queue)
       .sort((a, b) => b.priority - a.priority || a.dueAt - b.dueAt || a.arrival - b.arrival);
     const fresh = line.filter((job) => job.crashes === 0).map((job) => job.id);
     const suspects = line.filter((job) => job.crashes > 0).map((job) => job.id);
 
-    const { jobs } = await this.#world.store.jobs.claim(
+    const now = this.#world.clock.now();
+    const { jobs, held } = await this.#world.store.jobs.claim(
       this.#world.request({
         tasks,
         limit: command.limit,
         queues: command.queue === null ? null : new Set([command.queue]),
+        exceptQueues: new Set(command.except === null ? [] : [command.except]),
         suspect: command.suspect,
         lease: lease(command.lease),
         leaseMs: LEASE_MS,
+        opens: command.opens,
       }),
     );
+    const mayOpen = command.opens && this.#held(command.lease).length === 0;
+    if (this.#surelyHeld(command.lease) || mayOpen) assert.equal(held, true, "the lease is ours");
+    else if (this.#surelyLapsed(command.lease)) assert.equal(held, false, "the lease is not ours");
+    if (!held) return assert.deepEqual(jobs, []);
+
     const given = jobs.map((job) => job.id);
     const suspected = given.filter((id) => suspects.includes(id));
     const plain = given.filter((id) => !suspects.includes(id));
@@ -160,14 +186,17 @@ class Model {
     const available = fresh.length + (command.suspect ? Math.min(suspects.length, 1) : 0);
     assert.equal(given.length, Math.min(command.limit, available));
 
-    this.#leases.set(
-      command.lease,
-      Math.max(this.#leases.get(command.lease) ?? 0, this.#world.clock.now() + LEASE_MS),
-    );
+    if (given.length > 0) this.#hold(command.lease, now + LEASE_MS);
+    else this.#mayHold(command.lease, now + LEASE_MS);
     for (const run of jobs) {
       const job = this.#jobs.get(run.id)!;
       assert.ok(run.jobEpoch > job.epoch, "the epoch did not grow");
-      Object.assign(job, { status: "processing", epoch: run.jobEpoch, lease: command.lease });
+      Object.assign(job, {
+        status: "processing",
+        epoch: run.jobEpoch,
+        lease: command.lease,
+        startedAt: now,
+      });
       this.#runs.push(run);
     }
   }
@@ -187,6 +216,8 @@ class Model {
     switch (outcome.kind) {
       case "retry":
         job!.status = outcome.delayMs > 0 ? "scheduled" : "queued";
+        // Whether a run that nobody wants to see again is charged is up to the keeper.
+        job!.failures = job!.wish ? (await this.#world.job(run.id)).failures : job!.failures + 1;
         if (!job!.wish) job!.dueAt = now + outcome.delayMs;
         break;
       case "interrupted":
@@ -197,6 +228,7 @@ class Model {
       case "failed":
       case "cancelled":
         job!.status = outcome.kind;
+        job!.failures += outcome.kind === "failed" ? 1 : 0;
     }
     if (job!.wish && !isFinal(job!.status)) job!.status = "cancelled";
   }
@@ -224,7 +256,15 @@ class Model {
     const { jobEpoch } = await this.#world.job(job.id);
     assert.ok(jobEpoch > job.epoch, "the epoch did not grow");
     const dueAt = this.#world.clock.now();
-    Object.assign(job, { status: "queued", epoch: jobEpoch, crashes: 0, wish: false, lease: null, dueAt });
+    Object.assign(job, {
+      status: "queued",
+      epoch: jobEpoch,
+      failures: 0,
+      crashes: 0,
+      wish: false,
+      lease: null,
+      dueAt,
+    });
   }
 
   async #remove(which: number): Promise<void> {
@@ -236,49 +276,93 @@ class Model {
   }
 
   async #renew(name: string): Promise<void> {
-    const held = this.#held(name);
-    const { held: answer, cancelled } = await this.#world.store.jobs.renew(lease(name), LEASE_MS);
-    // Whether a lease without jobs is held makes no difference to anybody.
-    if (held.length === 0) return void (answer && this.#leases.set(name, this.#world.clock.now() + LEASE_MS));
-    assert.equal(answer, !this.#lapsed(name));
-    if (!answer) return;
-    this.#leases.set(name, this.#world.clock.now() + LEASE_MS);
+    const under = this.#held(name);
+    const { held, cancelled } = await this.#world.store.jobs.renew(lease(name), LEASE_MS);
+    if (this.#surelyHeld(name)) assert.equal(held, true, "the lease is ours");
+    if (this.#surelyLapsed(name)) assert.equal(held, false, "the lease is not ours");
+    if (!held) return void this.#leases.set(name, LAPSED);
+    const until = this.#world.clock.now() + LEASE_MS;
+    this.#leases.set(name, { surelyUntil: until, perhapsUntil: until });
     assert.deepEqual(
       cancelled.map((run) => run.id).sort(),
-      held
+      under
         .filter((job) => job.wish)
         .map((job) => job.id)
         .sort(),
     );
   }
 
-  async #recover(how: "recover" | "crash"): Promise<void> {
-    const dead = [...this.#leases.keys()].filter((name) => how === "crash" || this.#lapsed(name));
+  async #recover(which: Abandoned & { by: "expiry" | "lives" }): Promise<void> {
+    const names = [...this.#leases.keys()];
+    const dead =
+      which.by === "lives"
+        ? names.filter((name) => which.incarnations.includes(name.split("/")[1]!))
+        : names.filter((name) => this.#surelyLapsed(name));
+    const doubtful = names.filter(
+      (name) => which.by === "expiry" && !this.#surelyLapsed(name) && !this.#surelyHeld(name),
+    );
+    const found = await this.#world.recover(which, BUDGETS);
+    const ids = new Set(found.map((job) => job.id));
+    for (const name of doubtful) if (this.#held(name).some((job) => ids.has(job.id))) dead.push(name);
     const lost = dead.flatMap((name) => this.#held(name));
-    const found =
-      how === "crash"
-        ? await this.#world.crash(BUDGETS)
-        : await this.#world.recover({ by: "expiry" }, BUDGETS);
-    assert.deepEqual(found.map((job) => job.id).sort(), lost.map((job) => job.id).sort());
-    for (const { id, status, crashes } of found) {
-      const job = this.#jobs.get(id)!;
+    assert.deepEqual([...ids].sort(), lost.map((job) => job.id).sort());
+    for (const recovered of found) {
+      const job = this.#jobs.get(recovered.id)!;
       job.crashes++;
-      assert.equal(crashes, job.crashes);
-      const spent = job.crashes >= BUDGETS.crashesMax;
-      assert.equal(status, job.wish ? "cancelled" : spent ? "failed" : "queued");
-      const { jobEpoch } = await this.#world.job(id);
-      assert.ok(jobEpoch > job.epoch, "the epoch did not grow");
-      Object.assign(job, { status, epoch: jobEpoch, lease: null });
+      await this.#taken(job, recovered, job.crashes >= BUDGETS.crashesMax ? "failed" : "queued");
     }
     for (const name of dead) this.#leases.delete(name);
+  }
+
+  async #overdue(): Promise<void> {
+    const now = this.#world.clock.now();
+    const late = [...this.#jobs.values()].filter(
+      ({ status, startedAt, timeoutMs }) =>
+        status === "processing" && timeoutMs !== null && startedAt + timeoutMs + GRACE_MS <= now,
+    );
+    const found = await this.#world.recover({ by: "overdue", graceMs: GRACE_MS }, BUDGETS);
+    assert.deepEqual(found.map((job) => job.id).sort(), late.map((job) => job.id).sort());
+    for (const recovered of found) {
+      const job = this.#jobs.get(recovered.id)!;
+      job.failures++;
+      await this.#taken(job, recovered, job.failures >= job.maxAttempts ? "failed" : "queued");
+      if (job.status === "queued") job.dueAt = now;
+    }
+  }
+
+  /** A job was taken from its claimant. */
+  async #taken(job: Expected, recovered: Recovered, status: "queued" | "failed"): Promise<void> {
+    const { failures, crashes } = job;
+    const expected = { status: job.wish ? "cancelled" : status, failures, crashes };
+    assert.deepEqual({ ...recovered, id: null, worker: null }, { ...expected, id: null, worker: null });
+    const { jobEpoch } = await this.#world.job(job.id);
+    assert.ok(jobEpoch > job.epoch, "the epoch did not grow");
+    Object.assign(job, { status: expected.status, epoch: jobEpoch, lease: null });
   }
 
   #held(name: string): Expected[] {
     return [...this.#jobs.values()].filter((job) => job.status === "processing" && job.lease === name);
   }
 
-  #lapsed(name: string): boolean {
-    return (this.#leases.get(name) ?? 0) <= this.#world.clock.now();
+  #hold(name: string, until: number): void {
+    const { surelyUntil, perhapsUntil } = this.#leases.get(name) ?? LAPSED;
+    this.#leases.set(name, {
+      surelyUntil: Math.max(surelyUntil, until),
+      perhapsUntil: Math.max(perhapsUntil, until),
+    });
+  }
+
+  #mayHold(name: string, until: number): void {
+    const { surelyUntil, perhapsUntil } = this.#leases.get(name) ?? LAPSED;
+    this.#leases.set(name, { surelyUntil, perhapsUntil: Math.max(perhapsUntil, until) });
+  }
+
+  #surelyHeld(name: string): boolean {
+    return (this.#leases.get(name) ?? LAPSED).surelyUntil > this.#world.clock.now();
+  }
+
+  #surelyLapsed(name: string): boolean {
+    return (this.#leases.get(name) ?? LAPSED).perhapsUntil <= this.#world.clock.now();
   }
 
   #pick(which: number): Expected | undefined {

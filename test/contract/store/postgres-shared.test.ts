@@ -45,6 +45,8 @@ const request = (name: string, fields: Partial<ClaimRequest> = {}): ClaimRequest
   limit: 7,
   tasks: new Set(["work", "other"]),
   queues: null,
+  exceptQueues: new Set(),
+  opens: true,
   suspect: false,
   ...fields,
 });
@@ -171,7 +173,7 @@ void describe("the postgres store, shared", () => {
         await session.query("BEGIN");
         await session.query("SELECT FROM baton.live FOR UPDATE");
         const order: string[] = [];
-        const writing = a!.jobs.recover({ by: "node", node: node("n1"), except: null }, DEFAULT_BUDGETS, old);
+        const writing = a!.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, old);
         const written = writing.then(() => order.push("written"));
         await somebodyWaits(url);
         const granting = b!.terms.grant("scheduler", { name: node("node-b"), incarnation: "1" });
@@ -198,7 +200,7 @@ void describe("the postgres store, shared", () => {
           "UPDATE baton.term SET epoch = epoch + 1, leader = 'node-b' WHERE role = 'scheduler'",
         );
         const refused = assert.rejects(
-          a!.jobs.recover({ by: "node", node: node("n1"), except: null }, DEFAULT_BUDGETS, old),
+          a!.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, old),
           (error) => hasCode(error, "STALE_EPOCH"),
         );
         await somebodyWaits(url);
@@ -213,7 +215,7 @@ void describe("the postgres store, shared", () => {
       const term = await a!.terms.grant("scheduler", { name: NODE, incarnation: "1" });
       for (let round = 0; round < 30; round++) {
         await a!.jobs.submit([newJob(), newJob()], AUTHOR);
-        const dead = { by: "node", node: node("n1"), except: null } as const;
+        const dead = { by: "lives", incarnations: ["1"] } as const;
         await a!.jobs.claim(request("n1", { limit: 1 }));
         await Promise.all([
           a!.jobs.claim(request("n1")),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
 import { crashError, DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import type { Promises } from "../../support/store-world.ts";
-import { HOUR_MS, LEASE_MS, NODE, lease, node } from "../../support/store-world.ts";
+import { HOUR_MS, LEASE_MS, lease, node } from "../../support/store-world.ts";
 
 export const recoverPromises: Promises = {
   "a job whose lease has run out returns to its place in line": async (world) => {
@@ -13,7 +13,7 @@ export const recoverPromises: Promises = {
     await world.clock.advance(2);
     assert.deepEqual(
       (await world.recover()).map((job) => ({ ...job })),
-      [{ id: run.id, worker: "node-a#7", status: "queued", crashes: 1 }],
+      [{ id: run.id, worker: "node-a#7", status: "queued", failures: 0, crashes: 1 }],
     );
     const job = await world.job(run.id);
     assert.equal(job.status, "queued");
@@ -62,17 +62,17 @@ export const recoverPromises: Promises = {
     assert.equal(await world.store.jobs.result(run.id), "2");
   },
 
-  "a node's jobs are recovered before their lease runs out, except those of its living incarnation": async (
-    world,
-  ) => {
+  "what ended lives held is recovered before their leases run out, and nothing of others": async (world) => {
     const dead = await world.running({}, { lease: lease("node-a/1"), worker: "node-a" });
     const deadBatch = await world.running({}, { lease: lease("node-a/1/agent-7"), worker: "agent-7" });
-    const living = await world.running({}, { lease: lease("node-a/12"), worker: "node-a" });
-    const livingBatch = await world.running({}, { lease: lease("node-a/12/agent-8"), worker: "agent-8" });
-    const found = await world.recover({ by: "node", node: NODE, except: "12" });
-    assert.deepEqual(found.map((job) => job.id).sort(), [dead.id, deadBatch.id].sort());
+    const deadToo = await world.running({}, { lease: lease("node-b/3/0"), worker: "node-b" });
+    const living = await world.running({}, { lease: lease("node-a/2"), worker: "node-a" });
+    const livingBatch = await world.running({}, { lease: lease("node-a/2/agent-8"), worker: "agent-8" });
+    const found = await world.recover({ by: "lives", incarnations: ["1", "3"] });
+    assert.deepEqual(found.map((job) => job.id).sort(), [dead.id, deadBatch.id, deadToo.id].sort());
     assert.equal(await world.status(living.id), "processing");
-    assert.equal((await world.store.jobs.renew(dead.lease, LEASE_MS)).held, false);
+    for (const run of [dead, deadBatch, deadToo])
+      assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, false, run.lease);
     assert.equal((await world.store.jobs.renew(living.lease, LEASE_MS)).held, true);
     await world.finish(living);
     await world.finish(livingBatch);
@@ -87,32 +87,21 @@ export const recoverPromises: Promises = {
     await world.finish(own);
   },
 
-  "incarnations and node names that begin alike are not mixed up": async (world) => {
-    const others = [
-      await world.running({}, { lease: lease("node-a-b/1") }),
-      await world.running({}, { lease: lease("node/1") }),
-      await world.running({}, { lease: lease("node-ab/12") }),
-      await world.running({}, { lease: lease("node_a/12") }),
-    ];
-    const ten = await world.running({}, { lease: lease("node-a/10") });
-    const found = await world.recover({ by: "node", node: NODE, except: "1" });
-    assert.deepEqual(
-      found.map((job) => job.id),
-      [ten.id],
-    );
-    for (const run of others) assert.equal(await world.status(run.id), "processing");
-    const wild = await world.recover({ by: "node", node: node("node_a"), except: null });
-    assert.deepEqual(
-      wild.map((job) => job.id),
-      [others[3]!.id],
-    );
+  "lives, nodes and claimants that are called alike are not mixed up": async (world) => {
+    const others = ["node-a/10", "node-a/1x", "node-a/x1/0", "1/10", "node-a/7/1", "node-b/11/0", "1/_"];
+    const runs = await Promise.all(others.map((name) => world.submit({ queue: name })));
+    for (const name of others) await world.claim({ lease: lease(name), queues: new Set([name]) });
+    const one = await world.running({}, { lease: lease("node-a/1/0") });
+    const found = await world.recover({ by: "lives", incarnations: ["1", "_", "%"] });
+    assert.deepEqual(found.map((job) => job.id).sort(), [one.id, runs.at(-1)!].sort());
+    for (const id of runs.slice(0, -1)) assert.equal(await world.status(id), "processing");
   },
 
-  "without a living incarnation all of a node's jobs are recovered": async (world) => {
-    await world.running({}, { lease: lease("node-a/1") });
-    await world.running({}, { lease: lease("node-a/2/x") });
-    assert.equal((await world.crash()).length, 2);
-    assert.deepEqual(await world.recover({ by: "node", node: node("node-z"), except: null }), []);
+  "no lives, or unknown ones, end no lease": async (world) => {
+    const run = await world.running();
+    assert.deepEqual(await world.recover({ by: "lives", incarnations: [] }), []);
+    assert.deepEqual(await world.recover({ by: "lives", incarnations: ["9", "node-a"] }), []);
+    assert.equal((await world.store.jobs.renew(run.lease, LEASE_MS)).held, true);
   },
 
   "a job that took its node down too often is quarantined": async (world) => {
@@ -128,7 +117,7 @@ export const recoverPromises: Promises = {
     assert.equal(last.crashes, 2);
     assert.deepEqual(
       (await world.crash(budgets)).map((job) => ({ ...job })),
-      [{ id, worker: "node-c", status: "failed", crashes: 3 }],
+      [{ id, worker: "node-c", status: "failed", failures: 0, crashes: 3 }],
     );
     const job = await world.job(id);
     const killed = ["node-a", "node-b", "node-c"];
@@ -169,11 +158,16 @@ export const recoverPromises: Promises = {
 
   "an old leader recovers nothing": async (world) => {
     const old = await world.term();
-    const run = await world.running();
+    const run = await world.running({ timeoutMs: 1 });
     await world.clock.advance(LEASE_MS + 1);
     const current = await world.nextTerm();
     const before = await world.job(run.id);
-    for (const which of [{ by: "expiry" }, { by: "node", node: NODE, except: null }] as const) {
+    for (const which of [
+      { by: "expiry" },
+      { by: "lives", incarnations: ["1"] },
+      { by: "everybody", except: "2" },
+      { by: "overdue", graceMs: 1 },
+    ] as const) {
       await assert.rejects(world.store.jobs.recover(which, DEFAULT_BUDGETS, old), (error) =>
         hasCode(error, "STALE_EPOCH"),
       );
@@ -192,7 +186,7 @@ export const recoverPromises: Promises = {
       { ...term, role: "log_compactor" as const },
     ]) {
       await assert.rejects(
-        world.store.jobs.recover({ by: "node", node: NODE, except: null }, DEFAULT_BUDGETS, forged),
+        world.store.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, forged),
         (error) => hasCode(error, "STALE_EPOCH"),
       );
     }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import type { Promises } from "../../support/store-world.ts";
-import { AUTHOR, ERROR, HOUR_MS, LEASE_MS, NODE, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+import { AUTHOR, ERROR, HOUR_MS, LEASE_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
 
 /** Only for keepers that find everything again on the same directory. */
 export const reopenPromises: Promises = {
@@ -74,7 +74,7 @@ export const reopenPromises: Promises = {
         [2, "after"],
       ],
     );
-    const found = await world.recover({ by: "node", node: NODE, except: "2" });
+    const found = await world.recover({ by: "lives", incarnations: ["1"] });
     assert.deepEqual(
       found.map((job) => job.id),
       [run.id],

@@ -77,6 +77,7 @@ export const reportPromises: Promises = {
     assert.equal(await messages(4, 2), "5");
     assert.equal(await messages(5, 2), "");
     assert.equal(await messages(99, 2), "");
+    assert.equal(await messages(Number.MAX_SAFE_INTEGER, 2), "", "for who wants none of them");
     assert.equal(await messages(0, 0), "");
   },
 

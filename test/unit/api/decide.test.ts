@@ -59,6 +59,15 @@ describe("where a request is answered", () => {
       guarantees: { name: "pg", durability: "power loss", shared: true },
     });
     gate.admit(theirs, true);
+    gate.admit(theirs, false);
+  });
+
+  it("is here for what the leader carries out, where all write the same store", () => {
+    const { node, gate } = among(["node-b"], {
+      guarantees: { name: "pg", durability: "power loss", shared: true },
+    });
+    node.leading = false;
+    gate.admit({ at: "leader" }, true);
   });
 
   it("is here for a new job although another node was its turn, unless this one drains", () => {

@@ -156,10 +156,18 @@ describe("baton status and tasks", () => {
         incarnation: "i",
         version: "0.1.0",
         role: "LEADER",
+        roles: ["gateway", "worker"],
         leader_epoch: 7,
         leader_id: "node-1",
         started_at: "2026-01-01T00:00:00.000Z",
         uptime_ms: 3_600_123,
+        cluster: {
+          name: "baton",
+          active_nodes: 2,
+          total_nodes: 3,
+          formed: false,
+          notes: ["the lease row alone is used"],
+        },
         store: { name: "sqlite", durability: "power loss", shared: false },
         guarantees: {
           promised: ["No acknowledged job is lost."],
@@ -171,6 +179,9 @@ describe("baton status and tasks", () => {
     assert.equal(code, 0);
     assert.match(out, /^leader +node-1 \(epoch 7\)$/m);
     assert.match(out, /^up for +1h$/m);
+    assert.match(out, /^roles +gateway, worker$/m);
+    assert.match(out, /^cluster +baton \(2 of 3 nodes active, still forming\)$/m);
+    assert.match(out, /^Notes\n {2}- the lease row alone is used$/m);
     assert.match(out, /^Not promised\n {2}- That a job runs only once\.$/m);
   });
 

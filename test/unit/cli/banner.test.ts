@@ -27,6 +27,8 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     name: "node-1",
     url: "http://127.0.0.1:8420",
     data: "/srv/app/.baton",
+    store: "sqlite",
+    gateway: true,
     tasks: [
       { name: "langid", hasSchema: true },
       { name: "hello", hasSchema: false },
@@ -48,11 +50,31 @@ describe("the banner of a started node", () => {
     assert.match(text, /curl http:\/\/127\.0\.0\.1:8420\/jobs .* -d '\{"task":"hello","payload":\{\}\}'$/m);
   });
 
+  it("names the database that nodes share", () => {
+    const text = banner(
+      {
+        store: "postgres://me:***@db/x",
+        guarantees: { name: "postgres", durability: "power loss", shared: true },
+      },
+      true,
+    );
+    assert.match(
+      text,
+      /^ {2}store +postgres:\/\/me:\*\*\*@db\/x: acknowledged jobs survive crashes and power loss$/m,
+    );
+  });
+
   it("is short where nobody looks", () => {
     assert.equal(
       banner({ url: "http://127.0.0.1:9000" }, false),
       "baton is listening on http://127.0.0.1:9000\ntry: baton submit hello '{}' --wait --url http://127.0.0.1:9000\n",
     );
+  });
+
+  it("tries no task where callers are not served", () => {
+    const text = banner({ gateway: false }, true);
+    assert.match(text, /^ {2}try +baton status$/m);
+    assert.doesNotMatch(text, /submit/);
   });
 
   it("tries no task when there is none, and says that memory keeps nothing", () => {

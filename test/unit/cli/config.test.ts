@@ -56,6 +56,26 @@ describe("baton config print", () => {
     assert.deepEqual(again.tasks, [join(cwd, "a"), join(cwd, "b")]);
   });
 
+  it("shows no password, in any form", async () => {
+    const environment = { BATON_STORE: "postgres://me:secret@db/x" };
+    for (const format of ["yaml", "json", "table"]) {
+      for (const more of [[], ["--with-source"]]) {
+        const { out, err } = await runCli(["config", "print", "-o", format, ...more], { cwd, environment });
+        assert.match(out, /postgres:\/\/me:\*\*\*@db\/x/);
+        assert.doesNotMatch(out + err, /secret/);
+      }
+    }
+    const broken = await runCli(["config", "check", "--store", "postgres://me:secret@db:x/y"], { cwd });
+    assert.equal(broken.code, 78);
+    assert.doesNotMatch(broken.err, /secret/);
+  });
+
+  it("names the profile that a value comes from", async () => {
+    const { out } = await runCli(["config", "print", "--with-source", "--profile", "forge"], { cwd });
+    assert.match(out, /^ {2}lease: 1m # profile forge$/m);
+    assert.match(out, /^profile: forge # --profile$/m);
+  });
+
   it("says where each value comes from", async () => {
     writeFileSync(join(cwd, "baton.yaml"), "name: n-1\nworker:\n  queues: [a]\n");
     const environment = { BATON_HTTP__PORT: "81" };

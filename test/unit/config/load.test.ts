@@ -47,10 +47,22 @@ describe("loading settings", () => {
       data: join(cwd, ".baton"),
       store: "sqlite",
       tasks: [],
-      http: { host: "127.0.0.1", port: 8420, bodyLimitBytes: 1_048_576 },
+      profile: "lan",
+      roles: ["gateway", "function", "worker", "scheduler"],
+      http: { host: "127.0.0.1", port: 8420, url: "", bodyLimitBytes: 1_048_576 },
       worker: { concurrency: 10, queues: [], leaseMs: 10_000, renewMs: 2_000, prefetchMax: 500 },
-      jobs: { maxAttempts: 3, timeoutMs: 3_600_000, interruptionsMax: 50, crashesMax: 3 },
+      jobs: {
+        maxAttempts: 3,
+        timeoutMs: 3_600_000,
+        interruptionsMax: 50,
+        crashesMax: 3,
+        overdueGraceMs: 30_000,
+      },
+      functions: { timeoutMs: 30_000 },
       retry: { firstDelayMs: 1_000, factor: 2, maxDelayMs: 300_000, jitter: 0.25 },
+      postgres: { schema: "baton", connections: 10, waitMs: 30_000 },
+      cluster: { name: "baton", minimumNodes: 1 },
+      node: { heartbeatMs: 1_000, deadAfterMs: 5_000, forgetAfterMs: 3_600_000 },
       leader: { leaseMs: 5_000, renewMs: 1_000, marginMs: 1_500, retryMs: 500 },
       drain: { timeoutMs: 25_000, cleanupMs: 5_000 },
       retention: { completedMs: 604_800_000, failedMs: 2_592_000_000, cancelledMs: 604_800_000 },
@@ -151,7 +163,7 @@ describe("mistakes in settings", () => {
       "baton.yaml:10:10: leader.lease needs a unit: write 30s or 30ms, not 30",
       'baton.yaml:11:15: log.level must be one of debug, info, warn, error, silent, not "loud"',
       'BATON_RETRY__FACTOR must be a number, not "x"',
-      '--store must be sqlite or memory, not "sqlit"; did you mean sqlite?',
+      '--store must be sqlite, memory or a URL such as postgres://user:password@host:5432/database, not "sqlit"; did you mean sqlite?',
     ]);
   });
 
@@ -170,7 +182,7 @@ describe("mistakes in settings", () => {
       ["- a\n", "baton.yaml:1:1: a configuration file is a map of settings, such as `name: node-1`"],
       [
         "http: 80\n",
-        "baton.yaml:1:7: http is a section; write its settings (host, port, body_limit) below it",
+        "baton.yaml:1:7: http is a section; write its settings (host, port, url, body_limit) below it",
       ],
       ["http.port: 80\n", "baton.yaml:1:1: unknown setting http.port; write it as `port` under `http:`"],
       ["port: 80\n", "baton.yaml:1:1: unknown setting port; did you mean http.port?"],
@@ -228,15 +240,6 @@ describe("mistakes in settings", () => {
       "BATON_CONFIG cannot be read (dir): it is a directory",
     ]);
   });
-
-  it("about stores to come say so without repeating the password", () => {
-    assert.deepEqual(mistakes({ environment: { BATON_STORE: "postgres://me:secret@db/x" } }), [
-      "BATON_STORE must be sqlite or memory: postgres is not in this version",
-    ]);
-    assert.deepEqual(mistakes({ flags: { store: "mysql://me:secret@db/x" } }), [
-      '--store must be sqlite or memory, not "mysql"',
-    ]);
-  });
 });
 
 describe("relations between settings", () => {
@@ -246,6 +249,14 @@ describe("relations between settings", () => {
       "baton.yaml:2:10: leader.lease (2s) must be longer than leader.renew (1s) + leader.margin (1500ms): otherwise a leader stops trusting its lease before it renews it",
       "baton.yaml:3:18: worker.renew (5s) is too long: worker.lease (10s) must be longer than 2 × worker.renew (5s), otherwise one late renewal loses the jobs that are running",
       "baton.yaml:5:12: drain.timeout (5s) must be longer than drain.cleanup (5s): otherwise handlers are told to stop before the drain begins",
+    ]);
+  });
+
+  it("allow a node to be declared dead after two heartbeats, and not before", () => {
+    const { settings } = load({ environment: { BATON_NODE__HEARTBEAT: "2500ms" } });
+    assert.equal(settings.node.deadAfterMs, 5_000);
+    assert.deepEqual(mistakes({ environment: { BATON_NODE__DEAD_AFTER: "1999ms" } }), [
+      "BATON_NODE__DEAD_AFTER (1999ms) must be at least 2 × node.heartbeat (1s): otherwise one late heartbeat looks like a death",
     ]);
   });
 

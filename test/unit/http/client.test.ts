@@ -40,6 +40,51 @@ async function refusal(call: Promise<unknown>): Promise<BatonClientError> {
   return error;
 }
 
+describe("the client and the cluster", () => {
+  it("looks at the cluster, its nodes and its leaders", async () => {
+    node.join("node-b");
+    assert.equal((await client.cluster.info()).total_nodes, 2);
+    assert.deepEqual(
+      (await client.cluster.nodes()).nodes.map((each) => each.name),
+      ["node-a", "node-b"],
+    );
+    assert.equal((await client.cluster.node("node-b")).url, "http://node-b:8420");
+    assert.equal((await client.cluster.leaders()).leaders[0]!.node_id, "node-a");
+    assert.deepEqual((await client.cluster.metrics(1)).samples, []);
+    node.add();
+    assert.equal((await client.cluster.jobs({ limit: 5 })).jobs.length, 1);
+  });
+
+  it("asks nodes to drain and to resume", async () => {
+    node.join("node-b");
+    assert.equal((await client.cluster.drain("node-b")).asked, "drain");
+    assert.equal((await client.cluster.resume("node-b")).asked, "resume");
+    assert.deepEqual(node.asked, [
+      ["node-b", "drain"],
+      ["node-b", "resume"],
+    ]);
+  });
+
+  it("calls a function and gets its result", async () => {
+    node.ending = { status: "completed", result: { sum: 3 } };
+    const { job_id, result } = await client.call("math/add", [1, 2], { timeoutMs: 700 });
+    assert.deepEqual(result, { sum: 3 });
+    const { job } = node.kept.get(job_id)!;
+    assert.deepEqual([job.task, job.payload, job.timeoutMs], ["math/add", "[1,2]", 700]);
+  });
+
+  it("is told why a function failed, or under which id it goes on", async () => {
+    node.ending = { status: "failed", result: null };
+    const failed = await refusal(client.call("hello"));
+    assert.deepEqual([failed.code, failed.status], ["FUNCTION_FAILED", 422]);
+    node.ending = null;
+    const late = await refusal(client.call("hello", null, { timeoutMs: 5 }));
+    assert.deepEqual([late.code, late.status, late.maybeDone], ["TIMEOUT", 202, false]);
+    const { job_id: id } = late.body as { job_id: string };
+    assert.ok(node.kept.has(id));
+  });
+});
+
 describe("the client", () => {
   it("can do all that the table offers", async () => {
     const { job_id } = await client.submit({ task: "hello", payload: { n: 1 } });

@@ -1,19 +1,30 @@
 /** A small node without a store: enough behaviour behind the API that its answers mean something. */
 
 import { EventEmitter, on } from "node:events";
-import type { JobView, NodeServices, ScheduleRequest, SubmitRequest } from "../../../src/api/services.ts";
+import type {
+  ClusterInfo,
+  ClusterSample,
+  FunctionAnswer,
+  JobView,
+  LeaderInfo,
+  NodeServices,
+  ScheduleRequest,
+  SubmitRequest,
+} from "../../../src/api/services.ts";
+import type { NodeWish } from "../../../src/coordination/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { isFinal } from "../../../src/core/job.ts";
 import type { Job, JobStatus } from "../../../src/core/job.ts";
-import type { NodeInfo } from "../../../src/core/node.ts";
+import { countNodes, NODE_ROLES } from "../../../src/core/node.ts";
+import type { NodeInfo, NodeRole } from "../../../src/core/node.ts";
 import type { Schedule } from "../../../src/core/schedule.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import type { Log } from "../../../src/platform/log.ts";
-import type { LogLine, NotedOccurrence } from "../../../src/store/store.ts";
+import type { Guarantees, LogLine, NotedOccurrence } from "../../../src/store/store.ts";
 
 export const NAME = "node-a" as NodeName;
 const TERM: Term = { role: "scheduler", leader: NAME, incarnation: "inc-1234567", epoch: 7 };
@@ -30,7 +41,16 @@ export class FakeNode implements NodeServices {
   readonly version = "0.0.0-test";
   readonly clock = new ManualClock();
   readonly startedAt = this.clock.now() - 5_000;
-  readonly guarantees = { name: "fake", durability: "nothing", shared: false } as const;
+  guarantees: Guarantees = { name: "fake", durability: "nothing", shared: false };
+  roles: ReadonlySet<NodeRole> = new Set(NODE_ROLES);
+  /** Beside this node. */
+  others: readonly NodeInfo[] = [];
+  notes: readonly string[] = [];
+  minimumNodes = 1;
+  readonly asked: [NodeName, NodeWish][] = [];
+  samples: readonly ClusterSample[] = [];
+  /** What a call of a function is answered; null lets it run out of time. */
+  ending: { status: JobStatus; result: unknown } | null = { status: "completed", result: null };
   readonly kept = new Map<string, Kept>();
   readonly plans = new Map<string, Mutable<Schedule>>();
   readonly paused = new Set<string>();
@@ -45,11 +65,13 @@ export class FakeNode implements NodeServices {
   hold: Promise<void> | null = null;
   health = {
     draining: false,
+    forming: null as string | null,
     problem: null as string | null,
     broken: null as string | null,
     async ready() {
       const store = this.broken === null ? { ok: true } : { ok: false, reason: this.broken };
-      return { ready: store.ok && !this.draining, checks: { store } };
+      const cluster = this.forming === null ? { ok: true } : { ok: false, reason: this.forming };
+      return { ready: store.ok && cluster.ok && !this.draining, checks: { store, cluster } };
     },
   };
 
@@ -71,16 +93,70 @@ export class FakeNode implements NodeServices {
         incarnation: TERM.incarnation,
         url: "http://127.0.0.1:4000",
         hostname: "localhost",
-        roles: [],
-        capabilities: [],
+        address: "127.0.0.1",
+        httpPort: 4000,
+        roles: [...this.roles],
+        capabilities: ["hello"],
         version: this.version,
         status: "active",
         startedAt: this.startedAt,
         lastSeenAt: this.startedAt,
-        load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
+        alive: true,
+        load: { jobs: 2, connections: 3, cpu: 0.25, memory: 0.5, loopLagMs: 1.5 },
       },
+      ...this.others,
     ],
     setStatus: async () => {},
+    ask: notOfTheApi,
+    wishes: notOfTheApi,
+    findDead: notOfTheApi,
+    laidToRest: notOfTheApi,
+  };
+
+  readonly cluster: NodeServices["cluster"] = {
+    info: (): ClusterInfo => {
+      const counts = countNodes(this.membership.nodes());
+      return {
+        name: "fakes",
+        totalNodes: counts.total,
+        activeNodes: counts.active,
+        drainingNodes: counts.draining,
+        deadNodes: counts.dead,
+        joiningNodes: counts.joining,
+        schedulerLeader: TERM.leader,
+        minimumNodes: this.minimumNodes,
+        formed: this.health.forming === null,
+        notes: this.notes,
+      };
+    },
+    nodes: () => this.membership.nodes(),
+    leaders: async (): Promise<readonly LeaderInfo[]> => {
+      const { role, leader, incarnation, epoch } = TERM;
+      const now = this.clock.now();
+      const term = { node: leader, incarnation, epoch, acquiredAt: now - 60_000 };
+      return [
+        { ...term, role, leaseUntil: now + 1 },
+        { ...term, role: "log_compactor", leaseUntil: now },
+      ];
+    },
+    ask: async (name, wish) => {
+      const living = this.membership.nodes().some((node) => node.name === name && node.status !== "dead");
+      if (living) this.asked.push([name, wish]);
+      return living;
+    },
+    metrics: async (limit) => this.samples.slice(0, limit),
+  };
+
+  readonly functions: NodeServices["functions"] = {
+    timeoutMs: 30_000,
+    call: async (task, payload, { timeoutMs }): Promise<FunctionAnswer> => {
+      const [submitted] = await this.jobs.submit([{ task, payload, queue: "functions", timeoutMs }]);
+      const { id } = submitted!;
+      if (this.ending === null) return { ended: false, id };
+      this.finish(id, this.ending.status, this.ending.result);
+      const { job, result } = this.kept.get(id)!;
+      return { ended: true, job, result };
+    },
   };
 
   readonly jobs: NodeServices["jobs"] = {
@@ -220,7 +296,22 @@ export class FakeNode implements NodeServices {
     this.trouble = null;
     this.hold = null;
     this.health.draining = false;
+    this.health.forming = null;
     this.health.broken = null;
+    this.guarantees = { name: "fake", durability: "nothing", shared: false };
+    this.roles = new Set(NODE_ROLES);
+    this.others = [];
+    this.notes = [];
+    this.minimumNodes = 1;
+    this.asked.length = 0;
+    this.samples = [];
+    this.ending = { status: "completed", result: null };
+  }
+
+  /** Another node in the cluster. */
+  join(name: string, over: Partial<NodeInfo> = {}): void {
+    const self = this.membership.nodes()[0]!;
+    this.others = [...this.others, { ...self, name: name as NodeName, url: `http://${name}:8420`, ...over }];
   }
 
   id(): JobId {
@@ -354,6 +445,10 @@ export class FakeNode implements NodeServices {
       leaderEpoch: TERM.epoch,
     };
   }
+}
+
+function notOfTheApi(): never {
+  throw new Error("not asked for by the API");
 }
 
 export interface KeptLine {

@@ -392,13 +392,18 @@ describe("the node", () => {
 
   it("is ready, or says which check fails", async () => {
     const ready = await call("GET", "/readyz");
-    assert.deepEqual([ready.status, ready.body], [200, { ready: true, checks: { store: { ok: true } } }]);
+    const cluster = { ok: true };
+    assert.deepEqual(
+      [ready.status, ready.body],
+      [200, { ready: true, checks: { store: { ok: true }, cluster } }],
+    );
     node.health.broken = "disk full";
     const broken = await call("GET", "/readyz");
     assert.deepEqual(
       [broken.status, broken.body],
-      [503, { ready: false, checks: { store: { ok: false, reason: "disk full" } } }],
+      [503, { ready: false, checks: { store: { ok: false, reason: "disk full" }, cluster } }],
     );
+    assert.equal(broken.headers["retry-after"], "1");
   });
 
   it("says what it promises with its store, and what it does not", async () => {
@@ -410,6 +415,26 @@ describe("the node", () => {
     assert.deepEqual(body.store, { name: "fake", durability: "nothing", shared: false });
     assert.ok(body.guarantees.promised.some((line: string) => line.includes("end with this process")));
     assert.ok(body.guarantees.not_promised.some((line: string) => line.includes("only once")));
+    assert.ok(body.guarantees.not_promised.some((line: string) => line.includes("cannot take over")));
+    assert.deepEqual(body.roles, ["gateway", "function", "worker", "scheduler"]);
+  });
+
+  it("says what a shared store changes, and what is to be known of its cluster", async () => {
+    node.guarantees = { name: "postgres", durability: "power loss", shared: true };
+    node.notes = ["behind a transaction pooler"];
+    node.join("node-b", { status: "dead", alive: false });
+    const { body } = await call("GET", "/status");
+    const { promised, not_promised: not } = body.guarantees;
+    assert.ok(promised.some((line: string) => line.startsWith("Other nodes take over")));
+    assert.ok(!not.some((line: string) => line.includes("cannot take over")));
+    assert.ok(not.some((line: string) => line.includes("while it cannot be reached")));
+    assert.deepEqual(body.cluster, {
+      name: "fakes",
+      active_nodes: 1,
+      total_nodes: 2,
+      formed: true,
+      notes: ["behind a transaction pooler"],
+    });
   });
 
   it("lists its tasks", async () => {

@@ -229,6 +229,17 @@ describe("starting and stopping", () => {
     await another.stop();
   });
 
+  it("counts the connections that are open", async () => {
+    const before = server.connections;
+    const socket = await dial();
+    await call("GET", "/health");
+    assert.ok(server.connections > before);
+    const open = server.connections;
+    socket.destroy();
+    while (server.connections === open) await new Promise((turn) => setImmediate(turn));
+    assert.equal(server.connections, open - 1);
+  });
+
   it("closes idle sockets at once: those that were used and those that never were", async () => {
     const used = await dial();
     used.write("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n");

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
+import type { SubmitRequest } from "../../../src/api/services.ts";
+import type { LeaseId } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";
 import { retentionDuty } from "../../../src/jobs/retention.ts";
+import type { ClaimedJob } from "../../../src/store/store.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { HeldRuns, NODE, WorkerWorld } from "../../support/node-worker.ts";
 import { recordingLog } from "../../support/node-log.ts";
@@ -19,6 +22,24 @@ async function leading(t: TestContext, world: WorkerWorld) {
     await Promise.allSettled(duties);
   });
   return { term, signal: over.signal, duties };
+}
+
+/** A run of somebody who keeps its lease and never ends it. */
+async function claimedElsewhere(world: WorkerWorld, fields: Partial<SubmitRequest>): Promise<ClaimedJob> {
+  await world.submit("elsewhere", fields);
+  const { jobs } = await world.store.jobs.claim({
+    author: { node: NODE, ownerEpoch: 1, leaderEpoch: 1 },
+    worker: "node-b",
+    lease: "node-b/7/0" as LeaseId,
+    leaseMs: HOUR_MS,
+    limit: 1,
+    tasks: new Set(["elsewhere"]),
+    queues: null,
+    exceptQueues: new Set(),
+    opens: true,
+    suspect: false,
+  });
+  return jobs[0]!;
 }
 
 describe("the reaper of leases", () => {
@@ -65,7 +86,7 @@ describe("the reaper of leases", () => {
     });
     for (let crash = 1; crash <= 3; crash++) {
       await world.until(id, "processing");
-      await reaper.recover({ by: "node", node: NODE, except: null }, term);
+      await reaper.recover({ by: "lives", incarnations: ["1"] }, term);
       await world.advance(2_000); // the worker hears that its lease is gone
     }
     const job = await world.job(id);
@@ -76,6 +97,60 @@ describe("the reaper of leases", () => {
     assert.equal(log.about("quarantine"), 1);
     assert.equal(await world.jobs.retry(id), "retried");
     assert.equal((await world.until(id, "processing")).crashes, 0, "retried by hand it starts afresh");
+  });
+
+  it("takes a run away that goes on long past its timeout, whoever renews its lease", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const stuck = await claimedElsewhere(world, { timeoutMs: 1_000, maxAttempts: 2 });
+    const { term, signal, duties } = await leading(t, world);
+    const log = recordingLog();
+    const recovered: string[] = [];
+    const { store, clock } = world;
+    const options = {
+      store,
+      clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      overdueGraceMs: 10_000,
+      log,
+    };
+    const reaper = new LeaseReaper({ ...options, onRecovered: (job) => void recovered.push(job) });
+    duties.push(reaper.duty(term, signal));
+    await world.advance(10_999);
+    assert.deepEqual(recovered, [], "within the grace");
+    await world.advance(5_001);
+    assert.deepEqual(recovered, [stuck.id]);
+    const job = await world.job(stuck.id);
+    assert.deepEqual([job.status, job.failures, job.crashes], ["queued", 1, 0]);
+    assert.equal(job.error?.code, "TIMEOUT");
+    assert.equal(log.about("ran long past its timeout"), 1);
+    const late = { run: stuck, outcome: { kind: "completed", result: "1" } } as const;
+    assert.deepEqual(await store.jobs.settle([late]), ["stale"]);
+  });
+
+  it("gives a run half a minute after its timeout, and looks for such runs every few seconds", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const stuck = await claimedElsewhere(world, { timeoutMs: 1_000 });
+    const { term, signal, duties } = await leading(t, world);
+    const looks: Record<string, number> = { expiry: 0, overdue: 0 };
+    const jobs = new Proxy(world.store.jobs, {
+      get(target, name) {
+        if (name !== "recover") return Reflect.get(target, name).bind(target);
+        return (...args: Parameters<typeof target.recover>) => {
+          looks[args[0].by]!++;
+          return target.recover(...args);
+        };
+      },
+    });
+    const options = { clock: world.clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
+    const reaper = new LeaseReaper({ ...options, store: { jobs }, onRecovered: () => {} });
+    duties.push(reaper.duty(term, signal));
+    await world.advance(30_999);
+    assert.equal((await world.job(stuck.id)).status, "processing");
+    await world.advance(5_001);
+    assert.equal((await world.job(stuck.id)).status, "queued");
+    assert.ok(looks["overdue"]! >= 7 && looks["overdue"]! <= 8, `${looks["overdue"]} looks in 36 s`);
+    assert.ok(looks["expiry"]! >= 36);
   });
 
   it("is refused under an old term", async (t) => {

@@ -127,6 +127,7 @@ describe("submitting", () => {
       [{ task: "a", runAt: 1, delayMs: 1 }, "run_at", /exclude each other/],
       [{ task: "a", idempotencyKey: "" }, "idempotency_key", /1 to 255 characters/],
       [{ task: "a", idempotencyKey: "x".repeat(256) }, "idempotency_key", /1 to 255/],
+      [{ task: "a", idempotencyKey: "a\0" }, "idempotency_key", /without control characters/],
       [{ task: "a", payload: 1n }, "payload", /must be plain JSON: .*BigInt/],
       [{ task: "a", payload: circular }, "payload", /must be plain JSON: .*circular/],
       [{ task: "a", payload: () => {} }, "payload", /must be plain JSON, not a function/],

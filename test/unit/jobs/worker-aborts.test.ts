@@ -286,9 +286,9 @@ describe("a lease that is taken away", () => {
     const id = await world.submit("held");
     await world.until(id, "processing");
     world.faults.fail("renew");
-    await world.advance(10_000);
+    await world.advance(9_999);
     assert.deepEqual(held.reasons, [], "trusted to its very end");
-    await world.advance(2_000);
+    await world.advance(1);
     assert.deepEqual(held.reasons, ["lease_lost"]);
   });
 

@@ -134,8 +134,9 @@ export class ScheduleWorld {
 
   async finishJobs(): Promise<void> {
     const lease = "node-a/1" as LeaseId;
-    const request = { worker: NODE, lease, leaseMs: minuteMs, limit: 1_000, queues: null, suspect: false };
-    const { jobs } = await this.#store.jobs.claim({ ...request, author: AUTHOR, tasks: new Set(["work"]) });
+    const hold = { worker: NODE, lease, leaseMs: minuteMs, opens: true };
+    const line = { tasks: new Set(["work"]), queues: null, exceptQueues: new Set<string>(), suspect: false };
+    const { jobs } = await this.#store.jobs.claim({ ...hold, ...line, limit: 1_000, author: AUTHOR });
     const outcome = { kind: "completed" as const, result: "null" };
     await this.#store.jobs.settle(jobs.map((run) => ({ run, outcome })));
   }

@@ -117,6 +117,8 @@ class History {
       limit,
       tasks: new Set(tasks),
       queues: null,
+      exceptQueues: new Set(),
+      opens: true,
       suspect: true,
     });
     for (const job of jobs) {

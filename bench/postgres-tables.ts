@@ -1,0 +1,82 @@
+/** The tables of Baton's store from outside, for what a benchmark does with them and no user would. */
+
+import { Client } from "pg";
+
+/** Jobs and schedules. The rest has numbers in it that living nodes remember. */
+const FORGOTTEN = ["job", "live", "done", "tally", "log", "schedule", "occurrence"];
+
+/** Also while nodes are up. */
+export async function emptyTables(url: string, schema = "baton"): Promise<void> {
+  await withClient(url, async (client) => {
+    const { rows } = await client.query("SELECT to_regclass($1) IS NOT NULL AS there", [`${schema}.live`]);
+    if (!(rows[0] as { there: boolean }).there) return;
+    await client.query(`TRUNCATE ${FORGOTTEN.map((table) => `${schema}.${table}`).join(", ")}`);
+  });
+}
+
+export function storeBytes(url: string): Promise<number> {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query(
+      `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::float8 AS bytes FROM pg_class c
+       JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'baton' AND c.relkind IN ('r', 't')`,
+    );
+    return (rows[0] as { bytes: number }).bytes;
+  });
+}
+
+/** A time and chance, as the ids of real jobs have them, on any version of the server. */
+const NEW_ID = `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+  || '7' || right(replace(gen_random_uuid()::text, '-', ''), 19))::uuid`;
+const PIECE = 50_000;
+/** A batch of settlements adds one row to the counts. */
+const PER_TALLY = 500;
+
+/** Finished jobs until there are so many: copies of those that ran, whatever columns they have. */
+export async function multiplyHistory(url: string, count: number): Promise<void> {
+  await withClient(url, async (client) => {
+    const columns = async (table: string): Promise<string[]> => {
+      const { rows } = await client.query(
+        "SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'baton' AND table_name = $1",
+        [table],
+      );
+      return rows.map(({ name }: { name: string }) => name);
+    };
+    const copy = async (table: string): Promise<string> => {
+      const names = await columns(table);
+      const values = names.map((name) => (name === "seq" || name === "id" ? `fresh.${name}` : `t.${name}`));
+      return `INSERT INTO baton.${table} (${names.join(", ")})
+        SELECT ${values.join(", ")} FROM fresh JOIN baton.${table} t ON t.seq = fresh.template ORDER BY fresh.seq`;
+    };
+    const [jobs, ends] = [await copy("job"), await copy("done")];
+    const had = await client.query<{ n: number }>("SELECT count(*)::int AS n FROM baton.done");
+    await client.query("CREATE TEMP TABLE template AS SELECT seq, row_number() OVER () AS n FROM baton.done");
+    // `job` has no index by seq: a join of a few thousand with a whole table is a hash, once for each piece.
+    for (let missing = count - had.rows[0]!.n; missing > 0; missing -= PIECE) {
+      await client.query(
+        `WITH fresh AS MATERIALIZED (
+           SELECT nextval('baton.job_seq') AS seq, ${NEW_ID} AS id, template.seq AS template
+           FROM generate_series(1, ${Math.min(missing, PIECE)}) AS i
+           JOIN template ON template.n = 1 + i % (SELECT count(*) FROM template)
+         ), jobs AS (${jobs}) ${ends}`,
+      );
+    }
+    await client.query(
+      `INSERT INTO baton.tally (kind, status, n)
+       SELECT k.id, 3, ${PER_TALLY} FROM generate_series(1, $1::int) CROSS JOIN (SELECT min(id) AS id FROM baton.kind) AS k`,
+      [Math.round((count - had.rows[0]!.n) / PER_TALLY)],
+    );
+    await client.query("VACUUM (ANALYZE) baton.job");
+    await client.query("VACUUM (ANALYZE) baton.done");
+  });
+}
+
+async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,85 @@
+/** The nodes of the cluster, one by one: look at them, drain them, let them work again. */
+
+import { z } from "zod";
+import type { NodeWish } from "../../coordination/coordination.ts";
+import { BatonError } from "../../core/errors.ts";
+import type { NodeName } from "../../core/ids.ts";
+import { NodeParams } from "../fields.ts";
+import { NodeBody, nodeBody } from "../node-body.ts";
+import { answer, operation } from "../operation.ts";
+import type { Cluster } from "../services.ts";
+
+function noSuchNode(cluster: Cluster, name: string): BatonError {
+  const nodes = cluster.nodes().map((node) => node.name);
+  return new BatonError("NOT_FOUND", `there is no node ${name}; there are ${nodes.join(", ")}`, { nodes });
+}
+
+export const listNodes = operation({
+  name: "list_nodes",
+  method: "GET",
+  path: "/cluster/nodes",
+  summary: "All nodes, the dead ones too until they are forgotten",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: { 200: z.object({ nodes: z.array(NodeBody) }) },
+  handler: ({ cluster }) => answer(200, { nodes: cluster.nodes().map(nodeBody) }),
+});
+
+export const getNode = operation({
+  name: "get_node",
+  method: "GET",
+  path: "/cluster/nodes/{name}",
+  summary: "One node, as last seen",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  params: NodeParams,
+  replies: { 200: NodeBody },
+  handler({ cluster }, { params }) {
+    const node = cluster.nodes().find((each) => each.name === params.name);
+    if (!node) throw noSuchNode(cluster, params.name);
+    return answer(200, nodeBody(node));
+  },
+});
+
+const AskedBody = z.object({ name: z.string(), asked: z.enum(["drain", "resume"]) });
+
+async function ask(cluster: Cluster, name: string, wish: NodeWish) {
+  if (await cluster.ask(name as NodeName, wish)) return answer(202, { name, asked: wish });
+  const known = cluster.nodes().find((each) => each.name === name);
+  if (!known) throw noSuchNode(cluster, name);
+  throw new BatonError("NOT_FOUND", `node ${name} is ${known.status} and can be asked nothing`, {
+    status: known.status,
+  });
+}
+
+export const drainNode = operation({
+  name: "drain_node",
+  method: "POST",
+  path: "/cluster/nodes/{name}/drain",
+  summary: "Ask a node to take no more work; it finishes what runs and stays",
+  tag: "cluster",
+  permission: "operate",
+  target: { at: "here" },
+  mutates: true,
+  params: NodeParams,
+  replies: { 202: AskedBody },
+  handler: ({ cluster }, { params }) => ask(cluster, params.name, "drain"),
+});
+
+export const resumeNode = operation({
+  name: "resume_node",
+  method: "POST",
+  path: "/cluster/nodes/{name}/resume",
+  summary: "Ask a node that was drained to take work again",
+  tag: "cluster",
+  permission: "operate",
+  target: { at: "here" },
+  mutates: true,
+  params: NodeParams,
+  replies: { 202: AskedBody },
+  handler: ({ cluster }, { params }) => ask(cluster, params.name, "resume"),
+});

@@ -1,0 +1,53 @@
+/** Functions: a task is run for a caller who waits for its result. */
+
+import { z } from "zod";
+import { BatonError } from "../../core/errors.ts";
+import type { Job } from "../../core/job.ts";
+import { Name, Payload, Timeout } from "../fields.ts";
+import { Status } from "../job-body.ts";
+import { answer, operation } from "../operation.ts";
+import { withoutIndex } from "./submit.ts";
+
+export const callFunction = operation({
+  name: "call_function",
+  method: "POST",
+  path: "/functions/{task}",
+  summary:
+    "Run a task and answer with its result; 202 with the job's address when it takes longer than the caller waits",
+  tag: "functions",
+  permission: "submit",
+  target: { at: "any" },
+  mutates: true,
+  params: z.strictObject({ task: Name }),
+  query: z.strictObject({ timeout_ms: Timeout.optional() }),
+  body: Payload,
+  replies: {
+    200: z.object({ job_id: z.string(), result: z.unknown() }),
+    202: z.object({ job_id: z.string(), status: Status }),
+  },
+  async handler({ functions, jobs }, { params, query, body }) {
+    const timeoutMs = query.timeout_ms ?? functions.timeoutMs;
+    const called = await functions.call(params.task, body ?? null, { timeoutMs }).catch((error: unknown) => {
+      throw withoutIndex(error);
+    });
+    if (!called.ended) {
+      const job = await jobs.get(called.id);
+      const location = { location: `/jobs/${called.id}` };
+      return answer(202, { job_id: called.id, status: job?.status ?? "queued" }, location);
+    }
+    const { job, result } = called;
+    if (job.status !== "completed") throw failed(job);
+    const value: unknown = result === null ? null : JSON.parse(result);
+    return answer(200, { job_id: job.id, result: value });
+  },
+});
+
+function failed(job: Job): BatonError {
+  const why = job.error ? `: ${job.error.message}` : "";
+  const ended = job.status === "failed" ? "failed" : `was ${job.status}`;
+  return new BatonError("FUNCTION_FAILED", `${job.task} ${ended}${why}`, {
+    job_id: job.id,
+    status: job.status,
+    job_error: job.error,
+  });
+}

@@ -1,0 +1,102 @@
+/** Topics as far as they reach inside this process: each subscriber has a backlog of its own and works it off one by one. */
+
+import type { Log } from "../platform/log.ts";
+import type { Message, Subscription } from "./channels.ts";
+import { Fifo } from "./fifo.ts";
+import type { Written } from "./message-text.ts";
+
+type Handler = (message: Message) => void | Promise<void>;
+
+/**
+ * Hints that one subscriber may be behind with. Beyond it the oldest are dropped: a subscriber that hangs must not eat
+ * the memory, and what a topic says can be read from the store.
+ */
+const BACKLOG_MAX = 100_000;
+
+/** Hints handled in one go before others get their turn of the event loop. */
+const TURN_MAX = 500;
+
+export class LocalTopics {
+  readonly #log: Pick<Log, "warn"> | undefined;
+  readonly #topics = new Map<string, Set<Subscriber>>();
+
+  constructor(log?: Pick<Log, "warn">) {
+    this.#log = log;
+  }
+
+  hasSubscribers(topic: string): boolean {
+    return this.#topics.has(topic);
+  }
+
+  deliver(topic: string, messages: readonly Written[]): void {
+    for (const subscriber of this.#topics.get(topic) ?? []) {
+      const dropped = subscriber.push(messages);
+      if (dropped > 0) {
+        this.#log?.warn(
+          { topic, messages: dropped },
+          "a subscriber is too far behind; its oldest are dropped",
+        );
+      }
+    }
+  }
+
+  subscribe(topic: string, handler: Handler): Subscription {
+    const subscriber = new Subscriber(handler, (err) =>
+      this.#log?.warn({ topic, err }, "a topic handler failed; its message is lost"),
+    );
+    const subscribers = this.#topics.get(topic) ?? new Set();
+    this.#topics.set(topic, subscribers.add(subscriber));
+    return {
+      close: () => {
+        subscribers.delete(subscriber);
+        if (subscribers.size === 0 && this.#topics.get(topic) === subscribers) this.#topics.delete(topic);
+        return subscriber.close();
+      },
+    };
+  }
+}
+
+class Subscriber {
+  readonly #handler: Handler;
+  readonly #failed: (error: unknown) => void;
+  readonly #backlog = new Fifo<Written>();
+  #closed = false;
+  #working: Promise<void> | null = null;
+
+  constructor(handler: Handler, failed: (error: unknown) => void) {
+    this.#handler = handler;
+    this.#failed = failed;
+  }
+
+  /** How many had to be dropped. */
+  push(messages: readonly Written[]): number {
+    for (const message of messages) this.#backlog.push(message);
+    const dropped = Math.max(0, this.#backlog.size - BACKLOG_MAX);
+    if (dropped > 0) this.#backlog.take(dropped);
+    this.#working ??= this.#work();
+    return dropped;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#working;
+  }
+
+  async #work(): Promise<void> {
+    do {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      for (let turn = 0; turn < TURN_MAX; turn++) {
+        const [message] = this.#backlog.take(1);
+        if (!message || this.#closed) break;
+        try {
+          const handled = this.#handler({ key: message.key, body: JSON.parse(message.text) as unknown });
+          // Not waiting for a handler that is done already keeps a flood of hints cheap.
+          if (handled) await handled;
+        } catch (error) {
+          this.#failed(error);
+        }
+      }
+    } while (this.#backlog.size > 0 && !this.#closed);
+    this.#working = null;
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * What a NOTIFY carries: `<origin>:<number>:<entries>`. The origin is the keeper that sent it, the number counts its
+ * payloads from 1: no two are equal (PostgreSQL would drop the second of a transaction), and one that comes back to its
+ * origin proves that the connection hears. The entries are a JSON array of
+ *
+ *     [topic, key, body]    a message
+ *     [topic, id]           a message that was too large, and stands in the table `hint`
+ *     [queue]               a queue has something new
+ *
+ * The SQL functions that submit jobs send such payloads as well. Entries of another form come from a newer version and
+ * are passed over.
+ */
+
+export type Entry =
+  | { readonly kind: "message"; readonly topic: string; readonly key: string; readonly body: unknown }
+  | { readonly kind: "stored"; readonly topic: string; readonly id: string }
+  | { readonly kind: "queue"; readonly queue: string };
+
+export interface Payload {
+  readonly origin: string;
+  readonly number: number;
+  /** Parsed when they are looked at: most of what a keeper hears first is itself. */
+  entries(): readonly Entry[];
+}
+
+/** PostgreSQL refuses 8,000. */
+export const PAYLOAD_BYTES_MAX = 7_999;
+/** An origin, a number below 2^53 and the two colons. */
+const ADDRESS_BYTES_MAX = 64;
+const ENTRY_BYTES_MAX = PAYLOAD_BYTES_MAX - ADDRESS_BYTES_MAX - "[]".length;
+
+export function messageEntry(topic: string, key: string, text: string): string {
+  return `[${JSON.stringify(topic)},${JSON.stringify(key)},${text}]`;
+}
+
+export function storedEntry(topic: string, id: string): string {
+  return JSON.stringify([topic, id]);
+}
+
+export function queueEntry(queue: string): string {
+  return JSON.stringify([queue]);
+}
+
+export function fits(entry: string): boolean {
+  // UTF-8 takes at most three bytes for each UTF-16 unit: the short ones need not be counted.
+  return entry.length * 3 <= ENTRY_BYTES_MAX || Buffer.byteLength(entry) <= ENTRY_BYTES_MAX;
+}
+
+/** Entries that fit, in their order, in as few payloads as that allows; one payload if there are none. */
+export function pack(entries: readonly string[], origin: string, nextNumber: () => number): string[] {
+  const payloads: string[] = [];
+  let packed: string[] = [];
+  let bytes = 0;
+  const close = (): void => void payloads.push(`${origin}:${nextNumber()}:[${packed.join(",")}]`);
+  for (const entry of entries) {
+    const more = Buffer.byteLength(entry) + ",".length;
+    if (packed.length > 0 && bytes + more > ENTRY_BYTES_MAX + ",".length) {
+      close();
+      packed = [];
+      bytes = 0;
+    }
+    packed.push(entry);
+    bytes += more;
+  }
+  close();
+  return payloads;
+}
+
+/** Null when it is none of ours: anybody may NOTIFY. */
+export function parsePayload(text: string): Payload | null {
+  const [, origin, number, json] = /^([0-9a-z]+):(\d+):(\[.*\])$/su.exec(text) ?? [];
+  if (origin === undefined || number === undefined || json === undefined) return null;
+  return { origin, number: Number(number), entries: () => parseEntries(json) };
+}
+
+function parseEntries(json: string): Entry[] {
+  let values: unknown[];
+  try {
+    values = JSON.parse(json) as unknown[];
+  } catch {
+    return [];
+  }
+  return values.flatMap((value) => entryOf(value) ?? []);
+}
+
+function entryOf(value: unknown): Entry | null {
+  if (!Array.isArray(value) || typeof value[0] !== "string") return null;
+  const [name, second, body] = value as [string, unknown, unknown];
+  if (value.length === 1) return { kind: "queue", queue: name };
+  if (typeof second !== "string") return null;
+  if (value.length === 2) return { kind: "stored", topic: name, id: second };
+  if (value.length === 3) return { kind: "message", topic: name, key: second, body };
+  return null;
+}

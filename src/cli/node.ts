@@ -1,0 +1,105 @@
+/** `baton node`: ask one node of the cluster, through any of them, to drain or to work again. */
+
+import type { Command } from "commander";
+import { BatonClientError } from "../client/error.ts";
+import type { BatonClient, NodeBody } from "../client/client.ts";
+import { formatDuration } from "../config/duration.ts";
+import { CliFailure, EXIT } from "./failure.ts";
+import type { NodeOptions } from "./node-options.ts";
+import { connect, withNodeOptions } from "./node-options.ts";
+import { print } from "./output.ts";
+import { ProgressLine } from "./progress-line.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Nodes tell how busy they are once a second by default, so looking more often shows nothing new. */
+const LOOK_MS = 500;
+
+interface DrainOptions extends NodeOptions {
+  readonly wait: boolean;
+}
+
+export function addNodeCommands(program: Command, terminal: Terminal): void {
+  const node = program.command("node").description("drain a node, or let it work again");
+
+  withNodeOptions(node.command("drain"))
+    .description(
+      "let a node take no more work; it finishes what runs and stays until it is stopped or resumed",
+    )
+    .argument("<name>", "name of the node")
+    .option("--wait", "until nothing runs there any more; --timeout then bounds the whole wait", true)
+    .option("--no-wait", "only ask")
+    .action((name: string, options: DrainOptions) => drain(terminal, name, options));
+
+  withNodeOptions(node.command("resume"))
+    .description("let a drained node take work again")
+    .argument("<name>", "name of the node")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.cluster.resume(name);
+      print(terminal, options.output, answer, () => `${name} was asked to take work again`);
+    });
+}
+
+async function drain(terminal: Terminal, name: string, options: DrainOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const asked = await client.cluster.drain(name);
+  if (!options.wait) {
+    print(terminal, options.output, asked, () => `${name} was asked to drain`);
+    return;
+  }
+  const line = new ProgressLine(terminal);
+  try {
+    const node = await untilDrained(terminal, client, name, options.timeout, line);
+    line.clear();
+    const ended = node === null ? "has been stopped" : "is drained: nothing runs there";
+    print(terminal, options.output, node ?? asked, () => `${name} ${ended}`);
+  } finally {
+    line.clear();
+  }
+}
+
+/** The node when nothing runs on it any more; null when it has left the cluster. */
+async function untilDrained(
+  terminal: Terminal,
+  client: BatonClient,
+  name: string,
+  timeoutMs: number | undefined,
+  line: ProgressLine,
+): Promise<NodeBody | null> {
+  const { clock } = terminal;
+  const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs;
+  let drainingSince: string | null = null;
+  for (;;) {
+    const node = await client.cluster.node(name).catch((error: unknown) => {
+      if (error instanceof BatonClientError && error.status === 404) return null;
+      throw error;
+    });
+    if (node === null) return null;
+    if (node.status === "dead") {
+      throw new CliFailure(
+        EXIT.failure,
+        `${name} died before it was drained`,
+        "other nodes take its jobs over: baton nodes list",
+      );
+    }
+    if (node.status === "draining") {
+      drainingSince ??= node.last_seen;
+      // The count may be older than the status: only what the node has said since then tells that nothing runs.
+      if (node.load.jobs === 0 && node.last_seen > drainingSince) return node;
+      line.show(`${name} is draining, ${jobsText(node.load.jobs)}`);
+    } else if (drainingSince === null) line.show(`${name} was asked to drain and is ${node.status}`);
+    else throw new CliFailure(EXIT.failure, `${name} is ${node.status} again: somebody has resumed it`);
+    if (clock.monotonic() >= until) {
+      throw new CliFailure(
+        EXIT.timeout,
+        `${name} is not drained after ${formatDuration(timeoutMs!)}: ${jobsText(node.load.jobs)}`,
+        "it goes on draining: look with `baton nodes list`",
+      );
+    }
+    await clock.sleep(LOOK_MS);
+  }
+}
+
+function jobsText(jobs: number): string {
+  return jobs === 1 ? "1 job runs" : `${jobs === 0 ? "no" : jobs} jobs run`;
+}

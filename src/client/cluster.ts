@@ -1,0 +1,46 @@
+import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
+
+type Call = <R extends Route>(route: R, parts: Parts<R>) => Promise<AnswerOf<R>>;
+
+/** The cluster, as the node sees it that the client talks to. */
+export class ClusterCalls {
+  readonly #call: Call;
+
+  constructor(call: Call) {
+    this.#call = call;
+  }
+
+  info() {
+    return this.#call("GET /cluster", {});
+  }
+
+  nodes() {
+    return this.#call("GET /cluster/nodes", {});
+  }
+
+  node(name: string) {
+    return this.#call("GET /cluster/nodes/{name}", { params: { name } });
+  }
+
+  /** Only asks: look at the node to see it follow. */
+  drain(name: string) {
+    return this.#call("POST /cluster/nodes/{name}/drain", { params: { name } });
+  }
+
+  resume(name: string) {
+    return this.#call("POST /cluster/nodes/{name}/resume", { params: { name } });
+  }
+
+  leaders() {
+    return this.#call("GET /cluster/leaders", {});
+  }
+
+  /** Newest first. */
+  metrics(limit?: number) {
+    return this.#call("GET /cluster/metrics", { query: { limit } });
+  }
+
+  jobs(filter: QueryOf<"GET /cluster/jobs"> = {}) {
+    return this.#call("GET /cluster/jobs", { query: filter });
+  }
+}

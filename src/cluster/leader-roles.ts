@@ -1,0 +1,70 @@
+/**
+ * The leader roles of a cluster, each with a lock, an epoch and duties of its own:
+ *
+ *   scheduler            schedules, jobs of dead nodes, leases that ran out, runs that are overdue
+ *   metrics_aggregator   what the whole cluster looks like, every few seconds
+ *   log_compactor        finished jobs, their logs and old samples are removed when their time is over
+ *
+ * A node with the role `scheduler` stands for all of them; the others only look who leads.
+ */
+
+import type { Coordination, Leadership } from "../coordination/coordination.ts";
+import { Elector } from "../coordination/elector.ts";
+import type { ElectorSettings } from "../coordination/elector-settings.ts";
+import { Observer } from "../coordination/observer.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import { LEADER_ROLES, type LeaderRole } from "../core/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle, type Service } from "../platform/service.ts";
+import { LeaderDuties, type Duty } from "./leader-duties.ts";
+
+export interface LeaderRolesOptions {
+  readonly coordination: Coordination;
+  readonly identity: NodeIdentity;
+  /** Whether this node may lead. */
+  readonly stands: boolean;
+  readonly duties: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>>;
+  readonly settings: ElectorSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+export class LeaderRoles extends Lifecycle {
+  readonly scheduler: Leadership;
+  readonly #electors: readonly Service[];
+  readonly #duties: readonly LeaderDuties[];
+
+  constructor(options: LeaderRolesOptions) {
+    super();
+    const { coordination, identity, stands, settings, clock, random, log } = options;
+    const electors = LEADER_ROLES.map((role) => {
+      const lock = coordination.lock(role);
+      return stands
+        ? new Elector({ lock, identity, role, clock, random, settings, log })
+        : new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
+    });
+    this.#electors = electors;
+    this.scheduler = electors[LEADER_ROLES.indexOf("scheduler")]!;
+    this.#duties = electors.map(
+      (leadership, at) =>
+        new LeaderDuties({ leadership, clock, log, duties: options.duties[LEADER_ROLES[at]!] }),
+    );
+  }
+
+  /** Elections only: duties begin with `begin`, when the node is ready for them. */
+  protected async onStart(): Promise<void> {
+    await Promise.all(this.#electors.map((elector) => elector.start()));
+  }
+
+  async begin(): Promise<void> {
+    await Promise.all(this.#duties.map((duties) => duties.start()));
+  }
+
+  /** Terms are given up before their duties have ended: others may go on while ours come to their end. */
+  protected async onStop(): Promise<void> {
+    await Promise.all([...this.#electors, ...this.#duties].map((service) => service.stop()));
+  }
+}

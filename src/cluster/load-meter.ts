@@ -1,0 +1,72 @@
+import { availableParallelism, totalmem } from "node:os";
+import type { NodeLoad } from "../core/node.ts";
+import type { Clock } from "../platform/clock.ts";
+import { Lifecycle } from "../platform/service.ts";
+
+const SAMPLE_MS = 500;
+
+export interface LoadMeterOptions {
+  readonly clock: Clock;
+  readonly jobs: () => number;
+  readonly connections: () => number;
+}
+
+/** How busy this process is: measured twice a second, read at any time. */
+export class LoadMeter extends Lifecycle {
+  readonly #o: LoadMeterOptions;
+  #cancel: () => void = () => {};
+  #cpuMicros = 0;
+  #at = 0;
+  #cpu = 0;
+  #lagMs = 0;
+
+  constructor(options: LoadMeterOptions) {
+    super();
+    this.#o = options;
+  }
+
+  read(): NodeLoad {
+    return {
+      jobs: this.#o.jobs(),
+      connections: this.#o.connections(),
+      cpu: this.#cpu,
+      memory: Math.min(1, process.memoryUsage.rss() / totalmem()),
+      loopLagMs: this.#lagMs,
+    };
+  }
+
+  protected onStart(): void {
+    this.#at = this.#o.clock.monotonic();
+    this.#cpuMicros = cpuMicros();
+    this.#schedule();
+  }
+
+  protected onStop(): void {
+    this.#cancel();
+  }
+
+  #schedule(): void {
+    this.#cancel = this.#o.clock.after(SAMPLE_MS, () => this.#sample());
+  }
+
+  #sample(): void {
+    const now = this.#o.clock.monotonic();
+    const passedMs = Math.max(1, now - this.#at);
+    const spent = cpuMicros();
+    this.#cpu = round(Math.min(1, (spent - this.#cpuMicros) / 1_000 / passedMs / availableParallelism()));
+    // How late this timer is: what anything else on the loop had to wait as well.
+    this.#lagMs = round(Math.max(0, passedMs - SAMPLE_MS));
+    this.#at = now;
+    this.#cpuMicros = spent;
+    this.#schedule();
+  }
+}
+
+function cpuMicros(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
+function round(value: number): number {
+  return Math.round(value * 1_000) / 1_000;
+}

@@ -1,0 +1,37 @@
+import type { Membership } from "../coordination/coordination.ts";
+import type { LeaseReaper } from "../jobs/lease-reaper.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Duty } from "./leader-duties.ts";
+
+export interface NodeWatchOptions {
+  readonly membership: Membership;
+  readonly reaper: Pick<LeaseReaper, "recover">;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A look costs the backend a fraction of a millisecond. Longer, and the jobs of a dead node wait longer. */
+const LOOK_MS = 100;
+
+/**
+ * A leader's duty: the work of dead nodes is taken back as soon as their death is known, and not only when their leases
+ * have run out. Each step can be done again: whoever leads next finds those that were not laid to rest.
+ */
+export function nodeWatch({ membership, reaper, clock, log }: NodeWatchOptions): Duty {
+  return async (term, signal) => {
+    while (!signal.aborted) {
+      const dead = await membership.findDead(term);
+      if (dead.length > 0) {
+        const incarnations = dead.map((life) => life.incarnation);
+        const recovered = await reaper.recover({ by: "lives", incarnations }, term);
+        await membership.laidToRest(dead, term);
+        log.warn(
+          { nodes: dead.map((life) => life.name), jobs: recovered.length },
+          "nodes died; what they ran was taken back",
+        );
+      }
+      await clock.sleep(LOOK_MS, signal);
+    }
+  };
+}

@@ -1,0 +1,219 @@
+/**
+ * Who is in the cluster, as this node sees it: one statement a heartbeat tells the others of us and us of the others, so
+ * that `nodes()` never waits.
+ */
+
+import { BatonError } from "../../core/errors.ts";
+import { judge, NOTHING_SEEN, type Watch } from "../../core/failure-detector.ts";
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../../core/node.ts";
+import type { Term } from "../../core/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
+import type { Log } from "../../platform/log.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { Membership, NodeWish } from "../coordination.ts";
+import { WishSlot } from "../wish-slot.ts";
+import type { ControlSession } from "./control-session.ts";
+import { NodeRegistry, wishSubject, type Namesake, type Registered, type Roll } from "./registry.ts";
+
+export interface MembershipSettings {
+  readonly heartbeatMs: number;
+  /** A node that was silent for so long is dead. */
+  readonly deadAfterMs: number;
+  /** How long a dead node stays in the list. */
+  readonly forgetAfterMs: number;
+}
+
+export interface PostgresMembershipOptions {
+  readonly control: ControlSession;
+  readonly identity: NodeIdentity;
+  readonly info: () => OwnInfo;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly settings: MembershipSettings;
+}
+
+/** How often a name that is taken is asked for again. */
+const NAME_RETRY_MS = 100;
+const WISHES: ReadonlySet<string> = new Set<NodeWish>(["drain", "resume"]);
+
+export class PostgresMembership extends Lifecycle implements Membership {
+  readonly registry: NodeRegistry;
+  readonly #o: PostgresMembershipOptions;
+  readonly #slot = new WishSlot();
+  /** Told here, and not yet cleared in our row. */
+  #heard: string | null = null;
+  #others: readonly Registered[] = [];
+  /** When the last heartbeat was answered: by the database's clock, and by ours. */
+  #seenAt = 0;
+  #seenMono = 0;
+  #failing = false;
+  #watched: { readonly term: number; readonly watch: Watch | null } = { term: 0, watch: NOTHING_SEEN };
+  #stopping = new AbortController();
+  #nap = new AbortController();
+  #hurry = false;
+  #loop: Promise<void> = Promise.resolve();
+  #beating: Promise<void> = Promise.resolve();
+
+  constructor(options: PostgresMembershipOptions) {
+    super();
+    this.#o = options;
+    const { control, identity, info, settings } = options;
+    this.registry = new NodeRegistry({ control, identity, info, deadAfterMs: settings.deadAfterMs });
+  }
+
+  nodes(): readonly NodeInfo[] {
+    const { identity, info, clock, settings } = this.#o;
+    const elapsedMs = clock.monotonic() - this.#seenMono;
+    const own = {
+      ...info(),
+      ...identity,
+      status: this.registry.status,
+      lastSeenAt: this.#seenAt,
+      alive: true,
+    };
+    const others = this.#others.map(({ node, ageMs }) => ({
+      ...node,
+      alive: node.status !== "dead" && ageMs + elapsedMs < settings.deadAfterMs,
+    }));
+    return [own, ...others].sort(byNameAndLife);
+  }
+
+  /** A database that is away hears of it with the next heartbeat that reaches it. */
+  async setStatus(status: NodeStatus): Promise<void> {
+    await this.#beat((heard) => this.registry.setStatus(status, heard));
+  }
+
+  ask(node: NodeName, wish: NodeWish): Promise<boolean> {
+    return this.registry.ask(node, wish);
+  }
+
+  wishes(signal: AbortSignal): AsyncIterable<NodeWish> {
+    return this.#slot.follow(signal);
+  }
+
+  async findDead(fence: Term): Promise<readonly NodeIdentity[]> {
+    const { clock, identity, settings } = this.#o;
+    const { server, serverUpMs, signs, unrecovered, forgettable } = await this.registry.look(
+      fence,
+      settings.forgetAfterMs,
+    );
+    const nodes = signs.filter((sign) => sign.incarnation !== identity.incarnation);
+    // What an earlier term saw says nothing about this one.
+    const before = this.#watched.term === fence.epoch ? this.#watched.watch : NOTHING_SEEN;
+    const { watch, dead } = judge(before, { at: clock.monotonic(), server, serverUpMs, nodes }, settings);
+    this.#watched = { term: fence.epoch, watch };
+    if (forgettable) await this.registry.cleanupDead(settings.forgetAfterMs, fence);
+    const marked = dead.length > 0 ? await this.registry.markDead(dead, fence) : [];
+    return [...unrecovered, ...marked];
+  }
+
+  async laidToRest(lives: readonly NodeIdentity[], fence: Term): Promise<void> {
+    await this.registry.layToRest(lives, fence);
+  }
+
+  /** The next heartbeat comes now: a wish is waiting, or the connection is a new one. */
+  hurry(): void {
+    this.#hurry = true;
+    this.#nap.abort();
+  }
+
+  /** Whether a notification is about this node. */
+  isAbout(subject: string): boolean {
+    return subject === wishSubject(this.#o.identity.name);
+  }
+
+  protected async onStart(): Promise<void> {
+    await this.#takeName();
+    this.#stopping = new AbortController();
+    this.#watched = { term: 0, watch: NOTHING_SEEN };
+    await this.#beat((heard) => this.registry.beat(heard));
+    this.#loop = this.#run(this.#stopping.signal);
+  }
+
+  protected async onStop(): Promise<void> {
+    this.#stopping.abort();
+    this.#nap.abort();
+    await this.#loop;
+    await this.#beating;
+    try {
+      await this.registry.deregister();
+    } catch (error) {
+      this.#o.log.warn({ err: error }, "could not leave the list of nodes; others see our end all the same");
+    }
+  }
+
+  /** A namesake that has just died is found out within `deadAfterMs`, twice that if the leader died with it. */
+  async #takeName(): Promise<void> {
+    const { clock, identity, log, settings } = this.#o;
+    const giveUpAt = clock.monotonic() + 2 * settings.deadAfterMs;
+    for (let told = false; ; told = true) {
+      const namesake = await this.registry.register();
+      if (!namesake) return;
+      if (clock.monotonic() >= giveUpAt) throw nameInUse(identity, namesake);
+      if (!told) log.warn({ ...namesake }, `another node is called ${identity.name}; waiting for its end`);
+      await clock.sleep(Math.min(NAME_RETRY_MS, settings.deadAfterMs));
+    }
+  }
+
+  async #run(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      if (!this.#hurry) {
+        this.#nap = new AbortController();
+        await this.#o.clock.sleep(this.#o.settings.heartbeatMs, this.#nap.signal);
+      }
+      this.#hurry = false;
+      if (!stopping.aborted) await this.#beat((heard) => this.registry.beat(heard));
+    }
+  }
+
+  /** One behind the other, so that the answer of the last one is what we remember. */
+  #beat(send: (heard: string | null) => Promise<Roll>): Promise<void> {
+    const beat = this.#beating.then(async () => {
+      try {
+        await this.#o.control.ensureLocked();
+        const roll = await send(this.#heard);
+        this.#seenMono = this.#o.clock.monotonic();
+        this.#seenAt = roll.at;
+        this.#others = roll.others;
+        this.#failing = false;
+        this.#heard = null;
+        if (roll.wish !== null) this.#hear(roll.wish);
+      } catch (error) {
+        if (!this.#failing) this.#o.log.warn({ err: error }, reason(error));
+        this.#failing = true;
+      }
+    });
+    this.#beating = beat;
+    return beat;
+  }
+
+  #hear(wish: string): void {
+    this.#heard = wish;
+    if (WISHES.has(wish)) this.#slot.put(wish as NodeWish);
+    else this.#o.log.warn({ wish }, "was asked for something that this version does not know");
+    this.hurry(); // to clear it
+  }
+}
+
+function reason(error: unknown): string {
+  return isUniqueViolation(error)
+    ? "this node was taken for dead, and another has taken its name meanwhile: it is not in the list of nodes; restart it under another name"
+    : "no heartbeat reaches the database; trying on";
+}
+
+/** Of several lives with one name, the living one first: whoever looks a name up means that one. */
+function byNameAndLife(a: NodeInfo, b: NodeInfo): number {
+  if (a.name !== b.name) return a.name < b.name ? -1 : 1;
+  return Number(a.status === "dead") - Number(b.status === "dead") || b.startedAt - a.startedAt;
+}
+
+function nameInUse({ name }: NodeIdentity, { hostname, version, startedAt }: Namesake): BatonError {
+  const since = startedAt > 0 ? `, running since ${new Date(startedAt).toISOString()}` : "";
+  return new BatonError(
+    "NAME_IN_USE",
+    `another living node is called ${name}: on host ${hostname}, version ${version}${since}; give this one another name with --name, or stop the other`,
+    { field: "name", name, hostname, version, startedAt },
+  );
+}

@@ -1,0 +1,39 @@
+import type { FunctionAnswer, Functions, Jobs } from "../api/services.ts";
+import { FUNCTIONS_QUEUE, isFinal } from "../core/job.ts";
+import type { Clock } from "../platform/clock.ts";
+
+/**
+ * Runs a task for a caller who waits. It is a job like others, in a queue of its own that nodes with the role `function`
+ * serve: it survives the node that was asked, and has logs, a timeout and a place in the lists. It has one attempt, because
+ * its caller is there to decide about another.
+ */
+export class FunctionCalls implements Functions {
+  readonly timeoutMs: number;
+  readonly #jobs: Jobs;
+  readonly #clock: Clock;
+
+  constructor(options: { readonly jobs: Jobs; readonly clock: Clock; readonly timeoutMs: number }) {
+    this.timeoutMs = options.timeoutMs;
+    this.#jobs = options.jobs;
+    this.#clock = options.clock;
+  }
+
+  async call(task: string, payload: unknown, { timeoutMs }: { timeoutMs: number }): Promise<FunctionAnswer> {
+    const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1 };
+    const [submitted] = await this.#jobs.submit([request]);
+    const { id } = submitted!;
+    const over = new AbortController();
+    const cancel = this.#clock.after(timeoutMs, () => over.abort());
+    try {
+      for await (const _ of this.#jobs.changes(id, over.signal)) {
+        const job = await this.#jobs.get(id);
+        if (job && isFinal(job.status)) return { ended: true, job, result: await this.#jobs.result(id) };
+        if (!job) break;
+      }
+    } finally {
+      cancel();
+      over.abort();
+    }
+    return { ended: false, id };
+  }
+}

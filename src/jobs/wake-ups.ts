@@ -1,0 +1,48 @@
+import type { Channels } from "../channels/channels.ts";
+import { topics } from "../channels/names.ts";
+import type { Clock } from "../platform/clock.ts";
+
+export interface WakeUpsOptions {
+  readonly channels: Pick<Channels, "publish">;
+  readonly clock: Clock;
+  /** Whether any other node has a worker. */
+  readonly audience: () => boolean;
+}
+
+/** Smaller, and a flood of submits becomes a flood of wake-ups; larger, and jobs of the flood wait for it. */
+const SPACING_MS = 10;
+
+/**
+ * Tells the workers of other nodes that there is work: at once after a quiet time, then once for all that came
+ * meanwhile. Only a hint: a worker that hears none looks by itself a little later, so a failure is not told.
+ */
+export class WakeUps {
+  readonly #o: WakeUpsOptions;
+  #resting = false;
+  #again = false;
+
+  constructor(options: WakeUpsOptions) {
+    this.#o = options;
+  }
+
+  tell(): void {
+    if (this.#resting) {
+      this.#again = true;
+      return;
+    }
+    if (!this.#o.audience()) return;
+    this.#resting = true;
+    void this.#send();
+  }
+
+  async #send(): Promise<void> {
+    const { channels, clock } = this.#o;
+    await channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {});
+    clock.after(SPACING_MS, () => {
+      this.#resting = false;
+      if (!this.#again) return;
+      this.#again = false;
+      this.tell();
+    });
+  }
+}

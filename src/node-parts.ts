@@ -1,0 +1,344 @@
+/** What a node is made of: everything is built and wired here, and nowhere else. */
+
+import { hostname } from "node:os";
+import type { NodeServices } from "./api/services.ts";
+import { openChannels } from "./channels/open.ts";
+import { ClusterView } from "./cluster/cluster-view.ts";
+import { InFlight } from "./cluster/in-flight.ts";
+import { LeaderRoles } from "./cluster/leader-roles.ts";
+import { LoadMeter } from "./cluster/load-meter.ts";
+import { metricsDuty } from "./cluster/metrics-duty.ts";
+import { nodeWatch } from "./cluster/node-watch.ts";
+import { Readiness } from "./cluster/readiness.ts";
+import type { Settings } from "./config/settings.ts";
+import { isPostgresUrl } from "./config/store-url.ts";
+import { openCoordination } from "./coordination/open.ts";
+import { jobId, type JobId, type NodeName } from "./core/ids.ts";
+import { FUNCTIONS_QUEUE } from "./core/job.ts";
+import type { NodeIdentity, NodeInfo, NodeRole } from "./core/node.ts";
+import { HttpServer } from "./http/server.ts";
+import { Followers } from "./jobs/followers.ts";
+import { FunctionCalls } from "./jobs/functions.ts";
+import { JobService } from "./jobs/job-service.ts";
+import { JobWatchers } from "./jobs/job-watchers.ts";
+import { LeaseReaper } from "./jobs/lease-reaper.ts";
+import { retentionDuty } from "./jobs/retention.ts";
+import { scheduleDuty } from "./jobs/schedule-duty.ts";
+import { ScheduleService } from "./jobs/schedule-service.ts";
+import { Submitter } from "./jobs/submitter.ts";
+import type { TaskRegistry } from "./jobs/task-registry.ts";
+import { ThreadPool } from "./jobs/thread-pool.ts";
+import { WakeUps } from "./jobs/wake-ups.ts";
+import { Worker } from "./jobs/worker.ts";
+import type { Clock } from "./platform/clock.ts";
+import { applicationName } from "./platform/drivers/postgres-name.ts";
+import type { Log } from "./platform/log.ts";
+import type { Random } from "./platform/random.ts";
+import { openStore } from "./store/open.ts";
+import type { Author } from "./store/store.ts";
+import { VERSION } from "./version.ts";
+
+export interface PartsOptions {
+  readonly settings: Settings;
+  readonly tasks: TaskRegistry;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly http: boolean;
+  readonly draining: () => boolean;
+  readonly forming: () => string | null;
+}
+
+export type NodeParts = ReturnType<typeof buildParts>;
+
+/**
+ * The embedded store can be opened by one process only, so its file lock tells that a claimant is alive: leases there
+ * do not run out (a hundred years), and a blocked event loop does not cost a node its own jobs. After a crash the next
+ * start takes them back at once.
+ */
+const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
+
+export function buildParts(options: PartsOptions) {
+  const { settings, tasks, log, clock, random, draining, forming } = options;
+  const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
+  const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
+  const startedAt = clock.now();
+  const budgets = { interruptionsMax: settings.jobs.interruptionsMax, crashesMax: settings.jobs.crashesMax };
+  const abortGraceMs = settings.drain.cleanupMs;
+  const defaults = { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs };
+
+  const database = isPostgresUrl(settings.store)
+    ? {
+        url: settings.store,
+        schema: settings.postgres.schema,
+        applicationName: applicationName(identity),
+        clock,
+        random,
+        log,
+      }
+    : null;
+  const store = database
+    ? openStore({ kind: "postgres", ...database, connections: settings.postgres.connections })
+    : openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
+
+  const host = hostname(); // a system call, and `info` is read with every request
+  const load = new LoadMeter({
+    clock,
+    jobs: () => worker.active,
+    connections: () => http?.connections ?? 0,
+  });
+  const address = addressOf(settings.http, host);
+  const info = () => {
+    return {
+      ...address(http?.running ? http.url : null),
+      hostname: host,
+      roles: [...roles],
+      capabilities: [...tasks.names()],
+      version: VERSION,
+      startedAt,
+      load: load.read(),
+    };
+  };
+  const coordination = database
+    ? openCoordination({ kind: "postgres", ...database, identity, info, settings: settings.node })
+    : openCoordination({
+        kind: "standalone",
+        identity,
+        clock,
+        info,
+        terms: {
+          grant: (role, candidate) => store.terms.grant(role, candidate),
+          admit: (term) => store.terms.admit(term),
+          read: (role) => store.terms.read(role),
+        },
+      });
+  const channels = database
+    ? openChannels({ kind: "postgres", ...database, onGap: () => worker.wake() })
+    : openChannels({ kind: "memory", clock, log });
+
+  const author = authorOf(identity.name, () => leaders.scheduler.current()?.epoch ?? 0);
+  const watchers = new JobWatchers(clock);
+  const followers = new Followers({ channels, watchers, clock });
+  const wakeUps = new WakeUps({
+    channels,
+    clock,
+    audience: () => coordination.membership.nodes().some((node) => isOtherWorker(node, identity)),
+  });
+  const wakeEverybody = (): void => {
+    worker.wake();
+    wakeUps.tell();
+  };
+
+  const threads = new ThreadPool({ clock, abortGraceMs });
+  const queues = queuesOf(roles, settings.worker.queues);
+  const concurrency = roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0;
+  const worker = new Worker({
+    store,
+    tasks,
+    threads,
+    channels,
+    clock,
+    identity,
+    author,
+    log,
+    rules: { budgets, retry: retryPolicy(settings), chance: () => random.chance() },
+    settings: {
+      concurrency,
+      ...queues,
+      leaseMs: store.guarantees.shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS,
+      renewMs: settings.worker.renewMs,
+      prefetchMax: settings.worker.prefetchMax,
+      abortGraceMs,
+    },
+    onChange: (id) => followers.changed(id),
+  });
+  const submitter = new Submitter({
+    node: identity.name,
+    store,
+    tasks,
+    random,
+    author,
+    defaults,
+    // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
+    // and a lone caller would wait for two fsyncs each time.
+    onStored: (count) => {
+      setImmediate(() => worker.wake());
+      // What fits here is taken sooner than anybody else could hear of it.
+      if (count > worker.room) wakeUps.tell();
+    },
+  });
+  const jobs = new JobService({
+    store,
+    submitter,
+    tasks,
+    channels,
+    watchers: followers,
+    worker: {
+      get draining() {
+        return draining();
+      },
+      concurrency,
+      budgets,
+      queues: queues.queues,
+    },
+    onReady: wakeEverybody,
+  });
+  const reaper = new LeaseReaper({
+    store,
+    clock,
+    budgets,
+    intervalMs: settings.worker.renewMs,
+    // An embedded store's worker is in this very process: where it hangs, so does this.
+    overdueGraceMs: store.guarantees.shared ? settings.jobs.overdueGraceMs : null,
+    log,
+    onRecovered: (id) => {
+      followers.changed(id);
+      wakeEverybody();
+    },
+  });
+  const mintId = (): JobId => jobId(identity.name, random.timedUuid());
+  const leaders = new LeaderRoles({
+    coordination,
+    identity,
+    stands: roles.has("scheduler"),
+    settings: settings.leader,
+    clock,
+    random,
+    log,
+    duties: {
+      scheduler: {
+        schedules: scheduleDuty({ store, channels, clock, random, mintId, author, log }),
+        leases: (term, signal) => reaper.duty(term, signal),
+        nodes: nodeWatch({ membership: coordination.membership, reaper, clock, log }),
+      },
+      metrics_aggregator: {
+        metrics: metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock }),
+      },
+      log_compactor: { retention: retentionDuty({ store, clock, retention: settings.retention }) },
+    },
+  });
+  const schedules = new ScheduleService({
+    store,
+    submit: (requests) => jobs.submit(requests),
+    tasks,
+    channels,
+    clock,
+    ...defaults,
+    log,
+  });
+
+  const inFlight = new InFlight(clock);
+  const services: NodeServices = {
+    identity,
+    version: VERSION,
+    startedAt,
+    clock,
+    guarantees: store.guarantees,
+    roles,
+    cluster: new ClusterView({
+      name: settings.cluster.name,
+      minimumNodes: settings.cluster.minimumNodes,
+      forming,
+      coordination,
+      leadership: leaders.scheduler,
+      store,
+    }),
+    functions: new FunctionCalls({ jobs, clock, timeoutMs: settings.functions.timeoutMs }),
+    jobs,
+    queues: {
+      list: () => store.queues.list(),
+      setPaused: async (queue, paused) => {
+        await store.queues.setPaused(queue, paused);
+        wakeEverybody();
+      },
+    },
+    schedules,
+    leadership: leaders.scheduler,
+    membership: coordination.membership,
+    health: new Readiness({ draining, forming, store, leadership: leaders.scheduler, clock }),
+    tasks,
+  };
+  const http = options.http
+    ? new HttpServer({
+        services,
+        host: settings.http.host,
+        port: settings.http.port,
+        bodyLimitBytes: settings.http.bodyLimitBytes,
+        inFlight,
+        log,
+        clock,
+      })
+    : null;
+  return {
+    identity,
+    services,
+    store,
+    coordination,
+    channels,
+    followers,
+    threads,
+    leaders,
+    worker,
+    load,
+    reaper,
+    inFlight,
+    http,
+    tasks,
+  };
+}
+
+type Address = Pick<NodeInfo, "url" | "address" | "httpPort">;
+
+/** How others reach us: as it was set, or the address that we listen on; of all addresses, the host's name. */
+function addressOf(
+  http: { readonly host: string; readonly url: string },
+  host: string,
+): (listening: string | null) => Address {
+  const nowhere: Address = { url: null, address: null, httpPort: null };
+  let known: { readonly listening: string | null; readonly address: Address } = {
+    listening: null,
+    address: nowhere,
+  };
+  return (listening) => {
+    if (listening === known.listening) return known.address;
+    if (listening === null) return nowhere;
+    const url = new URL(listening);
+    if (http.host === "0.0.0.0" || http.host === "::") url.hostname = host;
+    const address = url.hostname.replace(/^\[|\]$/g, "");
+    known = { listening, address: { url: http.url || url.origin, address, httpPort: Number(url.port) } };
+    return known.address;
+  };
+}
+
+/** The numbers that everything written by this node carries. One object until the leader changes: it is compared often. */
+function authorOf(node: NodeName, epoch: () => number): () => Author {
+  let author: Author = { node, ownerEpoch: 0, leaderEpoch: 0 };
+  return () => {
+    const current = epoch();
+    if (current > author.leaderEpoch) author = { node, ownerEpoch: current, leaderEpoch: current };
+    return author;
+  };
+}
+
+/** Which queues a node works on: `function` is for callers who wait, `worker` for everything else. */
+function queuesOf(
+  roles: ReadonlySet<NodeRole>,
+  chosen: readonly string[],
+): { queues: ReadonlySet<string> | null; exceptQueues: ReadonlySet<string> } {
+  if (!roles.has("worker")) return { queues: new Set([FUNCTIONS_QUEUE]), exceptQueues: new Set() };
+  if (!roles.has("function")) {
+    return { queues: chosen.length > 0 ? new Set(chosen) : null, exceptQueues: new Set([FUNCTIONS_QUEUE]) };
+  }
+  const queues = chosen.length > 0 ? new Set([...chosen, FUNCTIONS_QUEUE]) : null;
+  return { queues, exceptQueues: new Set() };
+}
+
+function isOtherWorker(node: NodeInfo, self: NodeIdentity): boolean {
+  if (node.incarnation === self.incarnation || node.status !== "active") return false;
+  return node.roles.includes("worker") || node.roles.includes("function");
+}
+
+function retryPolicy({ retry }: Settings) {
+  const { firstDelayMs, factor, maxDelayMs, jitter } = retry;
+  return { firstDelayMs, factor, delayMsMax: maxDelayMs, jitter };
+}

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import type { PostgresChannels, PostgresChannelsOptions } from "../../../src/channels/postgres/postgres.ts";
+import { hasCode } from "../../../src/core/errors.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { TcpProxy } from "../../support/tcp-proxy.ts";
+import { PostgresWorld } from "./postgres-world.ts";
+import { message, messages, Reader, until } from "./world.ts";
+
+let world: PostgresWorld;
+let proxy: TcpProxy;
+before(async () => {
+  world = await PostgresWorld.open();
+  proxy = await TcpProxy.start(world.url);
+});
+after(async () => {
+  await proxy.stop();
+  await world.close();
+});
+beforeEach(() => world.clear());
+afterEach(() => proxy.forward());
+
+/** A keeper behind the proxy that probes often, and what it said. */
+class Watched {
+  readonly channels: PostgresChannels;
+  readonly warned: string[] = [];
+  readonly heard: unknown[] = [];
+  gaps = 0;
+
+  constructor(options: Partial<PostgresChannelsOptions> = {}) {
+    this.channels = world.channels({
+      url: proxy.through(world.url),
+      applicationName: "watched",
+      probeMs: 20,
+      answerMs: 300,
+      statementMs: 1_000,
+      connectMs: 1_000,
+      log: { info() {}, warn: (_, text) => void this.warned.push(text) },
+      onGap: () => this.gaps++,
+      ...options,
+    });
+  }
+
+  async start(): Promise<this> {
+    await this.channels.start();
+    this.channels.subscribe("t", ({ body }) => void this.heard.push(body));
+    return this;
+  }
+
+  /** Publishes from elsewhere until it is heard: the first ones may be published into the gap. */
+  async hears(from: PostgresChannels, body: string): Promise<void> {
+    await until(`to hear ${body}`, () => {
+      void from.publish("t", [message(body)]).catch(() => {});
+      return this.heard.includes(body);
+    });
+  }
+}
+
+interface Backend {
+  readonly pid: number;
+  readonly client_port: number;
+}
+
+async function listening(): Promise<Backend> {
+  const rows = await world.query(
+    "SELECT pid, client_port FROM pg_stat_activity WHERE application_name = 'watched' AND query LIKE 'LISTEN%'",
+  );
+  assert.equal(rows.length, 1);
+  return rows[0] as unknown as Backend;
+}
+
+describe("a connection for notifications", () => {
+  test("that is half open is noticed by the probe, replaced, and the gap is told", async () => {
+    const other = await world.started();
+    const node = await new Watched().start();
+    await node.hears(other, "before");
+    proxy.freezeOne((await listening()).client_port);
+    const lost = systemClock.monotonic();
+    await until("the gap to be told", () => node.gaps === 1);
+    assert.ok(systemClock.monotonic() - lost < 5_000);
+    await node.hears(other, "after");
+    assert.deepEqual(node.warned, [
+      "the connection for notifications is deaf; opening another",
+      "notifications are not heard at the moment",
+    ]);
+    assert.equal(node.channels.counters.deaf, 1);
+    assert.equal(node.channels.counters.gaps, 1);
+  });
+
+  test("whose backend is ended is replaced at once, and the gap is told when it hears again", async () => {
+    const other = await world.started();
+    const node = await new Watched({ probeMs: 60_000 }).start();
+    for (let round = 1; round <= 3; round++) {
+      const { pid } = await listening();
+      await world.query(`SELECT pg_terminate_backend(${pid})`);
+      await until("the gap to be told", () => node.gaps === round);
+      // LISTEN is there when the gap is told: whoever looks into the store then misses nothing later.
+      await other.publish("t", [message(round)]);
+      await until("the message behind the gap", () => node.heard.length === round);
+    }
+    assert.deepEqual(node.heard, [1, 2, 3]);
+    assert.equal(node.channels.counters.deaf, 0);
+  });
+
+  test("that works is left alone, also when this process stands still for longer than an answer may take", async () => {
+    // Not through the proxy, which stands still with us and needs turns of its own afterwards.
+    const node = await new Watched({ url: world.url, probeMs: 1, answerMs: 300 }).start();
+    const still = new Int32Array(new SharedArrayBuffer(4));
+    for (let round = 0; round < 5; round++) {
+      const { notifies } = node.channels.counters;
+      await until("another probe", () => node.channels.counters.notifies > notifies);
+      Atomics.wait(still, 0, 0, 500);
+    }
+    const { notifies } = node.channels.counters;
+    await until("more probes", () => node.channels.counters.notifies >= notifies + 3);
+    assert.deepEqual([node.gaps, node.warned], [0, []]);
+  });
+
+  test("is not blamed when it is the other one that fails", async () => {
+    const node = await new Watched({ probeMs: 5 }).start();
+    const { pid } = await listening();
+    for (let round = 0; round < 5; round++) {
+      await world.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'watched' AND pid <> ${pid}`,
+      );
+      const { notifies } = node.channels.counters;
+      await until("probes to come through again", () => node.channels.counters.notifies > notifies + 1);
+    }
+    assert.equal((await listening()).pid, pid);
+    assert.equal(node.gaps, 0);
+  });
+});
+
+describe("channels whose database is away", () => {
+  test("refuse what others could not hear of, tell our own subscribers, and heal by themselves", async () => {
+    const other = await world.started();
+    const node = await new Watched().start();
+    const reader = new Reader();
+    node.channels.consume("q", reader.handle, { batchMax: 10 });
+    await other.send("q", messages(3));
+    await until("the first messages", () => reader.deliveries.length === 3);
+
+    await proxy.refuse();
+    await until("the loss", () => node.warned.includes("notifications are not heard at the moment"));
+    const unavailable = (error: unknown): boolean => hasCode(error, "STORE_UNAVAILABLE");
+    await assert.rejects(node.channels.publish("t", [message("alone")]), unavailable);
+    await assert.rejects(node.channels.send("q", [message("lost")]), unavailable);
+    assert.ok(node.heard.includes("alone"));
+    await other.send("q", [message("meanwhile")]);
+
+    await proxy.forward();
+    await until("the gap to be told", () => node.gaps >= 1);
+    await until("what was sent meanwhile", () => reader.bodies.includes("meanwhile"));
+    await node.hears(other, "again");
+    await until("our own voice", () => {
+      void node.channels.publish("t", [message("mine")]).catch(() => {});
+      return node.heard.includes("mine");
+    });
+    assert.equal(reader.bodies.includes("lost"), false);
+  });
+
+  test("say so within the deadline when the server no longer answers, and can be stopped then", async () => {
+    const node = await new Watched({ statementMs: 200, probeMs: 60_000 }).start();
+    await node.channels.send("q", [message(1)]);
+    await proxy.freeze("down");
+    const from = systemClock.monotonic();
+    await assert.rejects(node.channels.publish("t", [message(1)]), /no answer within 200 ms/);
+    await assert.rejects(node.channels.send("q", [message(1)]), /no answer within 200 ms/);
+    await node.channels.stop();
+    assert.ok(systemClock.monotonic() - from < 3_000);
+  });
+
+  test("go on after a restart of the server, with every message that was sent", async () => {
+    const [here, there] = [await world.started({ leaseMs: 500 }), await world.started({ leaseMs: 500 })];
+    const seen = new Set<unknown>();
+    there.consume(
+      "q",
+      async (batch) => {
+        for (const { body } of batch) seen.add(body);
+      },
+      { batchMax: 5 },
+    );
+    const acknowledged: number[] = [];
+    let over = false;
+    const sending = (async () => {
+      for (let n = 0; !over; n++) {
+        await here.send("q", [message(n, `key-${n % 7}`)]).then(
+          () => acknowledged.push(n),
+          () => new Promise((resolve) => setImmediate(resolve)),
+        );
+      }
+    })();
+    await until("some messages", () => acknowledged.length > 50);
+    await world.server.halt("fast");
+    await world.server.relaunch();
+    const before = acknowledged.length;
+    await until("more messages", () => acknowledged.length > before + 50);
+    over = true;
+    await sending;
+    await until("every message that was acknowledged", () => acknowledged.every((n) => seen.has(n)));
+  });
+});

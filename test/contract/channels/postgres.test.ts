@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { openChannels } from "../../../src/channels/open.ts";
+import { hasCode } from "../../../src/core/errors.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { systemRandom } from "../../../src/platform/random.ts";
+import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { channelsContract } from "./contract.ts";
+import { migrated, PostgresWorld } from "./postgres-world.ts";
+import { message, messages, quiet, Reader, until } from "./world.ts";
+
+let world: PostgresWorld;
+before(async () => {
+  world = await PostgresWorld.open();
+});
+after(() => world.close());
+
+/** Two nodes on one database. */
+channelsContract("postgres", async () => {
+  await world.clear();
+  const [here, there] = [world.channels(), world.channels()];
+  await Promise.all([here.start(), there.start()]);
+  return { here, there };
+});
+
+describe("postgres channels", () => {
+  beforeEach(() => world.clear());
+
+  test("two clusters in one database do not hear each other", async () => {
+    // The names of channels are cut at 63 bytes by nobody: the second schema is as long as one may be.
+    const schemas = ["other", `long_${"x".repeat(58)}`];
+    for (const schema of schemas) await migrated(world.url, schema);
+    const clusters = await Promise.all(
+      [undefined, ...schemas].map(async (schema) => {
+        const options = schema === undefined ? {} : { schema };
+        return { here: await world.started(options), there: await world.started(options) };
+      }),
+    );
+    const heard = clusters.map(({ there }) => {
+      const reader = new Reader();
+      const topic: unknown[] = [];
+      there.consume("q", reader.handle);
+      there.subscribe("t", ({ body }) => void topic.push(body));
+      return { reader, topic };
+    });
+    for (const [i, { here }] of clusters.entries()) {
+      await here.send("q", [message(i)]);
+      await here.publish("t", [message(i)]);
+    }
+    for (const cluster of clusters) await quiet(cluster);
+    for (const [i, { reader, topic }] of heard.entries()) {
+      assert.deepEqual([reader.bodies, topic], [[i], [i]]);
+    }
+  });
+
+  test("without LISTEN topics reach our own subscribers only, and queues still work across nodes", async () => {
+    const here = await world.started({ listen: false, pollMs: 20 });
+    const there = await world.started({ listen: false, pollMs: 20 });
+    const own: unknown[] = [];
+    here.subscribe("t", ({ body }) => void own.push(body));
+    const others: unknown[] = [];
+    there.subscribe("t", ({ body }) => void others.push(body));
+    await here.publish("t", [message("hint")]);
+    await until("our own", () => own.length === 1);
+    const reader = new Reader();
+    there.consume("q", reader.handle);
+    await here.send("q", messages(3));
+    await until("the messages", () => reader.deliveries.length === 3);
+    assert.deepEqual([here.counters.notifies, others], [0, []]);
+    const [{ n }] = (await world.query(
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'baton' AND query LIKE 'LISTEN%'",
+    )) as [{ n: number }];
+    assert.equal(n, 0);
+  });
+
+  test("a node that uses no queues has two connections, one that does has three", async () => {
+    const connections = async (): Promise<number> => {
+      const rows = await world.query(
+        "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'counted'",
+      );
+      return Number(rows[0]!["n"]);
+    };
+    const channels = await world.started({ applicationName: "counted" });
+    await channels.publish("t", [message(1)]);
+    assert.equal(await connections(), 2);
+    await channels.send("q", [message(1)]);
+    channels.consume("q", async () => {});
+    channels.consume("p", async () => {});
+    assert.equal(await connections(), 3);
+    await channels.stop();
+    assert.equal(await connections(), 0);
+  });
+
+  test("a database that cannot be reached, or has no tables, fails the start and leaves nothing open", async () => {
+    const unreachable = openChannels({
+      kind: "postgres",
+      url: "postgres://postgres@127.0.0.1:1/none",
+      clock: systemClock,
+      random: systemRandom,
+    });
+    await assert.rejects(unreachable.start(), (error) => hasCode(error, "STORE_UNAVAILABLE"));
+    const empty = world.channels({ schema: "nobody_made_it", applicationName: "empty" });
+    await assert.rejects(empty.start(), /does not exist/);
+    const left = await world.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'empty'");
+    assert.equal(left.length, 0);
+  });
+
+  lifecycleStress("postgres channels", async () => ({
+    service: world.channels(),
+    works: async (channels) => {
+      const reader = new Reader();
+      const heard: unknown[] = [];
+      const consumer = channels.consume("q", reader.handle);
+      const subscriber = channels.subscribe("t", ({ body }) => void heard.push(body));
+      await channels.send("q", messages(1));
+      await channels.publish("t", messages(1));
+      await until("the messages", () => reader.deliveries.length === 1 && heard.length === 1);
+      await Promise.all([consumer.close(), subscriber.close()]);
+    },
+  }));
+});

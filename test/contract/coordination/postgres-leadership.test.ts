@@ -1,0 +1,364 @@
+/** What only leadership on PostgreSQL must keep: several sessions, broken ones, paused processes, an impatient standby. */
+
+import assert from "node:assert/strict";
+import { after, before, describe, test, type TestContext } from "node:test";
+import { leaderLock } from "../../../src/coordination/postgres/advisory-keys.ts";
+import { Elector } from "../../../src/coordination/elector.ts";
+import type { ElectorSettings } from "../../../src/coordination/elector-settings.ts";
+import type { PostgresCoordination } from "../../../src/coordination/postgres/postgres.ts";
+import type { NodeIdentity } from "../../../src/core/node.ts";
+import type { Term } from "../../../src/core/term.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { applicationPrefix } from "../../../src/platform/drivers/postgres-name.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { systemRandom } from "../../../src/platform/random.ts";
+import { candidate, granted } from "../../support/lock-candidates.ts";
+import { PostgresCluster, type MemberOptions } from "../../support/lock-postgres.ts";
+import { HolderProcess } from "../../support/lock-process.ts";
+import { ROLE } from "../../support/lock-world.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.stop());
+
+const ELECTION: ElectorSettings = { leaseMs: 5_000, renewMs: 1_000, marginMs: 1_500, retryMs: 500 };
+const TTL_MS = 60_000;
+
+interface Stander {
+  readonly identity: NodeIdentity;
+  readonly coordination: PostgresCoordination;
+  readonly elector: Elector;
+}
+
+/** A node that stands for the role; the elector ends before its coordination does. */
+async function stander(
+  cluster: PostgresCluster,
+  name: string,
+  settings = ELECTION,
+): Promise<Stander & AsyncDisposable> {
+  const identity = candidate(name, systemRandom.uuid());
+  const coordination = await cluster.start(name, { identity });
+  const elector = new Elector({
+    lock: coordination.lock(ROLE),
+    identity,
+    role: ROLE,
+    clock: systemClock,
+    random: systemRandom,
+    settings,
+  });
+  await elector.start();
+  return { identity, coordination, elector, [Symbol.asyncDispose]: () => elector.stop() };
+}
+
+async function until<T>(what: string, look: () => Promise<T | null | false> | T | null | false): Promise<T> {
+  for (let tries = 0; tries < 2_000; tries++) {
+    const found = await look();
+    if (found) return found;
+    await systemClock.sleep(2);
+  }
+  return assert.fail(`in vain: ${what}`);
+}
+
+const leads = ({ elector }: Pick<Stander, "elector">): Promise<Term> => until("a term", () => elector.held());
+
+/** Blocked sessions on advisory locks of leaders, as the server sees them. */
+async function inLine(cluster: PostgresCluster): Promise<number> {
+  const rows = await cluster.sql(
+    "SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+  );
+  return rows[0]!["n"] as number;
+}
+
+const somebodyWaits = (cluster: PostgresCluster): Promise<boolean> =>
+  until("a standby in line", async () => (await inLine(cluster)) > 0);
+
+const endLockSession = (cluster: PostgresCluster): Promise<unknown> =>
+  cluster.sql(
+    `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
+       AND (classid::bigint << 32) | objid::bigint = ${leaderLock(ROLE, cluster.schema)}`,
+  );
+
+function tellTimes(t: TestContext, what: string, times: number[]): void {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))]!.toFixed(1);
+  t.diagnostic(`${what}: p50 ${at(0.5)} ms, max ${at(1)} ms of ${times.length}`);
+}
+
+void describe("leadership on postgres", () => {
+  void test("a standby leads within 100 ms of the end of the leader's session, at a lease of 5 s", async (t) => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await stander(cluster, "ada");
+    await using bob = await stander(cluster, "bob");
+    const times: number[] = [];
+    for (let round = 0; round < 12; round++) {
+      const leader = (await until("a leader", () => [ada, bob].find(({ elector }) => elector.held())))!;
+      const standby = leader === ada ? bob : ada;
+      const { epoch } = leader.elector.require();
+      await somebodyWaits(cluster);
+      const startedAt = systemClock.monotonic();
+      await endLockSession(cluster);
+      const term = await leads(standby);
+      times.push(systemClock.monotonic() - startedAt);
+      assert.equal(term.epoch, epoch + 1);
+      await until("the old leader knows", () => leader.elector.held() === null);
+    }
+    tellTimes(t, "from pg_terminate_backend to the standby's term", times);
+    // One that falls into a busy moment of the machine is no rule.
+    assert.ok(times.toSorted((a, b) => a - b)[times.length / 2]! < 100, `took ${times.join(", ")} ms`);
+    assert.ok(Math.max(...times) < ELECTION.leaseMs / 5, `took ${times.join(", ")} ms`);
+  });
+
+  void test("a standby leads at once when the leader's process is killed", async (t) => {
+    await using cluster = await PostgresCluster.open(server);
+    const { url, schema } = cluster;
+    await using bob = await stander(cluster, "bob");
+    const times: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      await leads(bob);
+      await using holder = new HolderProcess({
+        url,
+        schema,
+        name: `killed-${round}`,
+        election: ELECTION,
+        transaction: false,
+      });
+      await somebodyWaits(cluster);
+      await bob.elector.resign();
+      const news = await holder.next();
+      assert.ok("leads" in news && news.leads !== null);
+      await somebodyWaits(cluster);
+      const startedAt = systemClock.monotonic();
+      holder.signal("SIGKILL");
+      const term = await leads(bob);
+      times.push(systemClock.monotonic() - startedAt);
+      assert.equal(term.epoch, news.leads + 1);
+    }
+    tellTimes(t, "from kill -9 to the standby's term", times);
+    assert.ok(Math.max(...times) < 500, `took ${times.join(", ")} ms`);
+  });
+
+  void test("a leader stopped inside a transaction is replaced within its lease and half a second, and cannot commit", async (t) => {
+    await using cluster = await PostgresCluster.open(server);
+    const { url, schema } = cluster;
+    const election = { leaseMs: 1_500, renewMs: 300, marginMs: 400, retryMs: 500 };
+    await using holder = new HolderProcess({ url, schema, name: "paused", election, transaction: true });
+    const begun = await holder.next();
+    assert.ok("leads" in begun && begun.leads !== null);
+    assert.deepEqual(await holder.next(), { inTransaction: true });
+    await using bob = await stander(cluster, "bob", election);
+    await somebodyWaits(cluster);
+
+    holder.signal("SIGSTOP");
+    holder.commit();
+    const startedAt = systemClock.monotonic();
+    const term = await leads(bob);
+    const tookMs = systemClock.monotonic() - startedAt;
+    t.diagnostic(
+      `from SIGSTOP to the standby's term: ${tookMs.toFixed(0)} ms at a lease of ${election.leaseMs} ms`,
+    );
+    assert.equal(term.epoch, begun.leads + 1);
+    assert.ok(tookMs < election.leaseMs + 500, `took ${tookMs} ms`);
+
+    holder.signal("SIGCONT");
+    const news = [await holder.next(), await holder.next()];
+    assert.deepEqual(
+      new Set(news.map((each) => JSON.stringify(each))),
+      new Set(['{"commit":"refused"}', '{"leads":null}']),
+    );
+    assert.deepEqual(await cluster.sql("SELECT name FROM baton.queue WHERE name LIKE 'written-by%'"), []);
+    assert.equal((await bob.coordination.lock(ROLE).read())?.epoch, term.epoch);
+  });
+
+  void test("nobody is evicted while the lease is valid", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await stander(cluster, "ada");
+    await leads(ada);
+    const sessions = (): Promise<unknown> =>
+      cluster.sql(
+        `SELECT pid FROM pg_stat_activity WHERE starts_with(application_name, '${applicationPrefix(ada.identity.incarnation)}') ORDER BY pid`,
+      );
+    const before = await sessions();
+    const lock = (await cluster.start("bob")).lock(ROLE);
+    for (let tries = 0; tries < 10; tries++) assert.equal(await lock.acquire(candidate("bob"), TTL_MS), null);
+    assert.deepEqual(await sessions(), before);
+    assert.ok(ada.elector.held());
+  });
+
+  void test("fifty candidates on ten nodes race: one is elected, epochs are unique and grow, however terms end", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const time = new ManualClock();
+    const members = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => cluster.start(`node-${n}`, { time })),
+    );
+    const crowd = Array.from({ length: 50 }, (_, n) => ({
+      lock: members[n % 10]!.lock(ROLE),
+      who: candidate(`candidate-${n}`),
+    }));
+    let highest = 0;
+    for (let round = 0; round < 20; round++) {
+      const answers = await Promise.all(
+        crowd.map(async ({ lock, who }) => ({ lock, term: await lock.acquire(who, TTL_MS) })),
+      );
+      const elected = answers.filter(({ term }) => term !== null);
+      assert.equal(elected.length, 1, `round ${round}: ${elected.length} were elected`);
+      const { lock, term } = elected[0]!;
+      assert.ok(term!.epoch > highest, `round ${round}: epoch ${term!.epoch} after ${highest}`);
+      highest = term!.epoch;
+      for (const { lock: each } of crowd.slice(0, 10)) assert.deepEqual(await each.read(), term);
+      if (round % 3 === 0) await time.advance(TTL_MS * 1.1);
+      else await lock.release(term!);
+    }
+  });
+
+  void test("two clusters in one database have leaders of their own, and do not hear of each other", async () => {
+    await using one = await PostgresCluster.open(server);
+    await using two = await PostgresCluster.open(server);
+    const [a, b] = [(await one.start("ada")).lock(ROLE), (await two.start("ada")).lock(ROLE)];
+    const over = new AbortController();
+    const heard: string[] = [];
+    void (async () => {
+      for await (const _ of b.released(over.signal)) heard.push("hint");
+    })();
+    const [termA, termB] = [
+      await granted(a, candidate("ada"), TTL_MS),
+      await granted(b, candidate("bob"), TTL_MS),
+    ];
+    for (const cluster of [one, two]) {
+      assert.deepEqual(await cluster.sql("SELECT locked FROM baton.leader"), [{ locked: true }]);
+    }
+    await until("its own lock", () => heard.length > 0);
+    heard.length = 0;
+    assert.equal(await a.renew(termA, TTL_MS), true);
+    await a.release(termA);
+    assert.deepEqual(await b.read(), termB);
+    assert.equal(await b.renew(termB, TTL_MS), true);
+    assert.deepEqual(heard, []);
+    over.abort();
+  });
+
+  void test("a term ends with its session: the lock hints at it, and a renewal is refused without asking", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const identity = candidate("ada", systemRandom.uuid());
+    const lock = (await cluster.start("ada", { identity })).lock(ROLE);
+    const term = await granted(lock, identity, TTL_MS);
+    const over = new AbortController();
+    const hint = lock.released(over.signal)[Symbol.asyncIterator]().next();
+    await endLockSession(cluster);
+    assert.equal((await hint).done, false);
+    assert.equal(await lock.renew(term, TTL_MS), false);
+    over.abort();
+  });
+
+  void test("holding the lock proves nothing against a valid term that does not stand on it", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const lock = (await cluster.start("bob")).lock(ROLE);
+    await lock.release(await granted(lock, candidate("bob"), TTL_MS));
+    await cluster.sql(
+      `UPDATE baton.leader SET leader = 'ada', incarnation = 'ada/1', locked = false,
+         lease_until = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 60000`,
+    );
+    for (let tries = 0; tries < 10; tries++) {
+      assert.equal(await lock.acquire(candidate("bob"), TTL_MS), null);
+      await systemClock.sleep(5);
+    }
+    assert.equal((await lock.read())?.leader, "ada");
+    await cluster.sql("UPDATE baton.leader SET locked = true");
+    await until("what a lock that is free proves", () => lock.acquire(candidate("bob"), TTL_MS));
+  });
+
+  void test("a lease that ran out is not revived by a renewal that comes late", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const time = new ManualClock();
+    const lock = (await cluster.start("ada", { time })).lock(ROLE);
+    const term = await granted(lock, candidate("ada"), TTL_MS);
+    await time.advance(TTL_MS + 1);
+    assert.equal(await lock.renew(term, TTL_MS), false);
+    assert.equal(await lock.read(), null);
+  });
+
+  void test("epochs go on above everything that remembers one when rows are deleted", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const lock = (await cluster.start("ada")).lock(ROLE);
+    const first = await granted(lock, candidate("ada"), TTL_MS);
+    await cluster.sql("DELETE FROM baton.term");
+    const second = await granted(lock, candidate("ada"), TTL_MS);
+    assert.ok(second.epoch > first.epoch, "above the lease's");
+    await cluster.sql("DELETE FROM baton.leader");
+    const third = await granted(lock, candidate("bob"), TTL_MS);
+    assert.ok(third.epoch > second.epoch, "above the term's");
+    await cluster.sql(
+      "DELETE FROM baton.leader; DELETE FROM baton.term; INSERT INTO baton.author (node, owner_epoch, leader_epoch) VALUES ('x', 0, 700)",
+    );
+    assert.equal((await granted(lock, candidate("ada"), TTL_MS)).epoch, 701, "above the authors'");
+  });
+
+  void test("whoever resigned stands in line again only when it asks again", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const ada = (await cluster.start("ada")).lock(ROLE);
+    const bob = (await cluster.start("bob")).lock(ROLE);
+    await ada.release(await granted(ada, candidate("ada"), TTL_MS));
+    await granted(bob, candidate("bob"), TTL_MS);
+    assert.equal(await inLine(cluster), 0);
+    assert.equal(await ada.acquire(candidate("ada"), TTL_MS), null);
+    await somebodyWaits(cluster);
+  });
+
+  void test("a standby that stops standing leaves the line, and nobody waits behind it", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await stander(cluster, "ada");
+    await leads(ada);
+    await using bob = await stander(cluster, "bob");
+    await somebodyWaits(cluster);
+    await bob.elector.stop();
+    await until("an empty line", async () => (await inLine(cluster)) === 0);
+  });
+
+  void test("a standby that is killed does not stay in line", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await stander(cluster, "ada");
+    await leads(ada);
+    const { url, schema } = cluster;
+    await using holder = new HolderProcess({
+      url,
+      schema,
+      name: "bob",
+      election: ELECTION,
+      transaction: false,
+    });
+    await somebodyWaits(cluster);
+    holder.signal("SIGKILL");
+    await until("an empty line", async () => (await inLine(cluster)) === 0);
+    assert.ok(ada.elector.held());
+  });
+
+  void test("where sessions may not be ended, the lease alone decides, and the term comes to stand on the lock later", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const { schema } = cluster;
+    await cluster.sql(
+      `CREATE ROLE plain_${schema} LOGIN; GRANT ALL ON SCHEMA ${schema} TO plain_${schema}; GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO plain_${schema}`,
+    );
+    const time = new ManualClock();
+    const mighty = await cluster.start("ada", { time });
+    await granted(mighty.lock(ROLE), candidate("ada"), TTL_MS);
+    const url = cluster.url.replace("postgres@", `plain_${schema}@`);
+    const options: MemberOptions = { time, url };
+    const plain = await cluster.start("bob", options);
+    const lock = plain.lock(ROLE);
+    assert.equal(await lock.acquire(candidate("bob"), TTL_MS), null);
+    await time.advance(TTL_MS * 1.1);
+    const term = await granted(lock, candidate("bob"), TTL_MS);
+    const stands = async (): Promise<unknown> =>
+      (await cluster.sql("SELECT locked FROM baton.leader"))[0]!["locked"];
+    assert.equal(await stands(), false);
+    assert.match(plain.notes().join(), /pg_signal_backend/);
+    assert.deepEqual(mighty.notes(), []);
+
+    await mighty.stop();
+    await until("the lock", async () => (await lock.renew(term, TTL_MS)) && (await stands()));
+    await plain.stop();
+    await cluster.sql(`DROP OWNED BY plain_${schema}; DROP ROLE plain_${schema}`);
+  });
+});

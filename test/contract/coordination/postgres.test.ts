@@ -1,0 +1,15 @@
+import { after, before } from "node:test";
+import { openPostgresLock } from "../../support/lock-postgres.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { leaseLockContract } from "./contract.ts";
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.stop());
+
+/** Each is fifty candidates, or 25 calls: a few seconds in all. */
+const ROUNDS = 30;
+
+leaseLockContract("postgres", () => openPostgresLock(server, ROUNDS));

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import type { ClaimedJob, Recovered } from "../../../src/store/store.ts";
+import type { Promises, StoreWorld } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS } from "../../support/store-world.ts";
+
+const GRACE_MS = 30_000;
+const TIMEOUT_MS = 5_000;
+
+function overdue(world: StoreWorld): Promise<readonly Recovered[]> {
+  return world.recover({ by: "overdue", graceMs: GRACE_MS });
+}
+
+/** Time passes, and the worker renews its lease all the while. */
+async function alive(world: StoreWorld, run: ClaimedJob, ms: number): Promise<void> {
+  assert.equal((await world.store.jobs.renew(run.lease, 24 * HOUR_MS)).held, true);
+  await world.clock.advance(ms);
+}
+
+/** Runs that go on, and on, under a lease that is renewed. */
+export const overduePromises: Promises = {
+  "a run that goes on past its timeout and the grace is taken away, though its lease is renewed": async (
+    world,
+  ) => {
+    const run = await world.running({ timeoutMs: TIMEOUT_MS }, { worker: "node-a#7" });
+    await alive(world, run, TIMEOUT_MS + GRACE_MS - 1);
+    assert.deepEqual(await overdue(world), []);
+    assert.equal(await world.status(run.id), "processing");
+    await alive(world, run, 1);
+    const behind = await world.submit();
+    const waits = await world.submit({ timeoutMs: 1, priority: -1 });
+    assert.deepEqual(
+      (await overdue(world)).map((job) => ({ ...job })),
+      [{ id: run.id, worker: "node-a#7", status: "queued", failures: 1, crashes: 0 }],
+    );
+    const job = await world.job(run.id);
+    assert.deepEqual([job.status, job.worker, job.startedAt], ["queued", null, null]);
+    assert.deepEqual([job.attempts, job.failures, job.interruptions, job.crashes], [1, 1, 0, 0]);
+    assert.deepEqual([job.runAt, job.updatedAt], [world.clock.now(), world.clock.now()], "due at once");
+    assert.equal(job.leaderEpoch, (await world.term()).epoch);
+    assert.equal(job.error?.code, "TIMEOUT");
+    assert.match(job.error.message, /5000 ms.*node-a#7/);
+    assert.deepEqual(job.killed, []);
+    assert.deepEqual(await world.counts(), { queued: 3 });
+    assert.deepEqual(await overdue(world), [], "it is found once");
+    assert.deepEqual(new Set(await world.claimIds({ limit: 2 })), new Set([run.id, behind]));
+    assert.deepEqual(await world.claimIds(), [waits]);
+  },
+
+  "whatever an overdue run still says is stale, even while its job waits": async (world) => {
+    const run = await world.running({ timeoutMs: TIMEOUT_MS });
+    await alive(world, run, TIMEOUT_MS + GRACE_MS);
+    await overdue(world);
+    const waiting = await world.job(run.id);
+    assert.ok(waiting.jobEpoch > run.jobEpoch);
+    const { id, jobEpoch, lease } = run;
+    for (const late of [run, { id, jobEpoch, lease }]) {
+      assert.equal(await world.settle(late, { kind: "completed", result: "1" }), "stale");
+      assert.equal(await world.settle(late, { kind: "retry", error: ERROR, delayMs: 0 }), "stale");
+      assert.equal(await world.log(late, "still here"), "stale");
+    }
+    assert.deepEqual(await world.job(run.id), waiting);
+    const next = await world.again(run.id);
+    assert.ok(next.jobEpoch > waiting.jobEpoch);
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    await world.finish(next, "2");
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    assert.equal(await world.store.jobs.result(run.id), "2");
+  },
+
+  "only the overdue job is taken from its lease, which goes on with the others": async (world) => {
+    const other = await world.running();
+    const slow = await world.running({ timeoutMs: 2 * HOUR_MS });
+    const run = await world.running({ timeoutMs: TIMEOUT_MS });
+    await alive(world, run, TIMEOUT_MS + GRACE_MS);
+    assert.deepEqual(
+      (await overdue(world)).map((job) => job.id),
+      [run.id],
+    );
+    assert.equal((await world.store.jobs.renew(run.lease, HOUR_MS)).held, true);
+    const next = await world.again(run.id, { opens: false });
+    for (const one of [other, slow, next]) await world.finish(one);
+  },
+
+  "a job without a timeout is never overdue": async (world) => {
+    const run = await world.running({ timeoutMs: null });
+    await alive(world, run, 20 * HOUR_MS);
+    assert.deepEqual(await overdue(world), []);
+    await world.finish(run);
+  },
+
+  "the time counts from the start of the run, and not from an earlier one": async (world) => {
+    const first = await world.running({ timeoutMs: TIMEOUT_MS, delayMs: 0 });
+    await alive(world, first, TIMEOUT_MS + GRACE_MS - 1);
+    await world.settle(first, { kind: "interrupted" });
+    await world.clock.advance(HOUR_MS);
+    const second = await world.again(first.id);
+    await alive(world, second, TIMEOUT_MS + GRACE_MS - 1);
+    assert.deepEqual(await overdue(world), []);
+    await world.finish(second);
+    await world.clock.advance(HOUR_MS);
+    assert.deepEqual(await overdue(world), []);
+    assert.equal(await world.status(first.id), "completed");
+  },
+
+  "an overdue job has failed when it has no attempts left": async (world) => {
+    const id = await world.submit({ timeoutMs: TIMEOUT_MS, maxAttempts: 2 });
+    for (const status of ["queued", "failed"] as const) {
+      const run = await world.again(id);
+      await alive(world, run, TIMEOUT_MS + GRACE_MS);
+      assert.deepEqual(
+        (await overdue(world)).map((job) => job.status),
+        [status],
+      );
+      assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    }
+    const job = await world.job(id);
+    assert.deepEqual([job.status, job.failures, job.error?.code], ["failed", 2, "TIMEOUT"]);
+    assert.equal(job.finishedAt, world.clock.now());
+    assert.deepEqual(await world.claimIds({ suspect: true }), []);
+    assert.deepEqual(await world.counts(), { failed: 1 });
+  },
+
+  "an overdue job that was to be cancelled is cancelled": async (world) => {
+    const run = await world.running({ timeoutMs: TIMEOUT_MS });
+    await world.store.jobs.cancel(run.id, "no longer");
+    await alive(world, run, TIMEOUT_MS + GRACE_MS);
+    assert.deepEqual(
+      (await overdue(world)).map((job) => job.status),
+      ["cancelled"],
+    );
+    const job = await world.job(run.id);
+    assert.deepEqual([job.status, job.error?.message], ["cancelled", "no longer"]);
+    assert.equal(job.finishedAt, world.clock.now());
+    assert.deepEqual((await world.store.jobs.renew(run.lease, HOUR_MS)).cancelled, []);
+    assert.equal(await world.settle(run, { kind: "completed", result: "1" }), "stale");
+    assert.deepEqual(await world.counts(), { cancelled: 1 });
+  },
+};

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { hasCode } from "../../../src/core/errors.ts";
+import type { Promises } from "../../support/store-world.ts";
+import { node } from "../../support/store-world.ts";
+
+const A = { name: node("node-a"), incarnation: "1" };
+
+export const samplePromises: Promises = {
+  "samples are told newest first, with their instant and the epoch that wrote them": async (world) => {
+    const { samples, terms } = world.store;
+    const term = await terms.grant("metrics_aggregator", A);
+    const instants: number[] = [];
+    for (const text of ["1", "2", "3"]) {
+      instants.push(world.clock.now());
+      await samples.note(`{"nodes":${text}}`, term);
+      await world.clock.advance(1_000);
+    }
+    assert.deepEqual(
+      (await samples.list(2)).map((each) => ({ ...each })),
+      [
+        { at: instants[2], leaderEpoch: term.epoch, sample: '{"nodes":3}' },
+        { at: instants[1], leaderEpoch: term.epoch, sample: '{"nodes":2}' },
+      ],
+    );
+    assert.equal((await samples.list(100)).length, 3);
+  },
+
+  "a sample of a superseded term is refused, and so is its purge": async (world) => {
+    const { samples, terms } = world.store;
+    const old = await terms.grant("metrics_aggregator", A);
+    await samples.note("{}", old);
+    await world.clock.advance(5_000);
+    await terms.grant("metrics_aggregator", A);
+    await assert.rejects(samples.note("{}", old), (error) => hasCode(error, "STALE_EPOCH"));
+    await assert.rejects(samples.purge(0, old), (error) => hasCode(error, "STALE_EPOCH"));
+    assert.equal((await samples.list(10)).length, 1);
+  },
+
+  "samples older than their time are removed": async (world) => {
+    const { samples, terms } = world.store;
+    const term = await terms.grant("metrics_aggregator", A);
+    for (let n = 0; n < 5; n++) {
+      await samples.note(String(n), term);
+      await world.clock.advance(1_000);
+    }
+    assert.equal(await samples.purge(2_500, term), 3);
+    assert.deepEqual(
+      (await samples.list(10)).map(({ sample }) => sample),
+      ["4", "3"],
+    );
+  },
+};

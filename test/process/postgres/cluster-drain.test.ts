@@ -1,0 +1,161 @@
+/** Nodes that are asked to drain, told to stop, told twice. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { before, describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { BIN, eventually, type NodeProcess } from "../../support/process-node.ts";
+
+/** `baton …` against a node. */
+function baton(
+  node: NodeProcess,
+  ...args: string[]
+): Promise<{ code: number | null; out: string; err: string }> {
+  const child = spawn(process.execPath, [BIN, ...args, "--url", node.url], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let [out, err] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+describe("a node of a cluster that leaves work to the others", () => {
+  const suite = suiteScope();
+  let cluster: TestCluster;
+
+  before(async () => {
+    const settings = { ...QUICK, DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "1s" };
+    cluster = await TestCluster.open(suite, { settings });
+    await cluster.startWithQueues("ada", "bob", "cyd", "dan");
+  });
+
+  /** Not that one; the first of the others. */
+  function other(name: string): NodeProcess {
+    return [...cluster.nodes].find(([each]) => each !== name)![1];
+  }
+
+  it("asked to drain through another node: what runs ends there, nothing new begins, leadership moves; resumed, it works again", async (t) => {
+    const { name, node, epoch } = await cluster.leader();
+    const through = other(name);
+    const running = await cluster.begunBy(name, { task: "work", payload: { ms: 2_000 } });
+    const startedAt = systemClock.monotonic();
+    const draining = baton(through, "node", "drain", name, "--timeout", "20s");
+    const refused = await eventually("it to refuse new work", async () => {
+      const answer = await node.post("/jobs", { task: "work", payload: { ms: 0 } });
+      return answer.status === 503 ? answer : null;
+    });
+    assert.equal((refused.body as { error: string }).error, "DRAINING");
+    assert.ok(refused.headers.has("retry-after"));
+    const led = await eventually("another leader", async () => {
+      const found = [...cluster.nodes].filter(([each]) => each !== name);
+      const roles = await Promise.all(found.map(([, each]) => roleOf(each)));
+      return roles.find((role) => role?.role === "LEADER" && role.leader_epoch! > epoch) ?? null;
+    });
+    t.diagnostic(
+      `leadership had moved after ${(systemClock.monotonic() - startedAt).toFixed(0)} ms, with the command`,
+    );
+    assert.equal(led.leader_epoch, epoch + 1);
+    assert.equal((await roleOf(node))?.role, "DRAINING");
+    assert.equal((await node.call("/readyz")).status, 503);
+    assert.equal((await node.call(`/jobs/${running}`)).status, 200, "it still answers");
+    const meanwhile = await through.client.submitMany(
+      Array.from({ length: 60 }, () => ({ task: "work", payload: { ms: 5 } })),
+    );
+    const { job_id: waiting } = await through.client.submit({
+      task: "work",
+      queue: name,
+      payload: { ms: 0 },
+    });
+
+    const drained = await draining;
+    assert.equal(drained.code, 0, drained.err);
+    assert.match(drained.out, new RegExp(`${name} is drained`));
+    const ended = await through.client.job(running);
+    assert.deepEqual(
+      [ended.status, ended.worker, ended.attempts, ended.interruptions],
+      ["completed", name, 1, 0],
+    );
+    for (const { job_id } of meanwhile) {
+      const { job } = await through.client.wait(job_id, { timeoutMs: 10_000 });
+      assert.equal(job.status, "completed");
+      assert.notEqual(job.worker, name);
+    }
+    assert.equal((await through.client.job(waiting)).status, "queued", "nobody else works on that queue");
+    assert.equal(node.child.exitCode, null, "it stays");
+
+    const resumed = await baton(through, "node", "resume", name);
+    assert.equal(resumed.code, 0, resumed.err);
+    const { job } = await through.client.wait(waiting, { timeoutMs: 10_000 });
+    assert.deepEqual([job.status, job.worker], ["completed", name]);
+    await eventually("it to be ready", async () =>
+      (await node.call("/readyz")).status === 200 ? true : null,
+    );
+    assert.equal((await node.post("/jobs", { task: "work", payload: { ms: 0 } })).status, 200);
+    const [row] = await cluster.sql(`SELECT status FROM baton.node WHERE name = '${name}'`);
+    assert.equal(row!["status"], "active");
+  });
+
+  it("told to stop: what does not end in time is interrupted and runs elsewhere, with no attempt burnt", async () => {
+    const node = await cluster.start("eve", {
+      WORKER__QUEUES: "default,eve",
+      DRAIN__TIMEOUT: "1200ms",
+      DRAIN__CLEANUP: "600ms",
+    });
+    const long = await cluster.begunBy("eve", { task: "hold", max_attempts: 1 });
+    const short = await cluster.begunBy("eve", { task: "work", payload: { ms: 300 }, max_attempts: 1 });
+    const { code, tookMs } = await node.terminate();
+    cluster.forget("eve");
+    assert.equal(code, 0, node.stderr);
+    assert.ok(tookMs < 4_000, `${tookMs} ms`);
+    const [ada] = cluster.nodes.values();
+    const job = await ada!.processing(long);
+    assert.notEqual(job.worker, "eve");
+    assert.deepEqual([job.failures, job.crashes, job.interruptions], [0, 0, 1]);
+    await ada!.client.cancel(long);
+    const ended = await ada!.client.job(short);
+    assert.deepEqual([ended.status, ended.attempts, ended.worker], ["completed", 1, "eve"]);
+    assert.deepEqual(await cluster.sql("SELECT status FROM baton.node WHERE name = 'eve'"), []);
+  });
+
+  it("told twice: it hurries, and that burns no attempt either", async (t) => {
+    const [name, node] = [...cluster.nodes].at(-1)!;
+    const polite = await cluster.begunBy(name, { task: "hold", max_attempts: 1 });
+    const deaf = await cluster.begunBy(name, { task: "deaf", max_attempts: 1 });
+    const stopping = node.terminate();
+    await eventually("the drain to begin", async () => node.stderr.includes("finishing what runs") || null);
+    await systemClock.sleep(400); // a signal that follows at once passes for an echo of the first
+    assert.equal(node.child.exitCode, null, "it waits for its jobs");
+    const again = systemClock.monotonic();
+    node.signal("SIGTERM");
+    assert.equal((await stopping).code, 0, node.stderr);
+    t.diagnostic(`gone ${(systemClock.monotonic() - again).toFixed(0)} ms after the second signal`);
+    assert.ok(systemClock.monotonic() - again < 4_000);
+    cluster.forget(name);
+    const [ada] = cluster.nodes.values();
+    for (const id of [polite, deaf]) {
+      const job = await ada!.processing(id);
+      assert.deepEqual([job.failures, job.crashes, job.interruptions], [0, 0, 1]);
+      assert.notEqual(job.worker, name);
+      await ada!.client.cancel(id);
+    }
+  });
+
+  it("killed while it drains: what it ran runs elsewhere, and counts as a crash", async () => {
+    const [name, node] = [...cluster.nodes].at(-1)!;
+    const id = await cluster.begunBy(name, { task: "hold", max_attempts: 1 });
+    node.signal("SIGTERM");
+    await eventually("the drain to begin", async () => node.stderr.includes("finishing what runs") || null);
+    await node.kill();
+    cluster.forget(name);
+    const [ada] = cluster.nodes.values();
+    const job = await ada!.jobWhen(id, ({ status, job_epoch }) => status === "processing" && job_epoch > 1);
+    assert.deepEqual([job.failures, job.crashes, job.interruptions, job.killed], [0, 1, 0, [name]]);
+    await ada!.client.cancel(id);
+  });
+});

@@ -1,0 +1,248 @@
+/** Several real nodes on one real database, and callers that keep book of what was promised to them. */
+
+import assert from "node:assert/strict";
+import type { JobRequestBody, JobSummaryBody } from "../../src/client/client.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { atEnd, type Scope } from "./node-cleanup.ts";
+import { PostgresServer, type ServerOptions } from "./postgres-server.ts";
+import { dataDirectory, eventually, NodeProcess, type ProcessOptions } from "./process-node.ts";
+
+export interface ClusterOptions {
+  readonly server?: ServerOptions;
+  /** A server that runs already: the cluster gets an empty database there. */
+  readonly on?: PostgresServer;
+  /** Of every node, as in the environment, without the prefix. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** Everything that is waited for when a node falls silent takes 1.5 s. Shorter, and a busy machine looks like a dead one. */
+export const QUICK: Readonly<Record<string, string>> = {
+  LEADER__LEASE: "1500ms",
+  LEADER__RENEW: "300ms",
+  LEADER__MARGIN: "400ms",
+  LEADER__RETRY: "100ms",
+  NODE__HEARTBEAT: "250ms",
+  NODE__DEAD_AFTER: "1500ms",
+  WORKER__LEASE: "1500ms",
+  WORKER__RENEW: "300ms",
+};
+
+export class TestCluster {
+  readonly server: PostgresServer;
+  readonly url: string;
+  readonly nodes = new Map<string, NodeProcess>();
+  readonly #t: Scope;
+  readonly #data: string;
+  readonly #settings: Readonly<Record<string, string>>;
+
+  private constructor(
+    t: Scope,
+    server: PostgresServer,
+    url: string,
+    data: string,
+    settings: Readonly<Record<string, string>>,
+  ) {
+    this.#t = t;
+    this.server = server;
+    this.url = url;
+    this.#data = data;
+    this.#settings = settings;
+  }
+
+  /** A server with one empty database; nodes are started by name. */
+  static async open(t: Scope, options: ClusterOptions = {}): Promise<TestCluster> {
+    const { settings = {}, server, on } = options;
+    const running = on ?? (await PostgresServer.start({ durable: true, ...server }));
+    if (!on) atEnd(t, () => running.stop());
+    const url = await running.createDatabase();
+    return new TestCluster(t, running, url, await dataDirectory(t), settings);
+  }
+
+  async start(
+    name: string,
+    settings: Readonly<Record<string, string>> = {},
+    command?: ProcessOptions["command"],
+  ): Promise<NodeProcess> {
+    const node = this.spawn(name, settings, command);
+    await node.listening();
+    this.nodes.set(name, node);
+    return node;
+  }
+
+  /** A process that may or may not become a node of the cluster. */
+  spawn(
+    name: string,
+    settings: Readonly<Record<string, string>> = {},
+    command?: ProcessOptions["command"],
+  ): NodeProcess {
+    return NodeProcess.spawn(this.#t, {
+      data: this.#data,
+      name,
+      command,
+      settings: {
+        STORE: this.url,
+        LOG__LEVEL: "info",
+        RETRY__FIRST_DELAY: "20ms",
+        JOBS__CRASHES_MAX: "1000", // nodes are killed from outside, and no job is to blame
+        ...this.#settings,
+        ...settings,
+      },
+    });
+  }
+
+  async startAll(...names: string[]): Promise<NodeProcess[]> {
+    const nodes = await Promise.all(names.map((name) => this.start(name)));
+    await this.leader();
+    return nodes;
+  }
+
+  /** Each of them also works on a queue of its own name, so that a job can be sent to it. */
+  async startWithQueues(...names: string[]): Promise<void> {
+    await Promise.all(names.map((name) => this.start(name, { WORKER__QUEUES: `default,${name}` })));
+    await this.leader();
+  }
+
+  node(name: string): NodeProcess {
+    const node = this.nodes.get(name);
+    assert.ok(node, `there is no node ${name}`);
+    return node;
+  }
+
+  /**
+   * A job that was begun by that node and that others may take up: one of the common queue. Whoever takes a submit is the first
+   * to look for work, so it rarely takes a second try.
+   */
+  async begunBy(name: string, job: JobRequestBody): Promise<string> {
+    const node = this.node(name);
+    for (;;) {
+      const { job_id } = await node.client.submit(job);
+      if ((await node.processing(job_id)).worker === name) return job_id;
+      await node.client.cancel(job_id);
+    }
+  }
+
+  forget(name: string): void {
+    this.nodes.delete(name);
+  }
+
+  /** Whoever says of itself that it leads, with its epoch, once exactly one of those asked does. */
+  async leader(withinMs = 15_000): Promise<{ name: string; node: NodeProcess; epoch: number }> {
+    return eventually(
+      "a leader",
+      async () => {
+        const roles = await Promise.all(
+          [...this.nodes].map(async ([name, node]) => ({ name, node, role: await roleOf(node) })),
+        );
+        const leading = roles.filter(({ role }) => role?.role === "LEADER");
+        if (leading.length !== 1) return null;
+        const { name, node, role } = leading[0]!;
+        return { name, node, epoch: role!.leader_epoch! };
+      },
+      withinMs,
+    );
+  }
+
+  /** One row of the database, asked past the nodes. */
+  sql(text: string): Promise<Record<string, unknown>[]> {
+    return this.server.query(text, this.url);
+  }
+}
+
+export interface RoleBody {
+  readonly role: string;
+  readonly leader_epoch: number | null;
+  readonly leader_id: string | null;
+}
+
+/** Null when the node does not answer at once: dead, stopped, starting. */
+export async function roleOf(node: NodeProcess, withinMs = 300): Promise<RoleBody | null> {
+  try {
+    const answer = await fetch(`${node.url}/role`, { signal: AbortSignal.timeout(withinMs) });
+    return (await answer.json()) as RoleBody;
+  } catch {
+    return null;
+  }
+}
+
+/** Callers that submit to whichever node answers, and remember what was acknowledged and which keys are in doubt. */
+export class Callers {
+  readonly acknowledged = new Set<string>();
+  readonly byKey = new Map<string, string>();
+  refusals = 0;
+  #keys = 0;
+  #stopped = false;
+  #abandoned = false;
+  readonly #nodes: () => readonly NodeProcess[];
+  readonly #task: () => { task: string; payload: unknown };
+  #loops: Promise<void>[] = [];
+
+  constructor(nodes: () => readonly NodeProcess[], task: () => { task: string; payload: unknown }) {
+    this.#nodes = nodes;
+    this.#task = task;
+  }
+
+  start(count: number, pauseMs: number): void {
+    this.#loops = Array.from({ length: count }, (_, n) => this.#submit(n, pauseMs));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#loops);
+  }
+
+  /** For the end of a test that failed: nobody waits any more for what was not acknowledged. */
+  async abandon(): Promise<void> {
+    this.#abandoned = true;
+    await this.stop();
+  }
+
+  /** Every submit has a key and goes on, to another node each time, until some node has acknowledged it. */
+  async #submit(n: number, pauseMs: number): Promise<void> {
+    for (let turn = n; !this.#stopped;) {
+      const key = `key-${++this.#keys}`;
+      const body = JSON.stringify({ ...this.#task(), idempotency_key: key });
+      while (!this.#abandoned) {
+        const nodes = this.#nodes();
+        const node = nodes[turn++ % nodes.length];
+        const id = node && (await submitOnce(node, body));
+        if (id) {
+          this.byKey.set(key, id);
+          this.acknowledged.add(id);
+          break;
+        }
+        this.refusals++;
+        await systemClock.sleep(20);
+      }
+      await systemClock.sleep(pauseMs);
+    }
+  }
+}
+
+async function submitOnce(node: NodeProcess, body: string): Promise<string | null> {
+  try {
+    const answer = await fetch(`${node.url}/jobs`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+      signal: AbortSignal.timeout(3_000),
+    });
+    if (answer.status >= 500) {
+      assert.ok(answer.headers.has("retry-after"), `a ${answer.status} without Retry-After`);
+      return null;
+    }
+    assert.equal(answer.status, 200);
+    return ((await answer.json()) as { job_id: string }).job_id;
+  } catch (error) {
+    if (error instanceof assert.AssertionError) throw error;
+    return null;
+  }
+}
+
+/** Every acknowledged job is there once and completed, with the result of its last run; every key made one job. */
+export function assertNothingLost(callers: Callers, jobs: readonly JobSummaryBody[]): void {
+  const byId = new Map(jobs.map((job) => [job.job_id, job]));
+  for (const id of callers.acknowledged) assert.equal(byId.get(id)?.status, "completed", id);
+  const keys = jobs.flatMap(({ idempotency_key }) => idempotency_key ?? []);
+  assert.equal(new Set(keys).size, keys.length, "an idempotency key made two jobs");
+  for (const [key, id] of callers.byKey) assert.equal(byId.get(id)?.idempotency_key, key);
+}

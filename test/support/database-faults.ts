@@ -1,0 +1,189 @@
+/** For tests in which the database fails: who says meanwhile that it leads, what callers are told, and what must be left. */
+
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { systemClock } from "../../src/platform/clock.ts";
+import { assertNothingLost, Callers, roleOf, type TestCluster } from "./cluster.ts";
+import { atEnd } from "./node-cleanup.ts";
+import { eventually, type NodeProcess } from "./process-node.ts";
+
+/**
+ * Short enough that a fault of two leases takes a few seconds. Shorter, and a call of the lock has not the time in which a
+ * former leader is evicted: its answer comes too late, and the term is given back.
+ */
+export const SHORT_LEASES = {
+  LEADER__LEASE: "2s",
+  LEADER__RENEW: "200ms",
+  LEADER__MARGIN: "300ms",
+  LEADER__RETRY: "100ms",
+  NODE__HEARTBEAT: "200ms",
+  NODE__DEAD_AFTER: "2s",
+  WORKER__LEASE: "4s",
+  WORKER__RENEW: "500ms",
+};
+export const LEASE_MS = 2_000;
+
+/** A node said of itself that it leads, at some time between these two. */
+interface Sighting {
+  readonly name: string;
+  readonly epoch: number;
+  readonly asked: number;
+  readonly told: number;
+}
+
+/** Asks every node, again and again, whether it leads. */
+export class LeaderWatch {
+  readonly #cluster: TestCluster;
+  readonly #sightings: Sighting[] = [];
+  readonly #loops: Promise<void>[];
+  #stopped = false;
+
+  constructor(t: TestContext, cluster: TestCluster) {
+    this.#cluster = cluster;
+    atEnd(t, () => (this.#stopped = true));
+    this.#loops = [...cluster.nodes].map(([name, node]) => this.#follow(name, node));
+  }
+
+  /** Those that were asked after that time, on the monotonic clock, and had answered before the other. */
+  between(from: number, to: number): readonly Sighting[] {
+    return this.#sightings.filter(({ asked, told }) => asked >= from && told <= to);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#loops);
+    const holders = new Map<number, string>();
+    for (const { name, epoch } of this.#sightings) {
+      assert.equal(holders.get(epoch) ?? name, name, `two nodes led under epoch ${epoch}`);
+      holders.set(epoch, name);
+    }
+  }
+
+  async #follow(name: string, node: NodeProcess): Promise<void> {
+    while (!this.#stopped && this.#cluster.nodes.has(name)) {
+      const asked = systemClock.monotonic();
+      const role = await roleOf(node);
+      if (role?.role === "LEADER") {
+        this.#sightings.push({ name, epoch: role.leader_epoch!, asked, told: systemClock.monotonic() });
+      }
+      await systemClock.sleep(25);
+    }
+  }
+}
+
+/** Callers of all nodes, once some of their work is done. */
+export async function underLoad(
+  t: TestContext,
+  cluster: TestCluster,
+  { callers: count = 6, pauseMs = 20 } = {},
+): Promise<Callers> {
+  const callers = new Callers(
+    () => [...cluster.nodes.values()],
+    () => ({ task: "work", payload: { ms: 2 } }),
+  );
+  atEnd(t, () => callers.abandon());
+  callers.start(count, pauseMs);
+  await eventually("some work to be done", async () => callers.acknowledged.size > 5 * count || null);
+  return callers;
+}
+
+export interface Refusal {
+  readonly error: string;
+  readonly message: string;
+}
+
+export interface Ready {
+  readonly ready: boolean;
+  readonly checks: Record<string, { readonly ok: boolean; readonly reason?: string }>;
+}
+
+/** Submits and reads are refused with a time to come back, the reason stands in /readyz, and no restart would help. */
+export async function assertStoreAway(node: NodeProcess, job: string): Promise<void> {
+  const asked = {
+    submit: node.post("/jobs", { task: "work", payload: { ms: 0 } }),
+    many: node.post("/jobs", [{ task: "work", payload: { ms: 0 } }]),
+    call: node.post("/functions/work?timeout_ms=1000", { ms: 0 }),
+    job: node.call(`/jobs/${job}`),
+    result: node.call(`/jobs/${job}/result`),
+    list: node.call("/admin/jobs"),
+    queues: node.call("/queues"),
+    leaders: node.call("/cluster/leaders"),
+    cancel: node.call(`/jobs/${job}`, { method: "DELETE" }),
+  };
+  for (const [what, asking] of Object.entries(asked)) {
+    const { status, headers, body } = await asking;
+    assert.equal(status, 503, `${what}: ${JSON.stringify(body)}`);
+    assert.ok(headers.get("retry-after"), `${what} has no Retry-After`);
+    assert.equal((body as Refusal).error, "STORE_UNAVAILABLE", what);
+    assert.match((body as Refusal).message, /^the database is not available: ./, what);
+  }
+  await assertNotReady(node);
+}
+
+/** Also for a database that is silent: nobody who asks about this node itself has to wait for it. */
+export async function assertNotReady(node: NodeProcess): Promise<void> {
+  const before = systemClock.monotonic();
+  const readyz = await node.call("/readyz");
+  const { ready, checks } = readyz.body as Ready;
+  assert.deepEqual([readyz.status, ready, checks["store"]!.ok], [503, false, false]);
+  assert.match(checks["store"]!.reason!, /the (database|store) is not available: ./);
+  for (const path of ["/livez", "/health", "/role", "/cluster", "/cluster/nodes", "/status"]) {
+    assert.equal((await node.call(path)).status, 200, path);
+  }
+  const tookMs = systemClock.monotonic() - before;
+  assert.ok(tookMs < 4_000, `a look at a node took ${tookMs} ms`);
+}
+
+/** Until exactly one node leads and all of them say that they are ready. */
+export async function recovered(
+  cluster: TestCluster,
+  withinMs = 15_000,
+): Promise<{ name: string; epoch: number; ms: number }> {
+  const before = systemClock.monotonic();
+  const { name, epoch } = await cluster.leader(withinMs);
+  const ms = systemClock.monotonic() - before;
+  await eventually(
+    "all nodes to be ready",
+    async () => {
+      const answers = await Promise.all([...cluster.nodes.values()].map((node) => node.call("/readyz")));
+      return answers.every(({ status }) => status === 200) || null;
+    },
+    withinMs,
+  );
+  return { name, epoch, ms };
+}
+
+/** All that was promised is done, once; every node is active and none of them has met an error that nobody handled. */
+export async function audit(cluster: TestCluster, callers: Callers): Promise<void> {
+  await callers.stop();
+  const node = [...cluster.nodes.values()][0]!;
+  await node.idle(20_000);
+  assertNothingLost(callers, await node.allJobs());
+  await eventually("all nodes to be active", async () => {
+    const [row] = await cluster.sql(
+      `SELECT (SELECT count(*)::int FROM baton.live) AS live,
+         (SELECT count(*)::int FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice) AS twice,
+         (SELECT count(*)::int FROM baton.node WHERE status = 'active') AS active`,
+    );
+    return (row!["live"] === 0 && row!["twice"] === 0 && row!["active"] === cluster.nodes.size) || null;
+  });
+  for (const each of cluster.nodes.values()) assertCalm(each);
+}
+
+/** It runs, and said nothing of a promise or an exception that nobody caught. */
+export function assertCalm(node: NodeProcess): void {
+  assert.equal(node.child.exitCode ?? node.child.signalCode, null, `a node ended: ${node.stderr}`);
+  assert.deepEqual(logged(node, /nobody was waiting|not caught|Internal|did not stop with their term/), []);
+}
+
+interface LogLine {
+  readonly level: string;
+  readonly time: string;
+  readonly msg: string;
+}
+
+/** What it logged, as far as the text fits. */
+export function logged(node: NodeProcess, text: RegExp): LogLine[] {
+  const lines = node.stdout.split("\n").filter((line) => line.startsWith("{") && line.endsWith("}"));
+  return lines.map((line) => JSON.parse(line) as LogLine).filter(({ msg }) => text.test(msg));
+}

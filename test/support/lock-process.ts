@@ -1,0 +1,40 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { HolderNews, HolderOptions } from "./lock-holder.ts";
+
+/** A leader in a process of its own (lock-holder.ts), and what it tells. */
+export class HolderProcess implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #news: AsyncIterator<string>;
+
+  constructor(options: HolderOptions) {
+    const script = fileURLToPath(new URL("lock-holder.ts", import.meta.url));
+    this.#child = spawn(process.execPath, [script, JSON.stringify(options)], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.#news = createInterface(this.#child.stdout!)[Symbol.asyncIterator]();
+  }
+
+  async next(): Promise<HolderNews> {
+    const line = await this.#news.next();
+    if (line.done) throw new Error("the process of the leader has ended");
+    return JSON.parse(line.value) as HolderNews;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** The order to commit, which is read when the process runs. */
+  commit(): void {
+    this.#child.stdin!.write("commit\n");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exited = new Promise((resolve) => this.#child.once("exit", resolve));
+    this.#child.kill("SIGKILL");
+    await exited;
+  }
+}

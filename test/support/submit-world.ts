@@ -1,0 +1,92 @@
+/** A store on a database of its own, and other people's sessions on the same database, all gone with the test. */
+
+import assert from "node:assert/strict";
+import { after, before, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import { systemClock } from "../../src/platform/clock.ts";
+import { PostgresStore } from "../../src/store/postgres/postgres.ts";
+import type { ClaimedJob } from "../../src/store/store.ts";
+import { atEnd } from "./node-cleanup.ts";
+import { PostgresServer } from "./postgres-server.ts";
+import { AUTHOR, lease, LEASE_MS, NODE } from "./store-world.ts";
+
+/** To be called at the top of a test file: one server for all of its tests. */
+export function submitWorlds(): (t: TestContext, schema?: string) => Promise<SubmitWorld> {
+  let server: PostgresServer;
+  before(async () => {
+    server = await PostgresServer.start();
+  });
+  after(() => server?.stop());
+  return (t, schema) => SubmitWorld.open(t, server, schema);
+}
+
+export class SubmitWorld {
+  readonly server: PostgresServer;
+  readonly url: string;
+  readonly store: PostgresStore;
+  readonly schema: string;
+  readonly #t: TestContext;
+
+  private constructor(t: TestContext, server: PostgresServer, url: string, schema: string) {
+    this.#t = t;
+    this.server = server;
+    this.url = url;
+    this.schema = schema;
+    this.store = new PostgresStore({ url, clock: systemClock, schema });
+  }
+
+  static async open(t: TestContext, server: PostgresServer, schema = "baton"): Promise<SubmitWorld> {
+    const url = await server.createDatabase();
+    atEnd(t, () => server.giveBack(url));
+    const world = new SubmitWorld(t, server, url, schema);
+    await world.store.start();
+    atEnd(t, () => world.store.stop());
+    return world;
+  }
+
+  /** Somebody else's connection. What it has open when the test ends is rolled back by its end. */
+  async session(user = "postgres"): Promise<Client> {
+    const url = new URL(this.url);
+    url.username = user;
+    const session = new Client({ connectionString: url.href });
+    session.on("error", () => {});
+    await session.connect();
+    atEnd(this.#t, () => session.end());
+    return session;
+  }
+
+  /** Until so many sessions of this database wait for a lock. */
+  async waiting(count = 1): Promise<void> {
+    for (let tries = 0; tries < 500; tries++) {
+      const waiting = await this.server.query(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+        this.url,
+      );
+      if (waiting.length === count) return;
+      await sleep(10);
+    }
+    assert.fail(`there are not ${count} that wait for a lock`);
+  }
+
+  async count(table = "live"): Promise<number> {
+    const [row] = await this.server.query(`SELECT count(*)::int AS n FROM ${this.schema}.${table}`, this.url);
+    return row!["n"] as number;
+  }
+
+  async claim(...tasks: string[]): Promise<readonly ClaimedJob[]> {
+    const { jobs } = await this.store.jobs.claim({
+      author: AUTHOR,
+      worker: NODE,
+      lease: lease("node-a/1/1"),
+      leaseMs: LEASE_MS,
+      limit: 2_000,
+      tasks: new Set(tasks),
+      queues: null,
+      exceptQueues: new Set(),
+      opens: true,
+      suspect: false,
+    });
+    return jobs;
+  }
+}
