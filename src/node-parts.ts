@@ -32,6 +32,7 @@ import { WakeUps } from "./jobs/wake-ups.ts";
 import { Worker } from "./jobs/worker.ts";
 import type { Clock } from "./platform/clock.ts";
 import { applicationName } from "./platform/drivers/postgres-name.ts";
+import { PoolerCheck } from "./platform/drivers/postgres-pooler.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
 import { openStore } from "./store/open.ts";
@@ -72,6 +73,7 @@ export function buildParts(options: PartsOptions) {
         url: settings.store,
         schema: settings.postgres.schema,
         applicationName: applicationName(identity),
+        pooler: new PoolerCheck({ url: settings.store, clock, applicationName: applicationName(identity) }),
         clock,
         random,
         log,
@@ -159,13 +161,11 @@ export function buildParts(options: PartsOptions) {
     random,
     author,
     defaults,
+    // What fits here is taken sooner than anybody else could hear of it.
+    wakes: (stored) => !worker.fits(stored) && wakeUps.due(),
     // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
     // and a lone caller would wait for two fsyncs each time.
-    onStored: (count) => {
-      setImmediate(() => worker.wake());
-      // What fits here is taken sooner than anybody else could hear of it.
-      if (count > worker.room) wakeUps.tell();
-    },
+    onStored: () => setImmediate(() => worker.wake()),
   });
   const jobs = new JobService({
     store,

@@ -140,9 +140,11 @@ export class BatonNode extends Lifecycle {
     this.#stopped = new AbortController();
     inFlight.open();
     try {
-      await this.#openStore();
-      started.push(store);
-      for (const service of [load, coordination, channels, followers, threads, leaders]) await start(service);
+      const giveUpAt = this.#clock.monotonic() + this.#settings.postgres.waitMs;
+      for (const service of [store, load, coordination, channels, followers, threads, leaders]) {
+        await this.#startWhenAvailable(service, giveUpAt);
+        started.push(service);
+      }
       if (!store.guarantees.shared) await this.#takeBackOwnJobs();
       this.#forming = this.#missingNodes();
       if (this.#forming === null) await this.#takeWork();
@@ -174,10 +176,11 @@ export class BatonNode extends Lifecycle {
     inFlight.close();
     await this.#tell("draining", () => coordination.membership.setStatus("draining"));
     // Leadership goes first: others may schedule and recover while we still wait for running jobs.
-    await this.#stopAll([leaders]);
+    const resigned = this.#stopAll([leaders]);
     const [{ interrupted }] = await Promise.all([
       worker.drain({ timeoutMs, cleanupMs, hurry: this.#hurry.signal }),
       inFlight.drained(timeoutMs),
+      resigned,
     ]);
     if (interrupted > 0)
       this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
@@ -237,13 +240,13 @@ export class BatonNode extends Lifecycle {
     });
   }
 
-  async #openStore(): Promise<void> {
+  /** A database may come after its nodes, and may go away again between two of the services that need it. */
+  async #startWhenAvailable(service: Service, giveUpAt: number): Promise<void> {
     let told = false;
-    const giveUpAt = this.#clock.monotonic() + this.#settings.postgres.waitMs;
     const { signal } = this.#unwanted;
     for (;;) {
       try {
-        return await this.#parts.store.start();
+        return await service.start();
       } catch (error) {
         const passing = hasCode(error, "STORE_UNAVAILABLE") && this.services.guarantees.shared;
         if (!passing || this.#clock.monotonic() >= giveUpAt || signal.aborted) throw error;

@@ -31,6 +31,8 @@ export interface LeaderDutiesOptions {
 
 const FIRST_RESTART_MS = 100;
 const RESTART_MS_MAX = 10_000;
+/** No term of ours follows a stop, and a duty that waits for a silent store must not hold it up. */
+const STOP_GRACE_MS = 1_000;
 /** A duty that ran this long before it threw starts again with the first delay. */
 const STEADY_MS = 60_000;
 
@@ -127,7 +129,7 @@ export class LeaderDuties extends Lifecycle {
     if (!tenure) return;
     tenure.ending.abort();
     const limit = new AbortController();
-    await Promise.race([tenure.done, this.#clock.sleep(this.#graceMs, limit.signal)]);
+    await Promise.race([tenure.done, this.#patience(limit.signal)]);
     limit.abort();
     if (tenure.busy.size > 0) {
       this.#log?.error(
@@ -136,6 +138,12 @@ export class LeaderDuties extends Lifecycle {
       );
     }
     this.#tenure = null;
+  }
+
+  async #patience(over: AbortSignal): Promise<void> {
+    const { signal: stopping } = this.#stopping;
+    await this.#clock.sleep(this.#graceMs, AbortSignal.any([over, stopping]));
+    if (stopping.aborted) await this.#clock.sleep(Math.min(this.#graceMs, STOP_GRACE_MS), over);
   }
 }
 

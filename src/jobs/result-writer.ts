@@ -21,6 +21,8 @@ export interface ResultWriterOptions {
 }
 
 const STORE_RETRY_MS = 250;
+/** How long a drain goes on trying to store results. Longer, and a stop with a full disk ends as a kill. */
+const LAST_TRIES_MS = 2_000;
 
 export class ResultWriter {
   readonly #o: ResultWriterOptions;
@@ -61,8 +63,22 @@ export class ResultWriter {
     this.#reporting.delete(run);
   }
 
-  giveUpAt(monotonic: number): void {
-    this.#giveUpAt = monotonic;
+  /** Results are kept until the store takes them. */
+  open(): void {
+    this.#giveUpAt = Infinity;
+  }
+
+  /** Writes all there is, also what claims under way still give back. A store that is silent gets no more time than one that refuses. */
+  async finish(claiming: () => Promise<void> | null): Promise<void> {
+    const { clock } = this.#o;
+    if (this.#giveUpAt === Infinity) this.#giveUpAt = clock.monotonic() + LAST_TRIES_MS;
+    const over = new AbortController();
+    const late = clock.sleep(this.#giveUpAt - clock.monotonic(), over.signal);
+    while ((this.busy || claiming()) && clock.monotonic() < this.#giveUpAt) {
+      await Promise.race([late, claiming()]);
+      await Promise.race([late, this.flush()]);
+    }
+    over.abort();
   }
 
   flush(): Promise<void> {

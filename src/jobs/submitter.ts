@@ -22,8 +22,10 @@ export interface SubmitterOptions {
   readonly random: Random;
   readonly author: () => Author;
   readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
-  /** So many jobs have been stored. */
-  readonly onStored: (count: number) => void;
+  /** Whether the store is to tell other nodes of these jobs. */
+  readonly wakes: (jobs: readonly NewJob[]) => boolean;
+  /** New work has been stored. */
+  readonly onStored: () => void;
 }
 
 /** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
@@ -55,8 +57,9 @@ export class Submitter {
   }
 
   async #store(jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
-    const answers = await this.#options.store.jobs.submit(jobs, this.#options.author());
-    this.#options.onStored(jobs.length);
+    const { store, author, wakes, onStored } = this.#options;
+    const answers = await store.jobs.submit(jobs, author(), wakes(jobs));
+    onStored();
     return answers;
   }
 

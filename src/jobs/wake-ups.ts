@@ -26,23 +26,24 @@ export class WakeUps {
   }
 
   tell(): void {
-    if (this.#resting) {
-      this.#again = true;
-      return;
-    }
-    if (!this.#o.audience()) return;
-    this.#resting = true;
-    void this.#send();
+    if (this.due())
+      void this.#o.channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {});
   }
 
-  async #send(): Promise<void> {
-    const { channels, clock } = this.#o;
-    await channels.publish(topics.jobsReady, [{ key: "", body: null }]).catch(() => {});
-    clock.after(SPACING_MS, () => {
+  /** True when whoever asks is to send the hint now, by whatever way it has. */
+  due(): boolean {
+    if (this.#resting) {
+      this.#again = true;
+      return false;
+    }
+    if (!this.#o.audience()) return false;
+    this.#resting = true;
+    this.#o.clock.after(SPACING_MS, () => {
       this.#resting = false;
       if (!this.#again) return;
       this.#again = false;
       this.tell();
     });
+    return true;
   }
 }

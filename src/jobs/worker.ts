@@ -62,8 +62,6 @@ export interface WorkerOptions {
 /** The net under wake-ups and timers: so long may a job wait at worst if all of them fail. */
 const POLL_MS = 1_000;
 const STORE_RETRY_MS = 250;
-/** How long a drain goes on trying to store results. Longer, and a stop with a full disk ends as a kill. */
-const LAST_TRIES_MS = 2_000;
 /** What handlers have for tidying up when a stop is hurried: the whole stop has five seconds. */
 const HURRIED_CLEANUP_MS = 1_000;
 
@@ -135,10 +133,17 @@ export class Worker extends Lifecycle {
     return this.#running.size;
   }
 
-  /** Jobs that could start here at once. */
-  get room(): number {
-    if (this.#draining) return 0;
-    return Math.max(0, this.#o.settings.concurrency - this.#running.size - this.#buffer.size);
+  /** Whether all of these could start here at once. */
+  fits(jobs: readonly Pick<ClaimedJob, "task" | "queue">[]): boolean {
+    const { tasks, settings } = this.#o;
+    if (this.#draining || jobs.length > settings.concurrency - this.#running.size - this.#buffer.size)
+      return false;
+    return jobs.every(
+      ({ task, queue }) =>
+        tasks.get(task) !== undefined &&
+        settings.queues?.has(queue) !== false &&
+        !settings.exceptQueues.has(queue),
+    );
   }
 
   list(): { readonly id: JobId; readonly task: string }[] {
@@ -147,7 +152,7 @@ export class Worker extends Lifecycle {
 
   protected onStart(): void {
     this.#draining = false;
-    this.#results.giveUpAt(Infinity);
+    this.#results.open();
     const { channels } = this.#o;
     this.#subscriptions = [
       channels.subscribe(topics.jobsReady, () => this.wake()),
@@ -194,15 +199,15 @@ export class Worker extends Lifecycle {
     await this.#idle.within(cleanupMs, hurry);
     if (hurry?.aborted) await this.#idle.within(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
     for (const run of this.#running.values()) this.#abandon(run);
-    this.#results.giveUpAt(this.#o.clock.monotonic() + LAST_TRIES_MS);
-    await this.#flushAll();
+    await this.#results.finish(() => this.#claiming);
     return { interrupted };
   }
 
   // ------------------------------------------------ claiming
 
   #claim(): void {
-    if (this.#draining || this.#results.failing) return this.#pollLater(POLL_MS);
+    const { tasks } = this.#o;
+    if (this.#draining || this.#results.failing || tasks.names().size === 0) return this.#pollLater(POLL_MS);
     const limit = this.#wanted();
     if (limit <= 0) return; // whatever makes room wakes us
     this.#claimAgain = false;
@@ -385,13 +390,6 @@ export class Worker extends Lifecycle {
     this.#o.log.error({ jobs: runs.length }, `the lease on running jobs is lost: ${why}`);
     for (const run of runs) this.#abort(run, "lease_lost", `the lease is lost: ${why}`);
     this.wake();
-  }
-
-  async #flushAll(): Promise<void> {
-    while (this.#results.busy || this.#claiming) {
-      await this.#claiming;
-      await this.#results.flush();
-    }
   }
 }
 

@@ -50,8 +50,11 @@ export interface Author {
 // ---------------------------------------------------------------- jobs
 
 export interface JobStore {
-  /** Same idempotency key, same job: the one that is there already is answered with `existed`. */
-  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]>;
+  /**
+   * Same idempotency key, same job: the one that is there already is answered with `existed`. With `wakes`, a shared store also
+   * sends the hint `jobs.ready` to all nodes with its commit: a way less than telling them afterwards.
+   */
+  submit(jobs: readonly NewJob[], author: Author, wakes?: boolean): Promise<readonly Submitted[]>;
 
   /**
    * The same inside a transaction of the caller, with which the jobs are stored and the workers woken, or not. Left out by
@@ -70,7 +73,7 @@ export interface JobStore {
   /** Ends runs. Every verdict is about one run; a stale run does not hold up the others. */
   settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]>;
 
-  /** Logs and progress of runs. */
+  /** Logs and progress of runs. A settlement that is sent later does not overtake them, also if nobody waits in between. */
   report(reports: readonly Report[]): Promise<readonly Verdict[]>;
 
   /** Prolongs a lease. A lease that was given away or has run out is not held and cannot be revived. */

@@ -153,6 +153,20 @@ describe("LeaderDuties", () => {
       },
     ));
 
+  it("waits no longer than a second for such a duty when it is stopped", () =>
+    World.with(
+      () => ({ deaf: () => new Promise(() => {}) }),
+      async (world) => {
+        await world.change(term(1));
+        let over = false;
+        const stopped = world.duties.stop().then(() => (over = true));
+        await world.clock.advance(900);
+        assert.equal(over, false);
+        await world.clock.advance(100);
+        await stopped;
+      },
+    ));
+
   it("starts a duty that throws again, later and later, and leaves the others alone", () =>
     World.with(
       (world) => ({

@@ -7,8 +7,8 @@
  * - **Queues** are rows. A notification wakes those who consume, and they look now and then by themselves.
  *
  * Connections: one that sends and one that listens, and a third one for queues when they are used. Behind a pooler that
- * hands connections on after each transaction LISTEN hears nothing: with `listen: false` topics reach our own subscribers
- * only, and queues live by looking.
+ * hands sessions on after each transaction LISTEN hears nothing: topics then reach our own subscribers only, and queues
+ * live by looking.
  */
 
 import { createHash } from "node:crypto";
@@ -16,6 +16,7 @@ import { BatonError } from "../../core/errors.ts";
 import { Batcher } from "../../platform/batcher.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { plainSchema, write } from "../../platform/drivers/postgres.ts";
+import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres-session.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
@@ -45,6 +46,8 @@ export interface PostgresChannelsOptions {
   readonly schema?: string;
   readonly log?: Pick<Log, "info" | "warn">;
   readonly applicationName?: string;
+  readonly pooler?: PoolerCheck;
+  /** False: as behind a pooler. */
   readonly listen?: boolean;
   /** Hints may have been missed, and are heard again now: a good moment to look into the store. */
   readonly onGap?: () => void;
@@ -61,6 +64,8 @@ const PROBE_MS = 5_000;
 /** Shorter, and a server that is merely busy loses us a connection that works. */
 const ANSWER_MS = 2_000;
 const POLL_MS = 1_000;
+/** What is under way at a stop has so long. A server that is silent would hold it up for all of a statement's deadline. */
+const LAST_WORDS_MS = 500;
 /** What a consumer that died had taken is delivered again after this; a handler that blocks for longer runs twice. */
 const LEASE_MS = 10_000;
 
@@ -77,9 +82,12 @@ interface Sending {
 export class PostgresChannels extends Lifecycle implements Channels {
   readonly kind = "postgres";
   readonly #o: PostgresChannelsOptions;
+  readonly #pooler: PoolerCheck;
   readonly #sender: PostgresSession;
   readonly #publisher: Publisher;
-  readonly #listener: Listener | null;
+  readonly #listener: Listener;
+  /** Whether others hear us and we hear them. */
+  #connected = false;
   readonly #queues: PostgresSession;
   readonly #messages: Messages;
   readonly #outbox: Batcher<Sending, undefined>;
@@ -91,9 +99,10 @@ export class PostgresChannels extends Lifecycle implements Channels {
 
   constructor(options: PostgresChannelsOptions) {
     super();
-    const { clock, random, log, listen = true } = options;
+    const { url, clock, random, log } = options;
     this.#o = options;
-    const session: PostgresSessionOptions = sessionOptions(options);
+    this.#pooler = options.pooler ?? new PoolerCheck({ url, clock });
+    const session: PostgresSessionOptions = { ...sessionOptions(options), pooler: this.#pooler };
     const channel = channelName(plainSchema(options.schema));
     const origin = random.uuid().replaceAll("-", "").slice(0, 16);
     this.#topics = new LocalTopics(log);
@@ -109,27 +118,25 @@ export class PostgresChannels extends Lifecycle implements Channels {
       deliver: (topic, messages) => this.#topics.deliver(topic, messages),
       onQueue: (queue) => this.#wake(queue),
     });
-    this.#listener = listen
-      ? new Listener({
-          session,
-          clock,
-          log,
-          channel,
-          origin,
-          probeMs: options.probeMs ?? PROBE_MS,
-          answerMs: options.answerMs ?? ANSWER_MS,
-          probe: () => this.#publisher.probe(),
-          hear: (entries) => inbox.receive(entries),
-          onGap: () => this.#gap(),
-        })
-      : null;
+    this.#listener = new Listener({
+      session,
+      clock,
+      log,
+      channel,
+      origin,
+      probeMs: options.probeMs ?? PROBE_MS,
+      answerMs: options.answerMs ?? ANSWER_MS,
+      probe: () => this.#publisher.probe(),
+      hear: (entries) => inbox.receive(entries),
+      onGap: () => this.#gap(),
+    });
     this.#queues = new PostgresSession(session);
     this.#messages = new Messages(this.#queues, origin);
     this.#outbox = new Batcher({ flush: (batch) => this.#insert(batch) });
   }
 
   get counters() {
-    return { ...this.#publisher.counters, ...this.#listener?.counters };
+    return { ...this.#publisher.counters, ...this.#listener.counters };
   }
 
   async send(queue: string, messages: readonly Message[]): Promise<void> {
@@ -177,7 +184,7 @@ export class PostgresChannels extends Lifecycle implements Channels {
     const texts = written(messages);
     if (texts.length === 0) return;
     this.#topics.deliver(topic, texts);
-    if (this.#listener) await this.#publisher.publish(topic, texts);
+    if (this.#connected) await this.#publisher.publish(topic, texts);
   }
 
   subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription {
@@ -187,7 +194,8 @@ export class PostgresChannels extends Lifecycle implements Channels {
   }
 
   protected async onStart(): Promise<void> {
-    if (!this.#listener) return;
+    this.#connected = this.#o.listen !== false && !(await this.#pooler.pooled());
+    if (!this.#connected) return;
     await this.#sender.start();
     try {
       await this.#publisher.forgetOld();
@@ -202,8 +210,11 @@ export class PostgresChannels extends Lifecycle implements Channels {
     await this.#subscriptions.closeAll();
     for (const callOff of this.#redeliveries) callOff();
     this.#redeliveries.clear();
-    await Promise.all([this.#outbox.idle(), this.#publisher.idle()]);
-    await Promise.all([this.#listener?.stop(), this.#queues.stop()]);
+    const over = new AbortController();
+    const sent = Promise.all([this.#outbox.idle(), this.#publisher.idle()]);
+    await Promise.race([sent, this.#o.clock.sleep(LAST_WORDS_MS, over.signal)]);
+    over.abort();
+    await Promise.all([this.#listener.stop(), this.#queues.stop()]);
     await this.#sender.stop();
   }
 
@@ -235,7 +246,7 @@ export class PostgresChannels extends Lifecycle implements Channels {
 
   /** Wakes the consumers of other nodes. They look by themselves too, so a failure is not told. */
   async #announce(queue: string): Promise<void> {
-    if (this.#listener) await this.#publisher.announce(queue).catch(() => {});
+    if (this.#connected) await this.#publisher.announce(queue).catch(() => {});
   }
 
   #wake(queue: string): void {

@@ -2,14 +2,15 @@
  * A node's own connection for coordination, apart from the pool: heartbeats, looks at leases, notifications. While it is
  * open the node holds the advisory lock of its incarnation, so that others see its end at once.
  *
- * Behind a pooler that gives each transaction another session, neither locks nor LISTEN nor prepared statements work.
- * That is found out at the start, and then none of them is used.
+ * Behind a pooler that gives each transaction another session, neither locks nor LISTEN work. That is found out at the
+ * start, and then neither is used.
  */
 
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { read, write, type Queryable, type Statement } from "../../platform/drivers/postgres.ts";
 import { applicationName } from "../../platform/drivers/postgres-name.ts";
+import type { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres-session.ts";
 import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
@@ -23,6 +24,7 @@ export interface ControlOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly statementMs: number;
+  readonly pooler: PoolerCheck;
   /** Takes the place of the database's clock: for tests, which move it by hand. */
   readonly time: Clock | null;
   /** The session is open, again after each loss. */
@@ -78,8 +80,8 @@ export class ControlSession extends Lifecycle {
 
   /** For further sessions of this node. */
   sessionOptions(): PostgresSessionOptions {
-    const { url, schema, identity, clock, random } = this.#o;
-    return { url, schema, clock, random, applicationName: applicationName(identity) };
+    const { url, schema, identity, clock, random, pooler } = this.#o;
+    return { url, schema, clock, random, pooler, applicationName: applicationName(identity) };
   }
 
   /** Whether our sessions are not our own. */
@@ -107,8 +109,7 @@ export class ControlSession extends Lifecycle {
   }
 
   query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
-    // What was prepared is not there any more in the next session of a pooler.
-    return this.#session.query(this.pooled ? { ...statement, name: "" } : statement, values);
+    return this.#session.query(statement, values);
   }
 
   /** Tries again to get the lock of our life, if it is not ours: an old session of ours may have had it. */
@@ -121,9 +122,9 @@ export class ControlSession extends Lifecycle {
     this.#pooled = null;
     await this.#session.start();
     try {
-      const { pooled } = await checkServer(this.#session, this.sessionOptions());
-      this.#pooled = pooled;
-      if (!pooled) await this.#setUp(this.#session);
+      await checkServer(this.#session);
+      this.#pooled = await this.#o.pooler.pooled();
+      if (!this.#pooled) await this.#setUp(this.#session);
     } catch (error) {
       await this.#session.stop();
       throw error;

@@ -9,6 +9,7 @@ import type { NodeIdentity, OwnInfo } from "../../core/node.ts";
 import { LEADER_ROLES, type LeaderRole } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { plainSchema } from "../../platform/drivers/postgres.ts";
+import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { silentLog, type Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
@@ -19,7 +20,7 @@ import { PostgresLock } from "./lock.ts";
 import { PostgresMembership, type MembershipSettings } from "./membership.ts";
 
 export interface PostgresCoordinationOptions {
-  /** `postgres://user@host:port/database`, past any pooler that works by transactions. */
+  /** `postgres://user@host:port/database`; behind a pooler that works by transactions everything takes longer. */
   readonly url: string;
   readonly schema?: string;
   readonly identity: NodeIdentity;
@@ -29,6 +30,7 @@ export interface PostgresCoordinationOptions {
   readonly random: Random;
   readonly log?: Log;
   readonly settings?: Partial<MembershipSettings>;
+  readonly pooler?: PoolerCheck;
   /** Takes the place of the database's clock: for tests, which move it by hand. */
   readonly time?: Clock;
 }
@@ -40,7 +42,7 @@ const STATEMENT_MS_MIN = 1_000;
 const STATEMENT_MS_MAX = 5_000;
 
 const POOLED =
-  "The connections go through a pooler that gives each transaction another session. A dead leader is therefore replaced when its lease runs out, and a dead node is noticed by its missing heartbeats: neither at once. Give the nodes a direct URL of the database, or use the pooler's session mode.";
+  "The connections go through a pooler that gives each transaction another session, so session locks and notifications are not used. A dead leader is replaced when its lease runs out, a dead node is noticed by its missing heartbeats, and what other nodes submit, cancel or log is noticed by looking, within a second or two; changed schedules within five. Give the nodes a direct URL of the database, or use the pooler's session mode: then all of it is noticed at once.";
 const NOT_EVICTING =
   "The database user may not end sessions of other nodes: a leader that was paused inside a transaction holds up its successor until that transaction times out. Let all nodes use one database user, or grant it pg_signal_backend.";
 
@@ -63,6 +65,7 @@ export class PostgresCoordination extends Lifecycle implements Coordination {
       clock,
       random,
       time,
+      pooler: options.pooler ?? new PoolerCheck({ url, clock }),
       statementMs: Math.min(Math.max(2 * settings.heartbeatMs, STATEMENT_MS_MIN), STATEMENT_MS_MAX),
       onReady: () => this.membership.hurry(),
       onTold: (subject) => this.#told(subject),

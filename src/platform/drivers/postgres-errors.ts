@@ -53,12 +53,15 @@ export function translated(error: unknown): unknown {
     );
   }
   if (state === null ? isNetworkError(error) || error instanceof AggregateError : PASSING.test(state)) {
-    return new BatonError(
-      "STORE_UNAVAILABLE",
-      `the database is not available: ${reason}`,
-      {},
-      { cause: error },
-    );
+    return new BatonError("STORE_UNAVAILABLE", `${trouble(state)}: ${reason}`, {}, { cause: error });
   }
   return error;
+}
+
+const DISK_FULL = "53100";
+
+function trouble(state: string | null): string {
+  return state === DISK_FULL
+    ? "the disk of the database is full; free some space there"
+    : "the database is not available";
 }

@@ -8,7 +8,8 @@
  * - Every statement has a deadline. When it passes, the connection is destroyed: whether it is half open cannot be
  *   known, and a statement that comes through later is better done on nothing.
  *
- * Statements are sent one behind the other, as they come, without waiting for earlier answers.
+ * Statements are sent one behind the other, as they come, without waiting for earlier answers. Behind a pooler they do wait,
+ * each transaction has another session, and neither locks nor LISTEN are to be used.
  */
 
 import { Client, type Connection, type QueryConfig } from "pg";
@@ -16,8 +17,10 @@ import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../clock.ts";
 import type { Random } from "../random.ts";
 import { Lifecycle } from "../service.ts";
-import { inSchema, plainSchema, SESSION, type Queryable, type Statement, types, write } from "./postgres.ts";
+import { inSchema, plainSchema, type Queryable, type Statement, types, write } from "./postgres.ts";
 import { isLost, translated } from "./postgres-errors.ts";
+import { directly, type Manner, throughPooler } from "./postgres-manner.ts";
+import type { PoolerCheck } from "./postgres-pooler.ts";
 
 export interface PostgresSessionOptions {
   readonly url: string;
@@ -27,6 +30,8 @@ export interface PostgresSessionOptions {
   readonly applicationName?: string;
   readonly connectMs?: number;
   readonly statementMs?: number;
+  /** Looked at when it starts. Without it, the server is taken to be at the other end of the URL. */
+  readonly pooler?: PoolerCheck;
   /** Until it resolves, the session does not count as open; when it rejects, the connection is given up. */
   readonly onOpen?: (session: Queryable) => Promise<void>;
   /** Called each time the session counts as open. */
@@ -38,12 +43,11 @@ export interface PostgresSessionOptions {
 const CONNECT_MS = 5_000;
 const STATEMENT_MS = 5_000;
 /** A polite end is one round trip. Whoever needs longer is cut off: nobody waits for the answer. */
-const FAREWELL_MS = 1_000;
+const FAREWELL_MS = 250;
 const FIRST_PAUSE_MS = 10;
 /** Longer, and a cluster takes longer to gather after its database has come back. */
 const PAUSE_MS_MAX = 1_000;
 
-const BEGIN = write("session-begin", "BEGIN");
 const COMMIT = write("session-commit", "COMMIT");
 /** A backend that waits for a lock looks only then whether anybody still waits for it. Not every platform can. */
 const LOOK_AFTER_US = "SET client_connection_check_interval = 1000";
@@ -52,6 +56,7 @@ export class PostgresSession extends Lifecycle {
   readonly schema: string;
   readonly #o: PostgresSessionOptions;
   readonly #statementMs: number;
+  #manner: Manner;
   /** Set when the connection is open and set up. */
   #client: Client | null = null;
   /** The connection in use or in the making. */
@@ -65,6 +70,7 @@ export class PostgresSession extends Lifecycle {
     super();
     this.#o = options;
     this.#statementMs = options.statementMs ?? STATEMENT_MS;
+    this.#manner = directly(this.#statementMs);
     this.schema = plainSchema(options.schema);
   }
 
@@ -75,6 +81,7 @@ export class PostgresSession extends Lifecycle {
   /** Waits for the first connection, and rejects with the reason when there is none. */
   protected async onStart(): Promise<void> {
     this.#stopping = new AbortController();
+    if (await this.#o.pooler?.pooled()) this.#manner = throughPooler(this.#statementMs);
     await this.#connect();
   }
 
@@ -103,13 +110,14 @@ export class PostgresSession extends Lifecycle {
   }
 
   /**
-   * Statements that are known beforehand, as one transaction in one round trip; the rows of each. Nobody else's come in
+   * Statements that are known beforehand, as one transaction, in one round trip if they can be; the rows of each. Nobody else's come in
    * between, but whatever is sent meanwhile waits behind them.
    */
   async transaction(
     steps: readonly (readonly [statement: Statement, values: readonly unknown[]])[],
   ): Promise<unknown[][]> {
-    const sent = [[BEGIN, []] as const, ...steps, [COMMIT, []] as const].map(([statement, values]) =>
+    const begin = write("session-begin", this.#manner.begin);
+    const sent = [[begin, []] as const, ...steps, [COMMIT, []] as const].map(([statement, values]) =>
       this.query<unknown>(statement, values),
     );
     const answers = await Promise.allSettled(sent);
@@ -135,7 +143,7 @@ export class PostgresSession extends Lifecycle {
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       application_name: applicationName,
-      pipeline: true,
+      pipeline: this.#manner.pipelined,
       types,
     });
     this.#current = client;
@@ -145,7 +153,7 @@ export class PostgresSession extends Lifecycle {
       client.on("notification", ({ channel, payload = "" }) => onNotification(channel, payload));
     }
     try {
-      await this.#within(client, connectMs, greet(client, this.#statementMs));
+      await this.#within(client, connectMs, greet(client, this.#manner.setUp));
       await onOpen?.({ query: (statement, values = []) => this.#send(client, statement, values) });
       if (this.#current !== client) throw new BatonError("STORE_UNAVAILABLE", "the connection broke at once");
     } catch (error) {
@@ -192,14 +200,14 @@ export class PostgresSession extends Lifecycle {
     deadlineMs: number | null = this.#statementMs,
   ): Promise<Row[]> {
     const config = {
-      name: statement.name,
+      name: this.#manner.name(statement),
       text: inSchema(statement.text, this.schema),
       values: values as unknown[],
       ...(statement.arrays ? { rowMode: "array" as const } : {}),
     };
     this.#unanswered += 1;
     try {
-      const sent = client.query(config as QueryConfig);
+      const sent = this.#manner.inTurn(client, () => client.query(config as QueryConfig));
       const result = await (deadlineMs === null ? sent : this.#within(client, deadlineMs, sent));
       return result.rows as Row[];
     } catch (error) {
@@ -247,11 +255,12 @@ export class PostgresSession extends Lifecycle {
   }
 }
 
-async function greet(client: Client, statementMs: number): Promise<void> {
+async function greet(client: Client, setUp: string | null): Promise<void> {
   await client.connect();
+  if (setUp === null) return;
   const looking = client.query(LOOK_AFTER_US).catch(() => {});
   // The server must not call off what we wait for on purpose; our own deadlines cover the rest.
-  await client.query(`${SESSION(statementMs)}; SET statement_timeout = 0`);
+  await client.query(`${setUp}; SET statement_timeout = 0`);
   await looking;
 }
 

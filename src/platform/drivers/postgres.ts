@@ -5,9 +5,10 @@
  *   given the same one, so that it stops as well. A half-open connection therefore costs one deadline, not a hang.
  * - A transaction that the server rolled back (serialization, deadlock) is run again, a few times. After a lost
  *   connection only reads are: nobody knows whether a write was committed. What remains is STORE_UNAVAILABLE.
- * - Statements are prepared by name. Their plans must not depend on statistics, which say "empty" about a table that
- *   a second ago had no rows: generic plans, and no sequential scan where an index will do.
+ * - Statements are prepared by name, with plans that do not depend on statistics or parameters.
  * - Connections are pipelined, but never shared: statements sent together by one caller cost one round trip.
+ *
+ * Behind a pooler of transactions all of it works, more slowly: see postgres-manner.ts.
  */
 
 import {
@@ -23,6 +24,8 @@ import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../clock.ts";
 import { Lifecycle } from "../service.ts";
 import { isAborted, isLost, translated } from "./postgres-errors.ts";
+import { directly, type Manner, throughPooler } from "./postgres-manner.ts";
+import type { PoolerCheck } from "./postgres-pooler.ts";
 
 export interface Statement {
   /** Unique in the process: it is prepared under this name once on each connection. */
@@ -57,6 +60,8 @@ export interface PostgresOptions {
   readonly statementMs?: number;
   /** Shown in `pg_stat_activity`; a successor knows the connections of a paused leader by it. */
   readonly applicationName?: string;
+  /** Looked at when it starts. Without it, the server is taken to be at the other end of the URL. */
+  readonly pooler?: PoolerCheck;
 }
 
 /** Enough for two loops of claims, their completions, submits and the reads of people; more only adds to contention. */
@@ -64,23 +69,10 @@ const CONNECTIONS = 10;
 const CONNECT_MS = 5_000;
 /** Longer than any statement of ours needs on a busy server, shorter than a lease. */
 const STATEMENT_MS = 15_000;
+/** What statements under way have at a stop. One that a silent server does not answer would take all of its own deadline. */
+const STOP_MS = 1_000;
 const ABORTED_TRIES = 4;
 const READ_TRIES = 2;
-
-/** Also how soon the server gives up a connection whose other end is gone: what it holds is then free. */
-export const SESSION = (statementMs: number): string => `
-  SET statement_timeout = ${statementMs};
-  SET idle_in_transaction_session_timeout = ${statementMs};
-  SET jit = off;
-  SET plan_cache_mode = force_generic_plan;
-  SET enable_seqscan = off;
-  SET enable_bitmapscan = off;
-  SET enable_mergejoin = off;
-  SET enable_hashjoin = off;
-  SET tcp_keepalives_idle = 10;
-  SET tcp_keepalives_interval = 3;
-  SET tcp_keepalives_count = 3;
-  SET tcp_user_timeout = 10000`;
 
 export function plainSchema(schema = "baton"): string {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) return schema;
@@ -108,17 +100,22 @@ export class Postgres extends Lifecycle implements Queryable {
   readonly #options: PostgresOptions;
   readonly #statementMs: number;
   readonly #texts = new Map<Statement, string>();
+  #manner: Manner;
   #pool: Pool | null = null;
+  readonly #busy = new Set<PoolClient>();
 
   constructor(options: PostgresOptions) {
     super();
     this.#options = options;
     this.#statementMs = options.statementMs ?? STATEMENT_MS;
+    this.#manner = directly(this.#statementMs);
     this.schema = plainSchema(options.schema);
   }
 
   protected async onStart(): Promise<void> {
-    const { url, connections = CONNECTIONS, connectMs = CONNECT_MS } = this.#options;
+    const { url, connections = CONNECTIONS, connectMs = CONNECT_MS, pooler } = this.#options;
+    if (await pooler?.pooled()) this.#manner = throughPooler(this.#statementMs);
+    const { setUp, pipelined } = this.#manner;
     const pool = new Pool({
       connectionString: url,
       max: connections,
@@ -126,10 +123,12 @@ export class Postgres extends Lifecycle implements Queryable {
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       application_name: this.#options.applicationName ?? "baton",
-      pipeline: true,
+      pipeline: pipelined,
       types,
       // The pool waits for what it answers with, and for ever: its own deadline ends with the greeting.
-      onConnect: (client) => this.#setUp(client, connectMs) as unknown as void,
+      ...(setUp !== null && {
+        onConnect: (client: ClientBase) => this.#setUp(client, setUp, connectMs) as unknown as void,
+      }),
     });
     // An idle connection that breaks is replaced by the pool; whoever comes next gets a new one.
     pool.on("error", () => {});
@@ -147,7 +146,12 @@ export class Postgres extends Lifecycle implements Queryable {
   protected async onStop(): Promise<void> {
     const pool = this.#pool;
     this.#pool = null;
-    await pool?.end();
+    if (!pool) return;
+    const { clock } = this.#options;
+    const over = new AbortController();
+    await Promise.race([pool.end(), clock.sleep(STOP_MS, over.signal)]);
+    over.abort();
+    for (const client of this.#busy) cut(client);
   }
 
   query<Row>(
@@ -174,16 +178,17 @@ export class Postgres extends Lifecycle implements Queryable {
     return this.#attempt(
       1,
       async (client) => {
-        const begun = client.query("BEGIN");
+        const say = (text: string) => this.#manner.inTurn(client, () => client.query(text));
+        const begun = say(this.#manner.begin);
         begun.catch(() => {}); // what comes behind it fails as well, and is awaited
         const tx: Queryable = { query: (statement, values = []) => this.#send(client, statement, values) };
         try {
           const result = await work(tx);
           await begun;
-          await client.query("COMMIT");
+          await say("COMMIT");
           return result;
         } catch (error) {
-          if (!isLost(error)) await client.query("ROLLBACK");
+          if (!isLost(error)) await say("ROLLBACK");
           throw error;
         }
       },
@@ -212,8 +217,8 @@ export class Postgres extends Lifecycle implements Queryable {
   }
 
   async #use<T>(work: (client: PoolClient) => Promise<T>, deadlineMs: number): Promise<T> {
-    if (!this.#pool) throw new BatonError("STOPPED", "the store is stopped");
-    const client = await this.#pool.connect();
+    const client = await this.#connect();
+    this.#busy.add(client);
     let broken = false;
     const callOff = this.#options.clock.after(deadlineMs, () => {
       broken = true;
@@ -227,14 +232,32 @@ export class Postgres extends Lifecycle implements Queryable {
       throw error;
     } finally {
       callOff();
+      this.#busy.delete(client);
       client.release(broken);
     }
   }
 
-  async #setUp(client: ClientBase, deadlineMs: number): Promise<void> {
+  async #connect(): Promise<PoolClient> {
+    if (!this.#pool) throw new BatonError("STOPPED", "the store is stopped");
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      if (!this.running || isLost(error)) throw error;
+      // The URL has worked: whatever keeps us out now, also a changed password, may be taken back.
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new BatonError(
+        "STORE_UNAVAILABLE",
+        `the database is not available: ${reason}`,
+        {},
+        { cause: error },
+      );
+    }
+  }
+
+  async #setUp(client: ClientBase, text: string, deadlineMs: number): Promise<void> {
     const callOff = this.#options.clock.after(deadlineMs, () => cut(client));
     try {
-      await client.query(SESSION(this.#statementMs));
+      await client.query(text);
     } finally {
       callOff();
     }
@@ -242,12 +265,12 @@ export class Postgres extends Lifecycle implements Queryable {
 
   async #send<Row>(client: PoolClient, statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     const config = {
-      name: statement.name,
+      name: this.#manner.name(statement),
       text: this.#text(statement),
       values: values as unknown[],
       ...(statement.arrays ? { rowMode: "array" as const } : {}),
     };
-    const result = await client.query(config as QueryConfig);
+    const result = await this.#manner.inTurn(client, () => client.query(config as QueryConfig));
     return result.rows as Row[];
   }
 

@@ -45,6 +45,8 @@ export class PostgresJobs implements JobStore {
   readonly #steer: Steer;
   readonly #purge: Purge;
   readonly #read: Read;
+  /** Two calls take two connections, and the second may be the faster one. */
+  readonly #reporting = new Set<Promise<unknown>>();
 
   constructor(parts: {
     ledger: Ledger;
@@ -64,8 +66,8 @@ export class PostgresJobs implements JobStore {
     this.#read = new Read(ledger);
   }
 
-  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
-    return this.#submit.run(jobs, author);
+  submit(jobs: readonly NewJob[], author: Author, wakes = false): Promise<readonly Submitted[]> {
+    return this.#submit.run(jobs, author, wakes);
   }
 
   submitWithin(
@@ -80,12 +82,20 @@ export class PostgresJobs implements JobStore {
     return this.#claim.run(request);
   }
 
-  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
+  /** Behind the reports that are under way, and not if one of them fails: a run that has ended may report nothing more. */
+  async settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
+    if (this.#reporting.size > 0) await Promise.all(this.#reporting);
     return this.#settle.run(settlements);
   }
 
-  report(reports: readonly RunReport[]): Promise<readonly Verdict[]> {
-    return this.#report.run(reports);
+  async report(reports: readonly RunReport[]): Promise<readonly Verdict[]> {
+    const reported = this.#report.run(reports);
+    this.#reporting.add(reported);
+    try {
+      return await reported;
+    } finally {
+      this.#reporting.delete(reported);
+    }
   }
 
   renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {

@@ -172,6 +172,15 @@ export function birthplaceOf(id: JobId): NodeName {
   return id.slice(0, -UUID_LENGTH - 1) as NodeName;
 }
 
+/** Without cutting either apart: asked of every job of a batch. */
+export function sameBirthplace(a: JobId, b: JobId): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = a.length - UUID_LENGTH - 1; at >= 0; at--) {
+    if (a.charCodeAt(at) !== b.charCodeAt(at)) return false;
+  }
+  return true;
+}
+
 /** PostgreSQL's text has no place for NUL, which some program's output does contain. */
 export function withoutNul(text: string): string {
   return text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;

@@ -1,6 +1,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres.ts";
+import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type {
   Guarantees,
@@ -47,7 +48,8 @@ export class PostgresStore extends Lifecycle implements Store {
 
   constructor(options: PostgresStoreOptions) {
     super();
-    this.#options = options;
+    const { pooler = new PoolerCheck(options) } = options;
+    this.#options = { ...options, pooler };
   }
 
   get jobs(): JobStore {

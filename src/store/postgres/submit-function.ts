@@ -17,6 +17,15 @@
 
 const RIGHTS = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp";
 
+/**
+ * The hint `jobs.ready` in the form of the channels, on their channel: they name it by the schema, and a channel has at most
+ * 63 characters.
+ */
+export const WAKE = `pg_notify(
+  CASE WHEN length('baton.hints') <= 63 THEN 'baton.hints'
+    ELSE 'hints.' || left(encode(sha256(convert_to(rtrim('baton.', '.'), 'UTF8')), 'hex'), 32) END,
+  'sql:0:[["jobs.ready","",null]]')`;
+
 const CHECKED_JOB = String.raw`
 CREATE FUNCTION baton.checked_job(job jsonb, place text) RETURNS jsonb
 LANGUAGE plpgsql AS $$
@@ -144,9 +153,6 @@ DECLARE
   answer_statuses text[];
   answer_existed boolean[];
   wakes boolean := false;
-  -- As the channels name theirs: a channel has at most 63 characters.
-  channel CONSTANT text := CASE WHEN length('baton.hints') <= 63 THEN 'baton.hints'
-    ELSE 'hints.' || left(encode(sha256(convert_to(rtrim('baton.', '.'), 'UTF8')), 'hex'), 32) END;
 BEGIN
   IF cluster <> (SELECT (extract(epoch FROM m.ran_at) * 1000000)::bigint::text FROM baton.migration m WHERE m.version = 1) THEN
     RAISE EXCEPTION 'these jobs are meant for another cluster than the one that is kept in database "%"', current_database()
@@ -248,7 +254,7 @@ BEGIN
   END IF;
 
   -- PostgreSQL sends it at the commit, once for all that one transaction submits, and never after a rollback.
-  IF wakes THEN PERFORM pg_notify(channel, 'sql:0:[["jobs.ready","",null]]'); END IF;
+  IF wakes THEN PERFORM ${WAKE}; END IF;
   RETURN QUERY SELECT a.id, a.status, a.existed FROM unnest(answer_ids, answer_statuses, answer_existed) AS a (id, status, existed);
 END $$`;
 

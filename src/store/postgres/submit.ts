@@ -4,10 +4,11 @@ import { type Queryable, read, write } from "../../platform/drivers/postgres.ts"
 import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import { int4s, int8s, texts, uuids } from "../../platform/drivers/postgres-arrays.ts";
 import type { Author, NewJob, Submitted } from "../store.ts";
-import { birthplaceOf, type Ledger, NOW, statusName, uuidOf } from "./ledger.ts";
+import { birthplaceOf, type Ledger, NOW, sameBirthplace, statusName, uuidOf } from "./ledger.ts";
+import { WAKE } from "./submit-function.ts";
 
-/** `asked` has a row for each job, with a `seq` in the order of arrival. */
-const insert = (asked: string, onConflict: string): string => `
+/** `asked` has a row for each job, with a `seq` in the order of arrival; `wakes` is the number of that parameter. */
+const insert = (asked: string, onConflict: string, wakes: number): string => `
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
   fresh AS (
     INSERT INTO baton.job (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, schedule)
@@ -21,7 +22,9 @@ const insert = (asked: string, onConflict: string): string => `
     SELECT seq, id, coalesce(run_at, created_at), created_at, kind, author, priority, coalesce(run_at > created_at, false)
     FROM fresh
   )
-  SELECT now, CASE WHEN (SELECT count(*) FROM fresh) < $4::int THEN ARRAY(SELECT id::text FROM fresh) END AS fresh FROM clock`;
+  SELECT now, CASE WHEN (SELECT count(*) FROM fresh) < $4::int THEN ARRAY(SELECT id::text FROM fresh) END AS fresh,
+    CASE WHEN $${wakes}::boolean THEN ${WAKE}::text END
+  FROM clock`;
 
 /**
  * The common batch: jobs that differ in nothing but id and payload, due at once, without keys. Two arrays instead of ten, and
@@ -34,6 +37,7 @@ const SUBMIT_ALIKE = write(
        $9::int AS kind, $10::int AS max_attempts, $11::int AS priority, a.payload, NULL::text AS idempotency_key
      FROM unnest($5::uuid[], $6::text[]) AS a (id, payload)`,
     "",
+    12,
   ),
 );
 /** Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
@@ -48,6 +52,7 @@ const SUBMIT = write(
          AS a (id, payload, timeout_ms, birthplace, kind, max_attempts, priority, delay_ms, run_at, idempotency_key)
      ) AS numbered ORDER BY idempotency_key NULLS FIRST`,
     "ON CONFLICT DO NOTHING",
+    15,
   ),
 );
 
@@ -89,17 +94,21 @@ export class Submit {
   /** Numbers for the names in these jobs. To be called before a transaction: it uses connections of its own. */
   async learnNames(jobs: readonly NewJob[]): Promise<void> {
     const ledger = this.#ledger;
-    for (const { queue, task, id } of jobs) {
+    let before: NewJob | null = null;
+    for (const job of jobs) {
+      const { queue, task, id } = job;
+      if (before && before.queue === queue && before.task === task && sameBirthplace(before.id, id)) continue;
+      before = job;
       if (ledger.knownKindId(queue, task) === null) await ledger.kindId(queue, task);
       const birthplace = birthplaceOf(id);
       if (ledger.knownNameId(birthplace) === null) await ledger.nameId(birthplace);
     }
   }
 
-  async run(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
+  async run(jobs: readonly NewJob[], author: Author, wakes: boolean): Promise<readonly Submitted[]> {
     if (jobs.length === 0) return [];
     await this.learnNames(jobs);
-    return this.within(this.#ledger.db, jobs, await this.#ledger.authorId(author), null);
+    return this.within(this.#ledger.db, jobs, await this.#ledger.authorId(author), null, wakes);
   }
 
   /** With names that have been learnt. */
@@ -108,6 +117,7 @@ export class Submit {
     jobs: readonly NewJob[],
     author: number,
     schedule: string | null,
+    wakes = false,
   ): Promise<readonly Submitted[]> {
     const answers: (Submitted | null)[] = jobs.map(() => null);
     let open = jobs.map((_, index) => index);
@@ -119,7 +129,7 @@ export class Submit {
         );
       }
       const asked = open.map((index) => jobs[index]!);
-      const given = await this.#insert(db, asked, author, schedule);
+      const given = await this.#insert(db, asked, author, schedule, wakes);
       for (const [at, answer] of given.entries()) answers[open[at]!] = answer;
       open = open.filter((_, at) => given[at] === null);
     }
@@ -131,6 +141,7 @@ export class Submit {
     jobs: readonly NewJob[],
     author: number,
     schedule: string | null,
+    wakes: boolean,
   ): Promise<(Submitted | null)[]> {
     this.#check(jobs);
     const common = [
@@ -141,7 +152,8 @@ export class Submit {
       uuids(jobs.map((job) => uuidOf(job.id))),
       texts(jobs.map((job) => job.payload)),
     ];
-    const row = (await this.#insertAlike(db, jobs, common)) ?? (await this.#insertAny(db, jobs, common));
+    const row =
+      (await this.#insertAlike(db, jobs, common, wakes)) ?? (await this.#insertAny(db, jobs, common, wakes));
     const { now, fresh } = row;
     const stored = (job: NewJob): Submitted => {
       const runAt = job.runAt ?? now + job.delayMs;
@@ -178,12 +190,13 @@ export class Submit {
     db: Queryable,
     jobs: readonly NewJob[],
     common: readonly unknown[],
+    wakes: boolean,
   ): Promise<Inserted | null> {
     const first = jobs[0]!;
     if (db !== this.#ledger.db || !jobs.every((job) => isAlike(job, first))) return null;
     const { timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
-    const values = [...common, timeoutMs, birthplace, kind, maxAttempts, priority];
+    const values = [...common, timeoutMs, birthplace, kind, maxAttempts, priority, wakes];
     try {
       return (await db.query<Inserted>(SUBMIT_ALIKE, values))[0]!;
     } catch (error) {
@@ -192,7 +205,12 @@ export class Submit {
     }
   }
 
-  async #insertAny(db: Queryable, jobs: readonly NewJob[], common: readonly unknown[]): Promise<Inserted> {
+  async #insertAny(
+    db: Queryable,
+    jobs: readonly NewJob[],
+    common: readonly unknown[],
+    wakes: boolean,
+  ): Promise<Inserted> {
     const numbers = jobs.map((job) => this.#numbers(job));
     const rows = await db.query<Inserted>(SUBMIT, [
       ...common,
@@ -204,6 +222,7 @@ export class Submit {
       int8s(jobs.map((job) => job.delayMs)),
       int8s(jobs.map((job) => job.runAt)),
       texts(jobs.map((job) => job.idempotencyKey)),
+      wakes,
     ]);
     return rows[0]!;
   }
@@ -232,6 +251,6 @@ function isAlike(job: NewJob, first: NewJob): boolean {
     job.priority === first.priority &&
     job.maxAttempts === first.maxAttempts &&
     job.timeoutMs === first.timeoutMs &&
-    birthplaceOf(job.id) === birthplaceOf(first.id)
+    sameBirthplace(job.id, first.id)
   );
 }

@@ -43,6 +43,19 @@ export const reportPromises: Promises = {
     );
   },
 
+  "a settlement does not overtake what was reported before it, although nobody waited for the answer": async (
+    world,
+  ) => {
+    for (let n = 0; n < 20; n++) {
+      const run = await world.running();
+      const logs: NewLogLine[] = [{ at: 1, level: "info", message: "my last words" }];
+      const reported = world.store.jobs.report([{ run, logs, progress: null }]);
+      await world.finish(run);
+      assert.deepEqual(await reported, ["accepted"]);
+      assert.equal((await world.logs(run.id)).length, 1);
+    }
+  },
+
   "several reports about several runs go in one batch": async (world) => {
     await world.submitMany(2);
     const [a, b] = await world.claim();

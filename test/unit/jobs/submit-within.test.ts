@@ -37,6 +37,7 @@ function submitterOf(store: Pick<Store, "jobs">) {
     random: systemRandom,
     author: () => ({ node: "node-a" as NodeName, ownerEpoch: 4, leaderEpoch: 6 }),
     defaults: { maxAttempts: 3, timeoutMs: 3_600_000 },
+    wakes: () => false,
     onStored: () => woken.push(true),
   });
   const one = async (request: SubmitRequest, options?: SubmitOptions) =>

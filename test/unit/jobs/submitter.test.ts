@@ -33,6 +33,7 @@ async function world(tasks: readonly Task[] = []) {
     random: seededRandom(1),
     author: () => ({ node: "node-a" as NodeName, ownerEpoch: 1, leaderEpoch: 1 }),
     defaults: { maxAttempts: 3, timeoutMs: 3_600_000 },
+    wakes: () => false,
     onStored: () => woken++,
   });
   const one = async (request: SubmitRequest) => {

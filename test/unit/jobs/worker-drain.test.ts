@@ -146,4 +146,25 @@ describe("a drain", () => {
     await drained;
     assert.equal(world.log.about("could not store results before the end"), 1);
   });
+
+  for (const silent of ["settle", "claim"] as const) {
+    it(`does not wait for ever for a store that does not answer a ${silent}`, async (t) => {
+      const held = new HeldRuns();
+      const world = await WorkerWorld.open(t, {
+        tasks: [["held", held.polite]],
+        settings: { concurrency: 2 },
+      });
+      await world.until(await world.submit("held"), "processing");
+      const letGo = world.faults.holdAnswers(silent);
+      t.after(letGo);
+      if (silent === "claim") await world.submit("held");
+      let over = false;
+      const drained = world.worker.drain(LIMITS).then(() => (over = true));
+      held.finish(0, "nobody will know");
+      await world.advance(1_900);
+      assert.equal(over, false, "it waits for a while");
+      await world.advance(200);
+      await drained;
+    });
+  }
 });

@@ -174,18 +174,25 @@ describe("an excepted queue", () => {
   });
 });
 
-describe("room", () => {
-  it("is what could start at once, and nothing while the worker drains", async (t) => {
+describe("whether new jobs fit", () => {
+  it("is whether all of them could start at once, and never while the worker drains", async (t) => {
     const held = new HeldRuns();
-    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]], settings: { concurrency: 3 } });
-    assert.equal(world.worker.room, 3);
+    const world = await WorkerWorld.open(t, {
+      tasks: [["held", held.polite]],
+      settings: { concurrency: 3, exceptQueues: new Set(["calls"]) },
+    });
+    const fits = (count: number, task = "held", queue = "default"): boolean =>
+      world.worker.fits(Array.from({ length: count }, () => ({ task, queue })));
+    assert.deepEqual([fits(3), fits(4)], [true, false]);
+    assert.equal(fits(1, "unheard-of"), false, "a task that is not known here");
+    assert.equal(fits(1, "held", "calls"), false, "a queue that is not served here");
     await world.submitMany(2, "held");
     await world.rest();
-    assert.equal(world.worker.room, 1);
+    assert.deepEqual([fits(1), fits(2)], [true, false]);
     await world.submitMany(5, "held");
     await world.rest();
-    assert.equal(world.worker.room, 0);
+    assert.equal(fits(1), false);
     await world.worker.drain({ timeoutMs: 0, cleanupMs: 0 });
-    assert.equal(world.worker.room, 0);
+    assert.equal(fits(1), false);
   });
 });
