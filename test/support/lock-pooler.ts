@@ -71,21 +71,29 @@ export class TransactionPooler implements AsyncDisposable {
     client.write(GREETING);
     let session: Session | null = null;
     let batch: Buffer[] = [];
-    for await (const message of messages) {
-      if (message[0] === TERMINATE) break;
-      batch.push(message);
-      if (message[0] !== SYNC && message[0] !== SIMPLE_QUERY) continue;
-      session ??= await this.#take();
-      session.socket.write(Buffer.concat(batch));
-      batch = [];
-      const state = await forward(session, client);
-      if (state !== IDLE) continue;
-      this.#giveBack(session);
-      session = null;
+    try {
+      for await (const message of messages) {
+        if (message[0] === TERMINATE) break;
+        batch.push(message);
+        if (message[0] !== SYNC && message[0] !== SIMPLE_QUERY) continue;
+        session ??= await this.#take();
+        session.socket.write(Buffer.concat(batch));
+        batch = [];
+        const state = await forward(session, client);
+        if (state !== IDLE) continue;
+        this.#giveBack(session);
+        session = null;
+      }
+      client.end();
+    } finally {
+      if (session) await this.#replace(session);
     }
-    client.end();
-    // Left in the middle of a transaction.
-    session?.socket.destroy();
+  }
+
+  /** Left in the middle of a transaction. */
+  async #replace({ socket }: Session): Promise<void> {
+    socket.destroy();
+    if (this.#server.listening) this.#giveBack(await this.#open());
   }
 
   #take(): Promise<Session> {

@@ -72,7 +72,6 @@ const STATEMENT_MS = 15_000;
 /** What statements under way have at a stop. One that a silent server does not answer would take all of its own deadline. */
 const STOP_MS = 1_000;
 const ABORTED_TRIES = 4;
-const READ_TRIES = 2;
 
 export function plainSchema(schema = "baton"): string {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) return schema;
@@ -159,7 +158,8 @@ export class Postgres extends Lifecycle implements Queryable {
     values: readonly unknown[] = [],
     deadlineMs = this.#statementMs,
   ): Promise<Row[]> {
-    const tries = statement.readOnly ? READ_TRIES : 1;
+    // Whoever ended one idle connection has ended them all: the pool may hand out each of them before it opens a new one.
+    const tries = statement.readOnly ? (this.#options.connections ?? CONNECTIONS) + 1 : 1;
     return this.#attempt(tries, (client) => this.#send<Row>(client, statement, values), deadlineMs);
   }
 

@@ -212,7 +212,7 @@ export class Claim {
   async #jobs(rows: readonly Row[], request: ClaimRequest, expected: Shape): Promise<ClaimedJob[]> {
     const ledger = this.#ledger;
     const shapes = new Map<string | null, Shape>([[null, expected]]);
-    for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], numbers<Shape>(row[5]!));
+    for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], numbers(row[5]!));
     const told = [...shapes.values()].filter((shape) => shape !== NO_SHAPE);
     await ledger.learnKinds(new Set(told.map((shape) => shape[0])));
     await ledger.learnNames(new Set(told.map((shape) => shape[2])));
@@ -226,9 +226,7 @@ export class Claim {
       const before = earlier.get(seq!);
       const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shapes.get(shape)!);
       const { queue, task } = ledger.kind(kind);
-      const [jobEpoch, attempts, failures, interruptions, crashes] = before
-        ? numbers<Counters>(before[6]!)
-        : FIRST_RUN;
+      const [jobEpoch, attempts, failures, interruptions, crashes] = before ? numbers(before[6]!) : FIRST_RUN;
       jobs.push({
         id: `${ledger.name(birthplace)}-${uuid}` as JobId,
         jobEpoch,
@@ -247,14 +245,14 @@ export class Claim {
         createdAt,
         runAt: before ? before[4]! : (runAt ?? createdAt),
         leaderEpoch,
-      } as ClaimedJob);
+      });
     }
     return jobs.sort(inOrder);
   }
 }
 
-function numbers<Tuple extends readonly number[]>(text: string): Tuple {
-  return text.split(" ").map(Number) as unknown as Tuple;
+function numbers(text: string): readonly [number, number, number, number, number] {
+  return text.split(" ").map(Number) as [number, number, number, number, number];
 }
 
 function inOrder(a: ClaimedJob, b: ClaimedJob): number {
