@@ -31,43 +31,48 @@ const PIECE = 50_000;
 /** A batch of settlements adds one row to the counts. */
 const PER_TALLY = 500;
 
+/** As many as a worker settles in a few batches. */
+const TEMPLATES = 1_000;
+
 /** Finished jobs until there are so many: copies of those that ran, whatever columns they have. */
 export async function multiplyHistory(url: string, count: number): Promise<void> {
   await withClient(url, async (client) => {
-    const columns = async (table: string): Promise<string[]> => {
-      const { rows } = await client.query(
-        "SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'baton' AND table_name = $1",
-        [table],
-      );
-      return rows.map(({ name }: { name: string }) => name);
-    };
-    const copy = async (table: string): Promise<string> => {
-      const names = await columns(table);
-      const values = names.map((name) => (name === "seq" || name === "id" ? `fresh.${name}` : `t.${name}`));
-      return `INSERT INTO baton.${table} (${names.join(", ")})
-        SELECT ${values.join(", ")} FROM fresh JOIN baton.${table} t ON t.seq = fresh.template ORDER BY fresh.seq`;
-    };
-    const [jobs, ends] = [await copy("job"), await copy("done")];
     const had = await client.query<{ n: number }>("SELECT count(*)::int AS n FROM baton.done");
-    await client.query("CREATE TEMP TABLE template AS SELECT seq, row_number() OVER () AS n FROM baton.done");
-    // `job` has no index by seq: a join of a few thousand with a whole table is a hash, once for each piece.
-    for (let missing = count - had.rows[0]!.n; missing > 0; missing -= PIECE) {
+    const missing = count - had.rows[0]!.n;
+    await client.query(
+      `CREATE TEMP TABLE old_done AS SELECT * FROM baton.done ORDER BY seq LIMIT ${TEMPLATES};
+       CREATE TEMP TABLE old_job AS SELECT j.* FROM baton.job j JOIN old_done d USING (id);
+       CREATE TEMP TABLE old AS SELECT seq, row_number() OVER () - 1 AS n FROM old_done`,
+    );
+    const [jobs, ends] = [await copies(client, "job"), await copies(client, "done")];
+    for (let left = missing; left > 0; left -= PIECE) {
       await client.query(
         `WITH fresh AS MATERIALIZED (
-           SELECT nextval('baton.job_seq') AS seq, ${NEW_ID} AS id, template.seq AS template
-           FROM generate_series(1, ${Math.min(missing, PIECE)}) AS i
-           JOIN template ON template.n = 1 + i % (SELECT count(*) FROM template)
+           SELECT nextval('baton.job_seq') AS seq, ${NEW_ID} AS id, old.seq AS template
+           FROM generate_series(1, ${Math.min(left, PIECE)}) AS i
+           JOIN old ON old.n = i % (SELECT count(*) FROM old)
          ), jobs AS (${jobs}) ${ends}`,
       );
     }
     await client.query(
       `INSERT INTO baton.tally (kind, status, n)
-       SELECT k.id, 3, ${PER_TALLY} FROM generate_series(1, $1::int) CROSS JOIN (SELECT min(id) AS id FROM baton.kind) AS k`,
-      [Math.round((count - had.rows[0]!.n) / PER_TALLY)],
+       SELECT kind, 3, ${PER_TALLY} FROM generate_series(1, $1::int) CROSS JOIN (SELECT min(kind) AS kind FROM old_job) AS k`,
+      [Math.round(missing / PER_TALLY)],
     );
-    await client.query("VACUUM (ANALYZE) baton.job");
-    await client.query("VACUUM (ANALYZE) baton.done");
+    for (const table of ["job", "done"]) await client.query(`VACUUM (ANALYZE) baton.${table}`);
   });
+}
+
+/** The statement that copies what `fresh` asks for. */
+async function copies(client: Client, table: "job" | "done"): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    "SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'baton' AND table_name = $1",
+    [table],
+  );
+  const names = rows.map(({ name }) => name);
+  const values = names.map((name) => (name === "seq" || name === "id" ? `fresh.${name}` : `old.${name}`));
+  return `INSERT INTO baton.${table} (${names.join(", ")})
+    SELECT ${values.join(", ")} FROM fresh JOIN old_${table} AS old ON old.seq = fresh.template ORDER BY fresh.seq`;
 }
 
 async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {

@@ -54,6 +54,9 @@ export function atMost(times: number, ratio: number): Target {
   return { text: `≤ ${times} ×`, met: ratio <= times };
 }
 
+/** Until connections are open and statements prepared, which a reset undoes. */
+export const WARM_MS = 60;
+
 export type Side = Actor<Actions>;
 
 /** Rounds in which each side has its turn, so that a noisy minute hits all alike; who is first changes. */

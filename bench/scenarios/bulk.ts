@@ -1,8 +1,5 @@
 import { ours as openOurs } from "../engine.ts";
-import { interleave, rateRow, withSides, type Scenario } from "../scenario.ts";
-
-/** Until connections are open and statements prepared, which a reset undoes. */
-const WARM_MS = 60;
+import { interleave, rateRow, WARM_MS, withSides, type Scenario } from "../scenario.ts";
 
 export const bulk: Scenario = {
   name: "bulk",

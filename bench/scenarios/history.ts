@@ -1,5 +1,5 @@
 import { ours as openOurs } from "../engine.ts";
-import { interleave, rateRow, withSides, type Scenario } from "../scenario.ts";
+import { interleave, rateRow, WARM_MS, withSides, type Scenario } from "../scenario.ts";
 
 const SHARE_MIN = 0.9;
 
@@ -22,6 +22,7 @@ export const history: Scenario = {
         await side.call("settle");
         const drained = await side.call("drain", { jobs });
         await side.call("settle");
+        await side.call("submitFor", { callers: 50, ms: WARM_MS });
         const submitted = await side.call("submitFor", { callers: 50, ms: bench.quick ? 200 : 300 });
         await side.call("finish");
         return { drained, submitted };

@@ -18,6 +18,7 @@ export class LoadMeter extends Lifecycle {
   #cpuMicros = 0;
   #at = 0;
   #cpu = 0;
+  #memory = 0;
   #lagMs = 0;
 
   constructor(options: LoadMeterOptions) {
@@ -30,7 +31,7 @@ export class LoadMeter extends Lifecycle {
       jobs: this.#o.jobs(),
       connections: this.#o.connections(),
       cpu: this.#cpu,
-      memory: Math.min(1, process.memoryUsage.rss() / totalmem()),
+      memory: this.#memory,
       loopLagMs: this.#lagMs,
     };
   }
@@ -38,6 +39,7 @@ export class LoadMeter extends Lifecycle {
   protected onStart(): void {
     this.#at = this.#o.clock.monotonic();
     this.#cpuMicros = cpuMicros();
+    this.#memory = memoryShare();
     this.#schedule();
   }
 
@@ -54,12 +56,17 @@ export class LoadMeter extends Lifecycle {
     const passedMs = Math.max(1, now - this.#at);
     const spent = cpuMicros();
     this.#cpu = round(Math.min(1, (spent - this.#cpuMicros) / 1_000 / passedMs / availableParallelism()));
+    this.#memory = memoryShare();
     // How late this timer is: what anything else on the loop had to wait as well.
     this.#lagMs = round(Math.max(0, passedMs - SAMPLE_MS));
     this.#at = now;
     this.#cpuMicros = spent;
     this.#schedule();
   }
+}
+
+function memoryShare(): number {
+  return round(Math.min(1, process.memoryUsage.rss() / totalmem()));
 }
 
 function cpuMicros(): number {

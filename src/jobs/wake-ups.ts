@@ -10,7 +10,8 @@ export interface WakeUpsOptions {
 }
 
 /** Smaller, and a flood of submits becomes a flood of wake-ups; larger, and jobs of the flood wait for it. */
-const SPACING_MS = 10;
+const SPACING_MS = 2;
+const LOOK_MS = 100;
 
 /**
  * Tells the workers of other nodes that there is work: at once after a quiet time, then once for all that came
@@ -20,6 +21,8 @@ export class WakeUps {
   readonly #o: WakeUpsOptions;
   #resting = false;
   #again = false;
+  #audience = false;
+  #lookedAt = -Infinity;
 
   constructor(options: WakeUpsOptions) {
     this.#o = options;
@@ -36,7 +39,7 @@ export class WakeUps {
       this.#again = true;
       return false;
     }
-    if (!this.#o.audience()) return false;
+    if (!this.#hasAudience()) return false;
     this.#resting = true;
     this.#o.clock.after(SPACING_MS, () => {
       this.#resting = false;
@@ -45,5 +48,15 @@ export class WakeUps {
       this.tell();
     });
     return true;
+  }
+
+  /** Nodes come and go slowly, and this is asked with every submit. */
+  #hasAudience(): boolean {
+    const now = this.#o.clock.monotonic();
+    if (now - this.#lookedAt >= LOOK_MS) {
+      this.#lookedAt = now;
+      this.#audience = this.#o.audience();
+    }
+    return this.#audience;
   }
 }

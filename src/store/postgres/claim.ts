@@ -71,7 +71,7 @@ const CLAIM: Statement = {
     UPDATE baton.live l SET running = true, lease = held.id, job_epoch = l.job_epoch + 1,
       attempts = l.attempts + 1, updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock),
       worker = $8, author = $9, progress = NULL, progress_message = NULL
-    FROM held CROSS JOIN picked WHERE l.ctid = picked.at
+    FROM held WHERE l.ctid = ANY (ARRAY(SELECT at FROM picked))
     RETURNING l.seq, l.id, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
   prolonged AS (
