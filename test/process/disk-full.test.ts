@@ -1,26 +1,11 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
-import type { TestContext } from "node:test";
-import { atEnd } from "../support/node-cleanup.ts";
-import { dataDirectory, NodeProcess } from "../support/process-node.ts";
+import { NodeProcess } from "../support/process-node.ts";
+import { smallDisk } from "../support/small-disk.ts";
 
 const MIB = 1_048_576;
-
-/** A small disk in memory, or the reason why there is none. */
-async function smallDisk(t: TestContext, bytes: number): Promise<string | { missing: string }> {
-  if (process.platform !== "linux") return { missing: "tmpfs is a thing of Linux" };
-  const dir = await dataDirectory(t);
-  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${bytes}`, "baton-test", dir]);
-  if (mounted.status !== 0) {
-    const why = mounted.error?.message ?? mounted.stderr.toString().trim();
-    return { missing: `a tmpfs cannot be mounted here: ${why}` };
-  }
-  atEnd(t, () => assert.equal(spawnSync("umount", [dir]).status, 0, `${dir} is still mounted`));
-  return dir;
-}
 
 it("a node whose disk is full refuses writes, answers reads, tears nothing, and recovers", async (t) => {
   const disk = await smallDisk(t, 8 * MIB);

@@ -155,7 +155,7 @@ export interface RoleBody {
 }
 
 /** Null when the node does not answer at once: dead, stopped, starting. */
-export async function roleOf(node: NodeProcess, withinMs = 300): Promise<RoleBody | null> {
+export async function roleOf(node: { readonly url: string }, withinMs = 300): Promise<RoleBody | null> {
   try {
     const answer = await fetch(`${node.url}/role`, { signal: AbortSignal.timeout(withinMs) });
     return (await answer.json()) as RoleBody;

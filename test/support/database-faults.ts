@@ -75,11 +75,15 @@ export class LeaderWatch {
 export async function underLoad(
   t: TestContext,
   cluster: TestCluster,
-  { callers: count = 6, pauseMs = 20 } = {},
+  {
+    callers: count = 6,
+    pauseMs = 20,
+    payload = { ms: 2 },
+  }: { callers?: number; pauseMs?: number; payload?: { ms: number; ledger?: string } } = {},
 ): Promise<Callers> {
   const callers = new Callers(
     () => [...cluster.nodes.values()],
-    () => ({ task: "work", payload: { ms: 2 } }),
+    () => ({ task: "work", payload }),
   );
   atEnd(t, () => callers.abandon());
   callers.start(count, pauseMs);

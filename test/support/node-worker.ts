@@ -107,6 +107,7 @@ export class WorkerWorld {
       random,
       author,
       defaults: { maxAttempts: options.maxAttempts ?? 3, timeoutMs: null },
+      wakes: () => false,
       onStored: () => worker.wake(),
     });
     this.jobs = new JobService({

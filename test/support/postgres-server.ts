@@ -130,6 +130,7 @@ export class PostgresServer {
   /** Ends the server and leaves its data: `fast` ends sessions in order, `immediate` is a crash with recovery afterwards. */
   async halt(mode: "fast" | "immediate"): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    this.resume(); // one that stands still would hear nothing, and leave its children behind
     const exited = new Promise<void>((resolve) => this.#process.once("exit", () => resolve()));
     this.#process.kill(mode === "fast" ? "SIGINT" : "SIGQUIT");
     const hung = setTimeout(() => this.#process.kill("SIGKILL"), STOP_MS);
@@ -239,7 +240,7 @@ function symlinks(native: string): readonly { readonly source: string; readonly 
   return existsSync(list) ? (JSON.parse(readFileSync(list, "utf8")) as []) : [];
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);

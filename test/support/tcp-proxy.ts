@@ -92,8 +92,8 @@ export class TcpProxy {
   /** Cuts every open connection with a RST; new ones are as before. */
   reset(): void {
     for (const { client, server } of this.#links) {
-      client.resetAndDestroy();
-      server.resetAndDestroy();
+      cutOff(client);
+      cutOff(server);
     }
   }
 
@@ -152,4 +152,10 @@ export class TcpProxy {
   #holds(direction: Direction, link: Link): boolean {
     return link.stuck || this.#frozen.has(direction);
   }
+}
+
+/** A reset of a connection that is ending already is refused below Node, which then never closes it nor ends itself. */
+function cutOff(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }

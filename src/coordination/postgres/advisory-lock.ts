@@ -112,7 +112,9 @@ export class AdvisoryLock implements Queryable {
 
   async stop(): Promise<void> {
     this.#turn += 1;
-    await this.leave().catch(() => {});
+    this.#wanted = false;
+    // A lock that is held goes with the session.
+    if (!this.held) await this.leave().catch(() => {});
     await this.#starting;
     await this.#session.stop();
     this.#state = "idle";

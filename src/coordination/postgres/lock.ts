@@ -128,8 +128,9 @@ export class PostgresLock implements LeaseLock {
   async stop(): Promise<void> {
     this.#callOffLapse();
     this.#callOffUnused();
-    await this.#turn;
+    // In this order: what is asked of a silent server ends with its session, and not with its deadline.
     await this.#advisory?.stop();
+    await this.#turn;
     this.#advisory = null;
     this.#standing = null;
     this.#broken = null;

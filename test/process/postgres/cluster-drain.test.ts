@@ -31,7 +31,7 @@ describe("a node of a cluster that leaves work to the others", () => {
 
   before(async () => {
     const settings = { ...QUICK, DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "1s" };
-    cluster = await TestCluster.open(suite, { settings });
+    cluster = await TestCluster.open(suite, { settings, server: { durable: false } });
     await cluster.startWithQueues("ada", "bob", "cyd", "dan");
   });
 

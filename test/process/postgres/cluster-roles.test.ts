@@ -7,7 +7,10 @@ import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { eventually } from "../../support/process-node.ts";
 
 it("a gateway, a worker and a scheduler make a cluster, once all three are there; functions wait for who runs them", async (t) => {
-  const cluster = await TestCluster.open(t, { settings: { ...QUICK, CLUSTER__MINIMUM_NODES: "3" } });
+  const cluster = await TestCluster.open(t, {
+    settings: { ...QUICK, CLUSTER__MINIMUM_NODES: "3" },
+    server: { durable: false },
+  });
   const gate = await cluster.start("gate", { ROLES: "gateway" });
   const work = { task: "work", payload: { ms: 0 } };
 

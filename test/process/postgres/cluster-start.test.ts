@@ -1,30 +1,103 @@
-/** How a cluster begins: cold, after a crash of all of it, half-way, and beside another version (S17, S18, S107). */
+/** How a cluster begins: cold, half-way, and beside another version (S17, S107). */
 
 import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
 import { before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Client } from "pg";
+import { BatonClient } from "../../../src/client/client.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { systemRandom } from "../../../src/platform/random.ts";
+import { openStore } from "../../../src/store/open.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
-import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
+import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
-import { eventually, type NodeProcess } from "../../support/process-node.ts";
+import { COMPILED, eventually, TASKS } from "../../support/process-node.ts";
 
+const CROWD = fileURLToPath(new URL("../../support/node-crowd.ts", import.meta.url));
+const MIGRATOR = fileURLToPath(new URL("../../support/migrator.ts", import.meta.url));
+const COLUMNS = `SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns
+  WHERE table_schema = 'baton' ORDER BY 1, 2`;
+const INDEXES = "SELECT tablename, indexname FROM pg_indexes WHERE schemaname = 'baton' ORDER BY 1, 2";
 const MIGRATIONS = "SELECT version, compatible_from FROM baton.migration ORDER BY version";
+
+/** Nodes that share a process, once all of them answer. */
+async function crowd(
+  t: Scope,
+  url: string,
+  names: readonly string[],
+): Promise<{ name: string; url: string }[]> {
+  const child = spawn(process.execPath, [CROWD, ...names], {
+    env: {
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: COMPILED,
+      BATON_STORE: url,
+      BATON_TASKS: TASKS,
+      BATON_HTTP__PORT: "0",
+      BATON_POSTGRES__CONNECTIONS: "2",
+      BATON_WORKER__CONCURRENCY: "2",
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  atEnd(t, async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  const nodes: { name: string; url: string }[] = [];
+  const lines = createInterface({ input: child.stdout });
+  for await (const line of lines) {
+    nodes.push(JSON.parse(line) as { name: string; url: string });
+    if (nodes.length === names.length) break;
+  }
+  assert.equal(nodes.length, names.length, "all of them have started");
+  return nodes;
+}
+
+/** A process that has begun to make the tables, and goes on. */
+async function migrating(t: Scope, url: string, schema: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [MIGRATOR, url, schema], { stdio: ["ignore", "ignore", "inherit"] });
+  atEnd(t, () => void child.kill("SIGKILL"));
+  const watch = new Client({ connectionString: url });
+  await watch.connect();
+  try {
+    await eventually(
+      `${schema} to be begun`,
+      async () => {
+        const { rows } = await watch.query(
+          "SELECT FROM pg_stat_activity WHERE query LIKE $1 AND state <> 'idle' AND pid <> pg_backend_pid()",
+          [`CREATE%${schema}%`],
+        );
+        return rows.length > 0 || null;
+      },
+      30_000,
+    );
+  } finally {
+    await watch.end();
+  }
+  return child;
+}
+
+/** Makes what is missing of the tables, as the start of a node does. */
+async function migrated(url: string, schema: string): Promise<void> {
+  const parts = { clock: systemClock, random: systemRandom, connections: 2 };
+  const store = openStore({ kind: "postgres", url, schema, ...parts });
+  await store.start();
+  await store.stop();
+}
 
 describe("a cluster begins", () => {
   const suite = suiteScope();
   let server: PostgresServer;
 
   before(async () => {
-    server = await PostgresServer.start({ durable: true, settings: ["max_connections=400"] });
+    server = await PostgresServer.start({ settings: ["max_connections=400"] });
     atEnd(suite, () => server.stop());
   });
 
   it("cold, with twenty nodes at once on an empty database: the tables are made once, one leads, all work", async (t) => {
-    const cluster = await TestCluster.open(t, {
-      on: server,
-      settings: { POSTGRES__CONNECTIONS: "2", LOG__LEVEL: "warn", WORKER__CONCURRENCY: "2" },
-    });
+    const cluster = await TestCluster.open(t, { on: server });
     // The database itself tells who made what, in which transaction.
     await cluster.sql(`
       CREATE TABLE public.made (tag text, object text, by text, transaction xid8);
@@ -35,160 +108,91 @@ describe("a cluster begins", () => {
       CREATE EVENT TRIGGER noted ON ddl_command_end EXECUTE FUNCTION public.note()`);
     const names = Array.from({ length: 20 }, (_, n) => `node-${n}`);
     const startedAt = systemClock.monotonic();
-    await Promise.all(names.map((name) => cluster.start(name, { WORKER__QUEUES: `default,${name}` })));
+    const crowds = [0, 5, 10, 15].map((from) => crowd(t, cluster.url, names.slice(from, from + 5)));
+    const nodes = (await Promise.all(crowds)).flat();
     const upAt = systemClock.monotonic();
-    const { epoch } = await cluster.leader(3_000);
+    const led = await eventually("one leader", async () => {
+      const roles = await Promise.all(nodes.map((node) => roleOf(node, 2_000)));
+      const leading = roles.filter((role) => role?.role === "LEADER");
+      const epochs = new Set(roles.map((role) => role?.leader_epoch));
+      return leading.length === 1 && epochs.size === 1 ? leading[0]! : null;
+    });
+    const ledMs = systemClock.monotonic() - upAt;
     t.diagnostic(
-      `20 nodes up after ${(upAt - startedAt).toFixed(0)} ms, led ${(systemClock.monotonic() - upAt).toFixed(0)} ms later`,
+      `20 nodes up after ${(upAt - startedAt).toFixed(0)} ms; all knew their leader, of epoch ${led.leader_epoch}, ${ledMs.toFixed(0)} ms later`,
     );
-    assert.equal(epoch, 1, "nobody else was elected on the way");
+    assert.ok(ledMs < 3_000, `${ledMs} ms`);
     const [made] = await cluster.sql(`
       SELECT count(*)::int AS tables, count(DISTINCT object)::int AS different,
         count(DISTINCT transaction)::int AS transactions,
         (SELECT count(*)::int FROM baton.migration) AS migrations FROM public.made`);
+    assert.ok((made!["tables"] as number) > 10);
     assert.equal(made!["tables"], made!["different"], "every table was made once");
     assert.ok((made!["transactions"] as number) <= (made!["migrations"] as number), JSON.stringify(made));
-    const [first] = cluster.nodes.values();
-    await first!.client.submitMany(names.map((queue) => ({ task: "work", queue, payload: { ms: 0 } })));
-    await first!.idle();
-    const jobs = await first!.allJobs();
-    assert.deepEqual(new Set(jobs.map(({ worker }) => worker)), new Set(names), "every node works");
-    const { active_nodes, total_nodes } = await first!.client.cluster.info();
-    assert.deepEqual([active_nodes, total_nodes], [20, 20]);
-    const roles = await Promise.all([...cluster.nodes.values()].map((node) => roleOf(node, 2_000)));
-    assert.deepEqual(
-      new Set(roles.map((role) => role?.leader_epoch)),
-      new Set([1]),
-      "and all know who leads",
-    );
-    // Ended here, for those that come next.
-    await Promise.all([...cluster.nodes.values()].map((node) => node.kill()));
+    const { url } = nodes[0]!;
+    await using client = new BatonClient({ url });
+    await client.submitMany(names.map((queue) => ({ task: "work", queue, payload: { ms: 0 } })));
+    await eventually("every node to have worked", async () => {
+      const { jobs } = await client.jobs({ status: "completed", limit: 100 });
+      if (jobs.length < names.length) return null;
+      assert.deepEqual(new Set(jobs.map(({ worker }) => worker)), new Set(names));
+      return true;
+    });
+    await eventually("all to be active, as each of them sees it", async () => {
+      const { active_nodes, total_nodes } = await client.cluster.info();
+      return (active_nodes === names.length && total_nodes === names.length) || null;
+    });
   });
 
-  it("again after all of it was killed, in any order: epochs go on, jobs are intact", async (t) => {
+  it("though those who made its tables were killed half-way, ten times", async (t) => {
     const cluster = await TestCluster.open(t, { on: server, settings: QUICK });
-    const names = ["ada", "bob", "cyd"];
-    await cluster.startAll(...names);
-    const ada = cluster.node("ada");
-    const held = await cluster.begunBy("bob", { task: "hold" });
-    const { job_id: done } = await ada.client.submit({ task: "work", payload: { ms: 0 } });
-    await ada.client.wait(done, { timeoutMs: 10_000 });
-    const { job_id: later } = await ada.client.submit({ task: "work", payload: { ms: 0 }, delay_ms: 6_000 });
-    await ada.client.pauseQueue("paused");
-    const { job_id: waiting } = await ada.client.submit({
-      task: "work",
-      queue: "paused",
-      payload: { ms: 0 },
-    });
-    const { epoch } = await cluster.leader();
-    const running = [...cluster.nodes.values()];
-    for (const node of running) node.signal("SIGKILL");
-    await Promise.all(running.map((node) => node.exited));
-    cluster.nodes.clear();
-
-    const order = names.toSorted(() => Math.random() - 0.5);
-    t.diagnostic(`started again as ${order.join(", ")}`);
-    const startedAt = systemClock.monotonic();
-    const starts = order.map(async (name, n) => {
-      await systemClock.sleep(n * 150);
-      return cluster.start(name);
-    });
-    await Promise.race(starts);
-    const upAt = systemClock.monotonic();
-    const next = await cluster.leader();
-    const ledAt = systemClock.monotonic();
-    t.diagnostic(
-      `first up after ${(upAt - startedAt).toFixed(0)} ms, led ${(ledAt - upAt).toFixed(0)} ms later`,
-    );
-    assert.ok(ledAt - upAt < 1_500 + 3_000);
-    await Promise.all(starts);
-    assert.ok(next.epoch > epoch, "epochs are never used again");
-    const node = cluster.node("bob");
-    const again = await node.jobWhen(
-      held,
-      ({ status, job_epoch }) => status === "processing" && job_epoch > 1,
-    );
-    assert.deepEqual([again.crashes, again.killed], [1, ["bob"]]);
-    assert.deepEqual((await node.client.result(done)).result, { epoch: 1 });
-    assert.equal((await node.client.job(waiting)).status, "queued");
-    await node.client.resumeQueue("paused");
-    assert.equal((await node.client.wait(waiting, { timeoutMs: 10_000 })).job.attempts, 1);
-    assert.equal((await node.client.wait(later, { timeoutMs: 15_000 })).job.attempts, 1);
-    await Promise.all([...cluster.nodes.values()].map((each) => each.kill()));
-  });
-
-  it("though those who made its tables were killed half-way", async (t) => {
-    const cluster = await TestCluster.open(t, {
-      on: server,
-      settings: { ...QUICK, POSTGRES__CONNECTIONS: "2" },
-    });
     // Every step takes a while, so that there is a half-way.
     await cluster.sql(`
-      CREATE FUNCTION public.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.02); END $$;
+      CREATE FUNCTION public.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.01); END $$;
       CREATE EVENT TRIGGER slow ON ddl_command_end EXECUTE FUNCTION public.slow()`);
-    const watch = new Client({ connectionString: cluster.url });
-    await watch.connect();
-    atEnd(t, () => watch.end());
     // Schemas of their own, so that each of them is a first start.
-    const schemas = Array.from({ length: 5 }, (_, n) => `first_${n}`);
-    const partly = await Promise.all(
+    const schemas = Array.from({ length: 10 }, (_, n) => `first_${n}`);
+    const made = await Promise.all(
       schemas.map(async (schema, n) => {
-        const pair = [`a${n}`, `b${n}`].map((name) => cluster.spawn(name, { POSTGRES__SCHEMA: schema }));
-        await eventually(
-          `${schema} to be begun`,
-          async () => {
-            const { rows } = await watch.query(
-              "SELECT 1 FROM pg_stat_activity WHERE query LIKE $1 AND state <> 'idle' AND pid <> pg_backend_pid()",
-              [`CREATE%${schema}%`],
-            );
-            return rows.length > 0 || null;
-          },
-          30_000,
-        );
-        await systemClock.sleep(Math.random() * 600);
-        await Promise.all(pair.map((node) => node.kill()));
-        const { rows } = await watch.query("SELECT to_regclass($1) IS NOT NULL AS noted", [
-          `${schema}.migration`,
-        ]);
-        return !(rows[0] as { noted: boolean }).noted;
+        const migrator = await migrating(t, cluster.url, schema);
+        await systemClock.sleep((n + Math.random()) * 150);
+        migrator.kill("SIGKILL");
+        const [found] = await cluster.sql(`SELECT to_regclass('${schema}.migration') IS NOT NULL AS there`);
+        return found!["there"] === true ? (await cluster.sql(MIGRATIONS.replace("baton", schema))).length : 0;
       }),
     );
-    t.diagnostic(
-      `${partly.filter(Boolean).length} of ${schemas.length} were killed before anything was made for good`,
-    );
+    t.diagnostic(`migrations that were made for good before the kill: ${made.join(", ")}`);
     await cluster.sql("DROP EVENT TRIGGER slow");
-    await Promise.all(
-      schemas.map(async (schema, n) => {
-        const node = await cluster.start(`c${n}`, { POSTGRES__SCHEMA: schema });
-        const { job_id } = await node.client.submit({ task: "work", payload: { ms: 0 } });
-        assert.equal((await node.client.wait(job_id, { timeoutMs: 10_000 })).job.status, "completed");
-      }),
-    );
+    await Promise.all(["whole", ...schemas].map((schema) => migrated(cluster.url, schema)));
     const [whole, ...others] = await Promise.all(
-      schemas.map((schema) => cluster.sql(MIGRATIONS.replace("baton", schema))),
+      ["whole", ...schemas].map(async (schema) => ({
+        migrations: await cluster.sql(MIGRATIONS.replace("baton", schema)),
+        columns: await cluster.sql(COLUMNS.replace("baton", schema)),
+        indexes: await cluster.sql(INDEXES.replace("baton", schema)),
+      })),
     );
-    assert.ok(whole!.length >= 2);
-    for (const other of others) assert.deepEqual(other, whole);
-    await Promise.all([...cluster.nodes.values()].map((node) => node.kill()));
+    const half = made.filter((count) => count < whole!.migrations.length);
+    assert.ok(half.length > 0, "some were killed half-way");
+    assert.ok(whole!.columns.length > 50 && whole!.indexes.length > 10);
+    for (const other of others) assert.deepEqual(other, whole, "and none of them shows it");
   });
 
   it("beside a newer version whose tables it can work with, and not beside one whose it cannot", async (t) => {
     const cluster = await TestCluster.open(t, { on: server, settings: QUICK });
-    await cluster.startAll("ada");
+    await migrated(cluster.url, "baton");
     const known = (await cluster.sql(MIGRATIONS)).length;
     await cluster.sql(`
       INSERT INTO baton.migration (version, compatible_from) VALUES (${known + 1}, 1);
       ALTER TABLE baton.live ADD COLUMN newer text;
       ALTER TABLE baton.node ADD COLUMN newer jsonb`);
-    const bob = await cluster.start("bob");
-    const { job_id } = await bob.client.submit({ task: "work", payload: { ms: 0 } });
-    assert.equal((await bob.client.wait(job_id, { timeoutMs: 10_000 })).job.status, "completed");
-    assert.equal((await cluster.node("ada").client.cluster.info()).active_nodes, 2);
+    const ada = await cluster.start("ada");
+    const { job_id } = await ada.client.submit({ task: "work", payload: { ms: 0 } });
+    assert.equal((await ada.client.wait(job_id, { timeoutMs: 10_000 })).job.status, "completed");
 
     await cluster.sql(
       `UPDATE baton.migration SET compatible_from = ${known + 1} WHERE version = ${known + 1}`,
     );
-    const old: NodeProcess = cluster.spawn("cyd");
+    const old = cluster.spawn("bob");
     const { code } = await old.exited;
     assert.equal(code, 78);
     assert.match(old.stderr, /belongs to a newer version of Baton/);

@@ -1,0 +1,158 @@
+/** The database works, and its sessions do not: they are ended, all taken, or rolled back (S23, S24, S30, S32). */
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { it, type TestContext } from "node:test";
+import { Client } from "pg";
+import { LEADER_LOCKS } from "../../../src/coordination/postgres/advisory-keys.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { TestCluster } from "../../support/cluster.ts";
+import {
+  assertCalm,
+  assertStoreAway,
+  audit,
+  LEASE_MS,
+  LeaderWatch,
+  logged,
+  recovered,
+  SHORT_LEASES,
+  underLoad,
+} from "../../support/database-faults.ts";
+import { atEnd } from "../../support/node-cleanup.ts";
+import { dataDirectory, eventually } from "../../support/process-node.ts";
+
+/** As it stands in `pg_locks`, in two halves. */
+const SCHEDULER_LOCK = `locktype = 'advisory' AND objsubid = 1
+  AND ((classid::bigint << 32) | objid::bigint) = ${LEADER_LOCKS.scheduler}`;
+const END_LEADER_SESSION = `SELECT count(pg_terminate_backend(pid))::int AS n FROM pg_locks
+  WHERE granted AND ${SCHEDULER_LOCK}`;
+const endSessionsOf = (name: string) =>
+  `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'baton/%/${name}'`;
+
+it("a cluster lives through the loss of its sessions", async (t) => {
+  const cluster = await TestCluster.open(t, {
+    settings: { ...SHORT_LEASES, WORKER__LEASE: "2s", POSTGRES__CONNECTIONS: "4" },
+  });
+  await cluster.startAll("ada", "bob");
+
+  await t.test(
+    "the leader's lock session is ended: its term is over at once, and somebody leads again",
+    async (t) => {
+      const callers = await underLoad(t, cluster);
+      for (let round = 0; round < 3; round++) {
+        const { name, epoch } = await cluster.leader();
+        const watch = new LeaderWatch(t, cluster);
+        const [ended] = await cluster.sql(END_LEADER_SESSION);
+        const endedAt = systemClock.monotonic();
+        assert.equal(ended!["n"], 1);
+        const next = await cluster.leader();
+        const ms = systemClock.monotonic() - endedAt;
+        await watch.stop();
+        const late = watch
+          .between(endedAt, Infinity)
+          .filter((seen) => seen.name === name && seen.epoch === epoch);
+        const knewAfter = Math.max(0, ...late.map(({ told }) => told - endedAt));
+        t.diagnostic(
+          `the old leader knew after ${knewAfter.toFixed(0)} ms, the next led after ${ms.toFixed(0)} ms`,
+        );
+        assert.equal(next.epoch, epoch + 1);
+        assert.ok(knewAfter < LEASE_MS / 2, `it believed in its term for ${knewAfter} ms`);
+        assert.ok(ms < LEASE_MS, `a leader after ${ms} ms: not sooner than the lease would have given it`);
+      }
+      await audit(cluster, callers);
+    },
+  );
+
+  await t.test(
+    "all sessions of a node are ended for seconds: it backs off, crashes never, and is back at once",
+    async (t) => {
+      const callers = await underLoad(t, cluster);
+      const { name, node } = await cluster.leader();
+      const logBefore = node.stdout.length;
+      const pids = new Set<unknown>();
+      const until = systemClock.monotonic() + 2_000;
+      for (let rounds = 0; systemClock.monotonic() < until; rounds++) {
+        for (const { pid } of await cluster.sql(endSessionsOf(name))) pids.add(pid);
+      }
+      t.diagnostic(`${pids.size} sessions were ended, ${node.stdout.length - logBefore} bytes of log`);
+      assert.ok(pids.size > 20, "it goes on trying");
+      assert.ok(pids.size < 800, `${pids.size} sessions in two seconds are no back-off`);
+      assertCalm(node);
+      const from = systemClock.monotonic();
+      await recovered(cluster);
+      const { job_id } = await node.client.submit({ task: "work", payload: { ms: 0 } });
+      await node.client.wait(job_id, { timeoutMs: 5_000 });
+      t.diagnostic(`it worked again after ${(systemClock.monotonic() - from).toFixed(0)} ms`);
+      await audit(cluster, callers);
+      const lines = node.stdout.slice(logBefore).split("\n").length;
+      assert.ok(lines < 600, `${lines} lines of log about one cause`);
+    },
+  );
+
+  await t.test("the pool is used up by statements that hang: leases and heartbeats go on", async (t) => {
+    const ledger = join(await dataDirectory(t), "runs");
+    const startedAt = new Date().toISOString();
+    const { epoch, node, name } = await cluster.leader();
+    const { job_id: running } = await node.client.submit({ task: "work", payload: { ms: 3_500, ledger } });
+    await node.processing(running);
+    const other = await session(t, cluster);
+    await other.query("BEGIN; LOCK TABLE baton.log IN ACCESS EXCLUSIVE MODE");
+    // Each waits for the lock with a connection of the pool, or for such a connection.
+    const reads = Array.from({ length: 40 }, () => node.call(`/jobs/${running}/logs`));
+    await eventually("the pool to be used up", async () => {
+      const [row] = await cluster.sql(
+        `SELECT count(*)::int AS n FROM pg_locks JOIN pg_stat_activity USING (pid)
+         WHERE NOT granted AND relation = 'baton.log'::regclass AND application_name LIKE 'baton/%/${name}'`,
+      );
+      return row!["n"] === 4 || null;
+    });
+    // Longer than the leases of leader and worker.
+    await systemClock.sleep(2_800);
+    const after = await cluster.leader();
+    assert.deepEqual([after.name, after.epoch], [name, epoch], "the leader did not change");
+    const [row] = await cluster.sql(
+      `SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - last_heartbeat)::int AS age
+       FROM baton.node WHERE name = '${name}' AND status = 'active'`,
+    );
+    t.diagnostic(`the last heartbeat is ${String(row?.["age"])} ms old`);
+    assert.ok((row!["age"] as number) < 1_000);
+    await other.query("ROLLBACK");
+    const statuses = new Set((await Promise.all(reads)).map(({ status }) => status));
+    assert.deepEqual(
+      [...statuses].filter((status) => status !== 200 && status !== 503),
+      [],
+    );
+    const job = await node.jobWhen(running, ({ status }) => status === "completed");
+    assert.deepEqual([job.attempts, job.crashes], [1, 0], "its lease was renewed all the time");
+    assert.equal((await readFile(ledger, "utf8")).trim().split("\n").length, 1);
+    assert.deepEqual(
+      logged(node, /lease on running jobs is lost.*/).filter(({ time }) => time > startedAt),
+      [],
+    );
+  });
+
+  await t.test("a database that lets nobody in: 503, and no node ends for it", async (t) => {
+    const callers = await underLoad(t, cluster);
+    const database = new URL(cluster.url).pathname.slice(1);
+    await cluster.server.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`);
+    await cluster.server.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`,
+    );
+    const [job] = callers.acknowledged;
+    await Promise.all([...cluster.nodes.values()].map((node) => assertStoreAway(node, job!)));
+    await cluster.server.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS true`);
+    const { ms } = await recovered(cluster);
+    t.diagnostic(`a leader ${ms.toFixed(0)} ms after it was opened again`);
+    await audit(cluster, callers);
+  });
+});
+
+/** A session of somebody else, closed with the test. */
+async function session(t: TestContext, cluster: TestCluster): Promise<Client> {
+  const client = new Client({ connectionString: cluster.url });
+  client.on("error", () => {});
+  await client.connect();
+  atEnd(t, () => client.end());
+  return client;
+}
