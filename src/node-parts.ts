@@ -181,6 +181,10 @@ export function buildParts(options: PartsOptions) {
       budgets,
       queues: queues.queues,
     },
+    others: () =>
+      coordination.membership
+        .nodes()
+        .filter((node) => node.incarnation !== identity.incarnation && node.alive),
     onReady: wakeEverybody,
   });
   const reaper = new LeaseReaper({
@@ -243,7 +247,12 @@ export function buildParts(options: PartsOptions) {
       leadership: leaders.scheduler,
       store,
     }),
-    functions: new FunctionCalls({ jobs, clock, timeoutMs: settings.functions.timeoutMs }),
+    functions: new FunctionCalls({
+      jobs,
+      clock,
+      timeoutMs: settings.functions.timeoutMs,
+      closing: () => inFlight.closing,
+    }),
     jobs,
     queues: {
       list: () => store.queues.list(),

@@ -128,7 +128,8 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStart(): Promise<void> {
-    const { store, coordination, channels, followers, threads, leaders, load, inFlight, http } = this.#parts;
+    const { store, coordination, channels, followers, threads, leaders, worker, load, inFlight, http } =
+      this.#parts;
     const started: Service[] = [];
     const start = async (service: Service): Promise<void> => {
       await service.start();
@@ -147,10 +148,12 @@ export class BatonNode extends Lifecycle {
       }
       if (!store.guarantees.shared) await this.#takeBackOwnJobs();
       this.#forming = this.#missingNodes();
-      if (this.#forming === null) await this.#takeWork();
       if (http) await start(http);
-      if (this.#forming === null) await coordination.membership.setStatus("active");
-      else void this.#form();
+      if (this.#forming === null) {
+        started.push(worker);
+        await this.#takeWork();
+        await coordination.membership.setStatus("active");
+      } else void this.#form();
     } catch (error) {
       this.#stopped.abort();
       await this.#stopAll(started);
@@ -163,6 +166,7 @@ export class BatonNode extends Lifecycle {
     const { store, coordination, channels, followers, threads, worker, load, http } = this.#parts;
     this.#stopped.abort();
     await this.#steering;
+    await this.#parts.leaders.observe(false);
     await this.#drain();
     const services = [store, coordination, channels, followers, threads, worker, load];
     await this.#stopAll(http ? [...services, http] : services);
@@ -179,7 +183,7 @@ export class BatonNode extends Lifecycle {
     const resigned = this.#stopAll([leaders]);
     const [{ interrupted }] = await Promise.all([
       worker.drain({ timeoutMs, cleanupMs, hurry: this.#hurry.signal }),
-      inFlight.drained(timeoutMs),
+      inFlight.drained(timeoutMs, this.#hurry.signal),
       resigned,
     ]);
     if (interrupted > 0)
@@ -188,11 +192,14 @@ export class BatonNode extends Lifecycle {
 
   async #resume(): Promise<void> {
     const { coordination, leaders, inFlight } = this.#parts;
+    // A cluster that has not gathered is still waited for.
+    const status = this.#forming === null ? "active" : "joining";
+    await leaders.observe(false);
     await leaders.start();
-    await this.#takeWork();
+    if (status === "active") await this.#takeWork();
     inFlight.open();
     this.#draining = false;
-    await this.#tell("active", () => coordination.membership.setStatus("active"));
+    await this.#tell(status, () => coordination.membership.setStatus(status));
   }
 
   async #takeWork(): Promise<void> {
@@ -214,6 +221,7 @@ export class BatonNode extends Lifecycle {
     }
     if (signal.aborted) return;
     this.#steer(async () => {
+      if (this.#draining) return; // a resume takes work then
       await this.#takeWork();
       await this.#parts.coordination.membership.setStatus("active");
       this.#log.info({}, "the cluster has gathered");
@@ -228,6 +236,7 @@ export class BatonNode extends Lifecycle {
         if (wish === "drain") {
           await this.#drain();
           await this.#stopAll([this.#parts.worker]);
+          await this.#parts.leaders.observe(true);
         } else await this.#resume();
       });
     }

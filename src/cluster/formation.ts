@@ -5,7 +5,9 @@ import type { NodeInfo } from "../core/node.ts";
  * nodes later goes on, because refusing work then would turn a small failure into a whole one.
  */
 export function stillForming(nodes: readonly NodeInfo[], minimumNodes: number): string | null {
-  const gathered = nodes.filter(({ status }) => status === "joining" || status === "active").length;
+  const gathered = nodes.filter(
+    ({ status, alive }) => alive && (status === "joining" || status === "active"),
+  ).length;
   if (gathered >= minimumNodes) return null;
   return `${gathered} of ${minimumNodes} nodes have gathered`;
 }

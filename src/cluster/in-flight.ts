@@ -52,18 +52,24 @@ export class InFlight {
     if (this.closed) this.#closing = new AbortController();
   }
 
-  /** Whether everybody got out in time. At once if nobody is inside; later calls see those who came out meanwhile. */
-  drained(timeoutMs: number): Promise<boolean> {
+  /**
+   * Whether everybody got out in time. At once if nobody is inside, or when `hurry` fires; later calls see those who came out
+   * meanwhile.
+   */
+  drained(timeoutMs: number, hurry?: AbortSignal): Promise<boolean> {
     if (this.#count === 0) return Promise.resolve(true);
+    if (hurry?.aborted) return Promise.resolve(false);
     return new Promise((resolve) => {
-      const done = (): void => {
+      const end = (out: boolean): void => {
         cancel();
-        resolve(true);
-      };
-      const cancel = this.#clock.after(timeoutMs, () => {
+        hurry?.removeEventListener("abort", late);
         this.#waiting.delete(done);
-        resolve(false);
-      });
+        resolve(out);
+      };
+      const done = (): void => end(true);
+      const late = (): void => end(false);
+      const cancel = this.#clock.after(timeoutMs, late);
+      hurry?.addEventListener("abort", late, { once: true });
       this.#waiting.add(done);
     });
   }

@@ -2,8 +2,8 @@
  * The leader roles of a cluster, each with a lock, an epoch and duties of its own:
  *
  *   scheduler            schedules, jobs of dead nodes, leases that ran out, runs that are overdue
- *   metrics_aggregator   what the whole cluster looks like, every few seconds
- *   log_compactor        finished jobs, their logs and old samples are removed when their time is over
+ *   metrics_aggregator   what the whole cluster looks like, every few seconds; old samples are removed
+ *   log_compactor        finished jobs with their logs, and old occurrences, are removed when their time is over
  *
  * A node with the role `scheduler` stands for all of them; the others only look who leads.
  */
@@ -36,6 +36,8 @@ export class LeaderRoles extends Lifecycle {
   readonly scheduler: Leadership;
   readonly #electors: readonly Service[];
   readonly #duties: readonly LeaderDuties[];
+  /** Looks who leads while we do not stand. */
+  readonly #observer: Observer;
 
   constructor(options: LeaderRolesOptions) {
     super();
@@ -47,7 +49,21 @@ export class LeaderRoles extends Lifecycle {
         : new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
     });
     this.#electors = electors;
-    this.scheduler = electors[LEADER_ROLES.indexOf("scheduler")]!;
+    const scheduler = electors[LEADER_ROLES.indexOf("scheduler")]!;
+    const lock = coordination.lock("scheduler");
+    this.#observer = new Observer({
+      lock,
+      node: identity.name,
+      role: "scheduler",
+      clock,
+      intervalMs: settings.retryMs,
+    });
+    this.scheduler = {
+      current: () => (this.#observer.running ? this.#observer : scheduler).current(),
+      held: () => scheduler.held(),
+      require: () => scheduler.require(),
+      changes: (signal) => scheduler.changes(signal),
+    };
     this.#duties = electors.map(
       (leadership, at) =>
         new LeaderDuties({ leadership, clock, log, duties: options.duties[LEADER_ROLES[at]!] }),
@@ -57,6 +73,11 @@ export class LeaderRoles extends Lifecycle {
   /** Elections only: duties begin with `begin`, when the node is ready for them. */
   protected async onStart(): Promise<void> {
     await Promise.all(this.#electors.map((elector) => elector.start()));
+  }
+
+  /** For a drained node, which does not stand but is still asked. */
+  async observe(looks: boolean): Promise<void> {
+    await (looks ? this.#observer.start() : this.#observer.stop());
   }
 
   async begin(): Promise<void> {

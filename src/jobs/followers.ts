@@ -68,8 +68,10 @@ export class Followers extends Lifecycle {
     const { channels, watchers, clock } = this.#o;
     this.#subscriptions = [
       channels.subscribe(topics.jobFollowed, ({ body }) => {
+        const { id } = body as { id: JobId };
         this.#forgetOld();
-        this.#followed.set((body as { id: JobId }).id, clock.monotonic() + FORGET_MS);
+        this.#followed.delete(id); // the map stays in the order of time
+        this.#followed.set(id, clock.monotonic() + FORGET_MS);
       }),
       channels.subscribe(topics.jobChanged, ({ body }) => watchers.changed((body as JobChange).id)),
     ];
@@ -93,6 +95,9 @@ export class Followers extends Lifecycle {
 
   #forgetOld(): void {
     const now = this.#o.clock.monotonic();
-    for (const [id, until] of this.#followed) if (now > until) this.#followed.delete(id);
+    for (const [id, until] of this.#followed) {
+      if (now <= until) break;
+      this.#followed.delete(id);
+    }
   }
 }

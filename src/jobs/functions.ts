@@ -11,9 +11,17 @@ export class FunctionCalls implements Functions {
   readonly timeoutMs: number;
   readonly #jobs: Jobs;
   readonly #clock: Clock;
+  readonly #closing: () => AbortSignal;
 
-  constructor(options: { readonly jobs: Jobs; readonly clock: Clock; readonly timeoutMs: number }) {
+  /** `closing` fires when the node drains: nobody is waited for then, and callers hear where to ask for the result. */
+  constructor(options: {
+    readonly jobs: Jobs;
+    readonly clock: Clock;
+    readonly timeoutMs: number;
+    readonly closing: () => AbortSignal;
+  }) {
     this.timeoutMs = options.timeoutMs;
+    this.#closing = options.closing;
     this.#jobs = options.jobs;
     this.#clock = options.clock;
   }
@@ -24,8 +32,9 @@ export class FunctionCalls implements Functions {
     const { id } = submitted!;
     const over = new AbortController();
     const cancel = this.#clock.after(timeoutMs, () => over.abort());
+    const until = AbortSignal.any([over.signal, this.#closing()]);
     try {
-      for await (const _ of this.#jobs.changes(id, over.signal)) {
+      for await (const _ of this.#jobs.changes(id, until)) {
         const job = await this.#jobs.get(id);
         if (job && isFinal(job.status)) return { ended: true, job, result: await this.#jobs.result(id) };
         if (!job) break;

@@ -3,16 +3,9 @@ import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import type { CancelWish } from "../channels/messages.ts";
 import type { JobId } from "../core/ids.ts";
-import { isSuspect, type Budgets, type Job, type JobStatus } from "../core/job.ts";
-import type {
-  CancelAnswer,
-  JobPage,
-  JobQuery,
-  LogLine,
-  QueueInfo,
-  Store,
-  Submitted,
-} from "../store/store.ts";
+import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/job.ts";
+import { acceptsWork, hasCapability, hasRole, type NodeInfo } from "../core/node.ts";
+import type { CancelAnswer, JobPage, JobQuery, LogLine, Store, Submitted } from "../store/store.ts";
 import type { Followers } from "./followers.ts";
 import type { Submitter } from "./submitter.ts";
 import type { TaskRegistry } from "./task-registry.ts";
@@ -30,6 +23,8 @@ export interface JobServiceOptions {
     readonly budgets: Budgets;
     readonly queues: ReadonlySet<string> | null;
   };
+  /** The other nodes that live, for the same answer. */
+  readonly others: () => readonly NodeInfo[];
   readonly onReady: () => void;
 }
 
@@ -101,24 +96,47 @@ export class JobService implements Jobs {
         : { code: "not_due", message: `it is due at ${at}` };
     }
     if (job.status !== "queued") return null;
-    const queues = await this.#o.store.queues.list();
-    return whyQueued(job, queues, this.#o.tasks.names(), this.#o.worker);
+    const paused = await this.#o.store.queues.isPaused(job.queue);
+    return whyQueued(job, paused, this.#o.tasks.names(), this.#o.worker, this.#o.others());
   }
 }
 
 /** The first thing that keeps a queued job from running, in the order in which a person would want to know. */
 export function whyQueued(
   job: Pick<Job, "queue" | "task" | "crashes">,
-  queues: readonly QueueInfo[],
+  paused: boolean,
   tasks: ReadonlySet<string>,
   worker: JobServiceOptions["worker"],
+  others: readonly NodeInfo[],
 ): WaitingReason {
-  if (queues.find((queue) => queue.name === job.queue)?.paused) {
+  if (paused) {
     return {
       code: "queue_paused",
       message: `queue ${job.queue} is paused; resume it with: baton queues resume ${job.queue}`,
     };
   }
+  const nobody = others.some((node) => mayRun(node, job)) ? null : whyNotHere(job, tasks, worker);
+  if (nobody) return nobody;
+  if (isSuspect(job.crashes, worker.budgets)) {
+    return {
+      code: "suspect",
+      message: `a node died while it ran this job (${job.crashes} so far), so it waits until it can run without another such job beside it`,
+    };
+  }
+  return { code: "workers_busy", message: "all workers are busy with jobs before it" };
+}
+
+/** As far as a node tells: which queues it serves it does not. */
+function mayRun(node: NodeInfo, job: Pick<Job, "queue" | "task">): boolean {
+  const role = job.queue === FUNCTIONS_QUEUE ? "function" : "worker";
+  return acceptsWork(node) && hasRole(node, role) && hasCapability(node, job.task);
+}
+
+function whyNotHere(
+  job: Pick<Job, "queue" | "task">,
+  tasks: ReadonlySet<string>,
+  worker: JobServiceOptions["worker"],
+): WaitingReason | null {
   if (!tasks.has(job.task)) {
     return {
       code: "unknown_task",
@@ -136,11 +154,5 @@ export function whyQueued(
   }
   if (worker.draining)
     return { code: "draining", message: "the node is being stopped and takes no new jobs" };
-  if (isSuspect(job.crashes, worker.budgets)) {
-    return {
-      code: "suspect",
-      message: `a node died while it ran this job (${job.crashes} so far), so it waits until it can run without another such job beside it`,
-    };
-  }
-  return { code: "workers_busy", message: "all workers are busy with jobs before it" };
+  return null;
 }

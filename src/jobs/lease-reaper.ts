@@ -28,6 +28,8 @@ const OVERDUE_SHARE = 1 / 50;
 /** A leader's duty: jobs whose claimant went silent, or lets a run go on for ever, go back to the queue or have failed. */
 export class LeaseReaper {
   readonly #o: LeaseReaperOptions;
+  /** Kept when a duty begins anew: one that failed at a look that took long would fail again at once. */
+  #nextLookAt = -Infinity;
 
   constructor(options: LeaseReaperOptions) {
     this.#o = options;
@@ -35,14 +37,16 @@ export class LeaseReaper {
 
   async duty(term: Term, signal: AbortSignal): Promise<void> {
     const { clock, intervalMs, overdueGraceMs: graceMs = OVERDUE_GRACE_MS } = this.#o;
-    let nextLookAt = 0;
     while (!signal.aborted) {
       await this.recover({ by: "expiry" }, term);
       const startedAt = clock.monotonic();
-      if (graceMs !== null && startedAt >= nextLookAt) {
-        await this.recover({ by: "overdue", graceMs }, term);
-        const tookMs = clock.monotonic() - startedAt;
-        nextLookAt = startedAt + Math.max(OVERDUE_EVERY_MS, tookMs / OVERDUE_SHARE);
+      if (graceMs !== null && startedAt >= this.#nextLookAt) {
+        try {
+          await this.recover({ by: "overdue", graceMs }, term);
+        } finally {
+          const tookMs = clock.monotonic() - startedAt;
+          this.#nextLookAt = startedAt + Math.max(OVERDUE_EVERY_MS, tookMs / OVERDUE_SHARE);
+        }
       }
       await clock.sleep(intervalMs, signal);
     }

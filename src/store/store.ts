@@ -300,6 +300,8 @@ export interface Retention {
 
 export interface QueueStore {
   setPaused(queue: string, paused: boolean): Promise<void>;
+  /** Cheap, however many jobs wait. */
+  isPaused(queue: string): Promise<boolean>;
   list(): Promise<readonly QueueInfo[]>;
 }
 

@@ -122,6 +122,7 @@ export class WorkerWorld {
         budgets: { ...DEFAULT_BUDGETS, ...options.budgets },
         queues: settings.queues,
       },
+      others: () => [],
       onReady: () => worker.wake(),
     });
   }

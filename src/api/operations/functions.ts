@@ -3,10 +3,18 @@
 import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import type { Job } from "../../core/job.ts";
-import { Name, Payload, Timeout } from "../fields.ts";
+import { Name, Payload } from "../fields.ts";
 import { Status } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
 import { withoutIndex } from "./submit.ts";
+
+/** Who wants to wait longer submits a job and comes back for it. */
+const PATIENCE_MS_MAX = 600_000;
+const Patience = z
+  .int()
+  .min(1)
+  .max(PATIENCE_MS_MAX)
+  .meta({ description: `a number of milliseconds from 1 to ${PATIENCE_MS_MAX}` });
 
 export const callFunction = operation({
   name: "call_function",
@@ -19,7 +27,7 @@ export const callFunction = operation({
   target: { at: "any" },
   mutates: true,
   params: z.strictObject({ task: Name }),
-  query: z.strictObject({ timeout_ms: Timeout.optional() }),
+  query: z.strictObject({ timeout_ms: Patience.optional() }),
   body: Payload,
   replies: {
     200: z.object({ job_id: z.string(), result: z.unknown() }),

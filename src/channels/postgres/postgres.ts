@@ -214,8 +214,8 @@ export class PostgresChannels extends Lifecycle implements Channels {
     const sent = Promise.all([this.#outbox.idle(), this.#publisher.idle()]);
     await Promise.race([sent, this.#o.clock.sleep(LAST_WORDS_MS, over.signal)]);
     over.abort();
-    await Promise.all([this.#listener.stop(), this.#queues.stop()]);
-    await this.#sender.stop();
+    // Together: a probe that is under way ends with the session that sent it.
+    await Promise.all([this.#listener.stop(), this.#queues.stop(), this.#sender.stop()]);
   }
 
   async #insert(batch: readonly Sending[]): Promise<undefined[]> {

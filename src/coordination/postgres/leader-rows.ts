@@ -89,11 +89,12 @@ const GRANT = write(
      lease_until = at + $5::bigint, locked = $6
    FROM raised, moment WHERE l.role = $2 RETURNING l.epoch`,
 );
-/** Not one that ran out: renewals that were held up in a stopped server must not revive a term. */
+/** Not one whose epoch the store does not know: it could write nothing. Not one that ran out: renewals that were held up in a stopped server must not revive a term. */
 const RENEW = write(
   "leader-renew",
   `UPDATE baton.leader SET lease_until = ${NOW} + $6::bigint, locked = locked OR $7
-   WHERE ${FENCE} AND lease_until > ${NOW} RETURNING 1`,
+   WHERE ${FENCE} AND lease_until > ${NOW}
+     AND EXISTS (SELECT 1 FROM baton.term t WHERE t.role = $2 AND t.epoch = $5) RETURNING 1`,
 );
 const RELEASE = write(
   "leader-release",

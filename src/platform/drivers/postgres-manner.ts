@@ -23,6 +23,8 @@ export interface Manner {
  * where an index will do.
  */
 const PLANS = [
+  // Whatever the database's own default is: our statements see what was committed before each of them.
+  "default_transaction_isolation = 'read committed'",
   "jit = off",
   // Starting a process takes longer than any statement of ours: 30 ms for a list of queues that takes 1.
   "max_parallel_workers_per_gather = 0",
@@ -73,7 +75,10 @@ export function throughPooler(statementMs: number): Manner {
   const last = new WeakMap<object, Promise<unknown>>();
   return {
     setUp: null,
-    begin: ["BEGIN", ...settings.map((setting) => `SET LOCAL ${setting}`)].join("; "),
+    begin: [
+      "BEGIN ISOLATION LEVEL READ COMMITTED",
+      ...settings.map((setting) => `SET LOCAL ${setting}`),
+    ].join("; "),
     name: () => "",
     pipelined: false,
     inTurn(connection, send) {

@@ -163,14 +163,22 @@ export class Postgres extends Lifecycle implements Queryable {
     return this.#attempt(tries, (client) => this.#send<Row>(client, statement, values), deadlineMs);
   }
 
-  /** Two statements in one round trip, each in a transaction of its own. The second runs whatever the first did. */
+  /**
+   * Two statements in one round trip, each in a transaction of its own. The second runs whatever the first did, and its
+   * answer is never thrown away for the first one's sake: that is null when it failed.
+   */
   pair<A, B>(
     first: readonly [Statement, readonly unknown[]],
     second: readonly [Statement, readonly unknown[]],
-  ): Promise<[A[], B[]]> {
-    return this.#attempt(1, (client) =>
-      Promise.all([this.#send<A>(client, ...first), this.#send<B>(client, ...second)]),
-    );
+  ): Promise<[A[] | null, B[]]> {
+    return this.#attempt(1, async (client) => {
+      const [one, two] = await Promise.allSettled([
+        this.#send<A>(client, ...first),
+        this.#send<B>(client, ...second),
+      ]);
+      if (two.status === "rejected") throw two.reason;
+      return [one.status === "fulfilled" ? one.value : null, two.value];
+    });
   }
 
   /** All or nothing. `work` may run more than once, and must not use the pool: it would wait for itself. */

@@ -128,6 +128,10 @@ export class Ledger {
     }
   }
 
+  isPaused(queue: string): boolean {
+    return this.#queues.get(queue)?.paused ?? false;
+  }
+
   pause(queue: string, paused: boolean): void {
     this.#queue(queue).paused = paused;
   }

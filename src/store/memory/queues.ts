@@ -15,6 +15,10 @@ export class MemoryQueues implements QueueStore {
     return this.#turn(() => this.#ledger.pause(queue, paused));
   }
 
+  isPaused(queue: string): Promise<boolean> {
+    return this.#turn(() => this.#ledger.isPaused(queue));
+  }
+
   list(): Promise<readonly QueueInfo[]> {
     return this.#turn(() => this.#ledger.queues());
   }

@@ -180,7 +180,7 @@ export class Claim {
     expected: Shape,
   ): Promise<{ rows: Row[]; nextDueInMs: number | null }> {
     const now = this.#ledger.now();
-    const [[due], rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, Row>(
+    const [due, rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, Row>(
       [PROMOTE, [now]],
       [
         CLAIM,
@@ -200,7 +200,7 @@ export class Claim {
         ],
       ],
     );
-    return { rows, nextDueInMs: due!.next_due_in_ms };
+    return { rows, nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
   }
 
   /** False when the lease is there: then it has run out with jobs under it, and stays lost. */

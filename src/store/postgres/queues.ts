@@ -7,6 +7,7 @@ const SAVE = write(
   "queue-save",
   "INSERT INTO baton.queue (name, paused) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET paused = excluded.paused",
 );
+const IS_PAUSED = read("queue-paused", "SELECT paused FROM baton.queue WHERE name = $1");
 const NAMES = `SELECT name, paused FROM baton.queue UNION ALL SELECT DISTINCT queue, false FROM baton.kind`;
 const LIST = read(
   "queue-list",
@@ -39,6 +40,11 @@ export class PostgresQueues implements QueueStore {
 
   async setPaused(queue: string, paused: boolean): Promise<void> {
     await this.#ledger.db.query(SAVE, [queue, paused]);
+  }
+
+  async isPaused(queue: string): Promise<boolean> {
+    const [row] = await this.#ledger.db.query<{ paused: boolean }>(IS_PAUSED, [queue]);
+    return row?.paused ?? false;
   }
 
   async list(): Promise<readonly QueueInfo[]> {

@@ -249,6 +249,8 @@ const ONE_AT_A_TIME = write(
   "migrations-lock",
   "SELECT pg_advisory_xact_lock(hashtextextended('baton.migration', 0))",
 );
+/** Asked first: CREATE SCHEMA IF NOT EXISTS wants rights on the database also where the schema is there. */
+const HAS_SCHEMA = write("migrations-has-schema", "SELECT to_regnamespace($1) IS NOT NULL AS there");
 const MAKE_SCHEMA = (schema: string) => write("migrations-schema", `CREATE SCHEMA IF NOT EXISTS ${schema}`);
 const MAKE_TABLE = write(
   "migrations-table",
@@ -275,7 +277,8 @@ async function missing(db: Postgres): Promise<number> {
 async function step(db: Postgres, tx: Queryable): Promise<void> {
   await tx.query(PATIENCE);
   await tx.query(ONE_AT_A_TIME);
-  await tx.query(MAKE_SCHEMA(db.schema));
+  const [found] = await tx.query<{ there: boolean }>(HAS_SCHEMA, [db.schema]);
+  if (!found!.there) await tx.query(MAKE_SCHEMA(db.schema));
   await tx.query(MAKE_TABLE);
   const next = (await version(tx, db.schema)) + 1;
   const migration = MIGRATIONS[next - 1];

@@ -26,6 +26,10 @@ export class SqliteQueues implements QueueStore {
     });
   }
 
+  async isPaused(queue: string): Promise<boolean> {
+    return this.#ledger.file.read(() => this.#ledger.paused.has(queue));
+  }
+
   async list(): Promise<readonly QueueInfo[]> {
     return this.#ledger.file.read(() => {
       const names = new Set([...this.#ledger.tallies().keys(), ...this.#ledger.paused]);

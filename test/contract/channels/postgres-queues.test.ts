@@ -79,13 +79,16 @@ describe("queues in a table", () => {
     await until("them to be with another", () => second.deliveries.length === 2);
     await proxy.forward();
     let connected = false;
+    const sent: Promise<unknown>[] = [];
     await until("the slow one to be connected again", () => {
-      void slow.send("another queue", [message(0)]).then(
+      const sending = slow.send("another queue", [message(0)]).then(
         () => (connected = true),
         () => {},
       );
+      sent.push(sending);
       return connected;
     });
+    await Promise.all(sent);
     await world.query("DELETE FROM baton.message WHERE queue = 'another queue'");
     late.open();
     await consumer.close();
