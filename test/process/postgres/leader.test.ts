@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { assertNothingLost, Callers, roleOf, TestCluster } from "../../support/cluster.ts";
+import { atEnd } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/process-node.ts";
 
 const NAMES = ["ada", "bob", "cyd"];
@@ -13,7 +14,13 @@ async function underLoad(t: Parameters<typeof TestCluster.open>[0]) {
   const cluster = await TestCluster.open(t);
   await cluster.startAll(...NAMES);
   const callers = new Callers(() => [...cluster.nodes.values()], work);
+  atEnd(t, () => callers.abandon());
   callers.start(8, 20);
+  // For the first seconds of a server everybody's session is young, and a missing one proves nothing.
+  await eventually("the server to be old enough", async () => {
+    const [row] = await cluster.sql("SELECT now() - pg_postmaster_start_time() > interval '5.5 s' AS old");
+    return row!["old"] === true || null;
+  });
   await eventually("some work to be done", async () => callers.acknowledged.size > 50 || null);
   return { cluster, callers };
 }
