@@ -16,24 +16,13 @@ const checks: [string, string, string[]][] = [
   ["lint", "oxlint", ["--type-aware", "--quiet"]],
   ["format", "oxfmt", ["--check"]],
 ];
-/** Those that start nodes and measure times have the machine to themselves; the others keep both of its cores busy. */
-const [alone, together] = [files.filter(isAlone), files.filter((file) => !isAlone(file))];
-const tests: [string, string, string[]][] = [
-  ["tests", process.execPath, testing(together, 2)],
-  ["process tests", process.execPath, testing(alone, 1)],
+const tests: [string, string, string[]] = [
+  "tests",
+  process.execPath,
+  ["--test", "--test-timeout=180000", "--test-reporter=./test/reporter.ts", ...files],
 ];
 
-function isAlone(file: string): boolean {
-  return file.startsWith("test/process/");
-}
-
-function testing(which: readonly string[], concurrency: number): string[] {
-  const options = ["--test-timeout=180000", `--test-concurrency=${concurrency}`];
-  return ["--test", ...options, "--test-reporter=./test/reporter.ts", ...which];
-}
-
-for (const [name, command, args] of words.length === 0 ? [...checks, ...tests] : tests) {
-  if (tests.some(([test]) => test === name) && !args.some((arg) => arg.endsWith(".test.ts"))) continue;
+for (const [name, command, args] of words.length === 0 ? [...checks, tests] : [tests]) {
   const startedAt = performance.now();
   process.stdout.write(`${name} …\n`);
   // npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own.
