@@ -143,4 +143,15 @@ describe("whatever the order of entering, releasing and closing", () => {
       }),
     );
   });
+
+  it("waits no longer when it is told to hurry, before or meanwhile", async () => {
+    const { inFlight } = world();
+    inFlight.enter();
+    inFlight.close();
+    const hurry = new AbortController();
+    const drained = inFlight.drained(60_000, hurry.signal);
+    hurry.abort();
+    assert.equal(await drained, false);
+    assert.equal(await inFlight.drained(60_000, hurry.signal), false);
+  });
 });

@@ -27,6 +27,15 @@ export const queuePromises: Promises = {
     );
   },
 
+  "whether one queue is paused can be asked, also of one that nobody has used": async (world) => {
+    const { queues } = world.store;
+    assert.equal(await queues.isPaused("a"), false);
+    await queues.setPaused("a", true);
+    assert.deepEqual([await queues.isPaused("a"), await queues.isPaused("b")], [true, false]);
+    await queues.setPaused("a", false);
+    assert.equal(await queues.isPaused("a"), false);
+  },
+
   "pausing and resuming twice is harmless": async (world) => {
     const id = await world.submit();
     await world.store.queues.setPaused("default", true);
