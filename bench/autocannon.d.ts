@@ -1,10 +1,11 @@
 /** The part of autocannon that is used here; it ships no types. */
 declare module "autocannon" {
   interface Options {
-    readonly url: string;
-    readonly method: "POST";
-    readonly headers: Readonly<Record<string, string>>;
-    readonly body: string;
+    /** Connections go to several in turn. */
+    readonly url: string | readonly string[];
+    readonly method: "GET" | "POST";
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly body?: string;
     readonly connections: number;
     /** Seconds. */
     readonly duration: number;
@@ -19,5 +20,11 @@ declare module "autocannon" {
     readonly duration: number;
     readonly latency: { readonly p50: number; readonly p99: number };
   }
-  export default function autocannon(options: Options): Promise<Result>;
+  interface Run extends Promise<Result> {
+    on(
+      event: "response",
+      listener: (client: unknown, status: number, bytes: number, tookMs: number) => void,
+    ): void;
+  }
+  export default function autocannon(options: Options): Run;
 }

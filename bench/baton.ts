@@ -27,6 +27,8 @@ export interface BatonOptions {
   /** False for a node that knows no task: it takes jobs and runs none. */
   readonly works?: boolean;
   readonly http?: boolean;
+  /** Beside those that follow from the above: a node of a cluster of peers is told who the others are. */
+  readonly settings?: Flags;
 }
 
 /**
@@ -58,7 +60,14 @@ export class Baton implements Subject {
   }
 
   async start(): Promise<void> {
-    const { dir, url, name = `bench-${process.pid}`, works = true, http = false } = this.#options;
+    const {
+      dir,
+      url,
+      name = `bench-${process.pid}`,
+      works = true,
+      http = false,
+      settings: more,
+    } = this.#options;
     this.#handler = null;
     this.#gate = Promise.withResolvers<void>();
     const task = defineTask({
@@ -69,7 +78,7 @@ export class Baton implements Subject {
     const place: Flags = url
       ? { store: url, "postgres.schema": this.#left === 0 ? "baton" : `baton_${this.#left}` }
       : { data: this.#left === 0 ? dir : `${dir}-${this.#left}` };
-    const flags: Flags = { name, "http.port": "0", ...place };
+    const flags: Flags = { name, "http.port": "0", ...place, ...more };
     const { settings } = loadSettings({ cwd: import.meta.dirname, environment: {}, flags });
     const node = await createNode({ settings, tasks: works ? [task] : [], http });
     await node.start();

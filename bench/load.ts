@@ -1,6 +1,7 @@
 /** The load generator, in a process of its own: it needs about as much CPU as the server that it drives. */
 
 import autocannon from "autocannon";
+import { percentile } from "./statistics.ts";
 import { payload } from "./subject.ts";
 
 export interface Load {
@@ -10,35 +11,39 @@ export interface Load {
   readonly p99Ms: number;
 }
 
+export interface Press {
+  /** One server, or several among which the connections are divided. */
+  readonly url: string | readonly string[];
+  readonly connections: number;
+  readonly seconds: number;
+  /** Path of what is read; without it jobs are submitted. */
+  readonly get?: string;
+}
+
 export interface Generator {
-  press(options: {
-    readonly url: string;
-    readonly connections: number;
-    readonly seconds: number;
-  }): Promise<Load>;
+  press(options: Press): Promise<Load>;
 }
 
 export async function open(): Promise<Generator> {
   const body = JSON.stringify({ task: "bench", payload: payload(0) });
+  const headers = { "content-type": "application/json" };
   return {
-    async press({ url, connections, seconds }) {
-      const result = await autocannon({
-        url: `${url}/jobs`,
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body,
-        connections,
-        duration: seconds,
-        sampleInt: 100,
-      });
+    async press({ url, connections, seconds, get }) {
+      const urls = [url].flat().map((each) => `${each}${get ?? "/jobs"}`);
+      const request = get ? ({ method: "GET" } as const) : ({ method: "POST", headers, body } as const);
+      const run = autocannon({ url: urls, ...request, connections, duration: seconds, sampleInt: 100 });
+      // Its own percentiles are in whole milliseconds.
+      const tookMs: number[] = [];
+      run.on("response", (_client, _status, _bytes, ms) => tookMs.push(ms));
+      const result = await run;
       const wrong = result.errors + result.timeouts + result.non2xx;
-      if (wrong > 0) throw new Error(`${wrong} of the requests to ${url} failed`);
+      if (wrong > 0) throw new Error(`${wrong} of the requests to ${urls.join(", ")} failed`);
       const requests = result["2xx"];
       return {
         requests,
         perSecond: requests / result.duration,
-        p50Ms: result.latency.p50,
-        p99Ms: result.latency.p99,
+        p50Ms: percentile(tookMs, 0.5),
+        p99Ms: percentile(tookMs, 0.99),
       };
     },
   };

@@ -10,7 +10,15 @@ export async function emptyTables(url: string, schema = "baton"): Promise<void> 
   await withClient(url, async (client) => {
     const { rows } = await client.query("SELECT to_regclass($1) IS NOT NULL AS there", [`${schema}.live`]);
     if (!(rows[0] as { there: boolean }).there) return;
-    await client.query(`TRUNCATE ${FORGOTTEN.map((table) => `${schema}.${table}`).join(", ")}`);
+    const truncate = `TRUNCATE ${FORGOTTEN.map((table) => `${schema}.${table}`).join(", ")}`;
+    for (let tries = 1; ; tries++) {
+      try {
+        return void (await client.query(truncate));
+      } catch (error) {
+        // A node that claims takes the same locks in another order.
+        if ((error as { code?: string }).code !== "40P01" || tries === 5) throw error;
+      }
+    }
   });
 }
 

@@ -11,17 +11,32 @@ import { parseArgs } from "node:util";
 import { ENGINES, openEngine, type Engine } from "./engine.ts";
 import type { Bench, Scenario } from "./scenario.ts";
 import { bulk } from "./scenarios/bulk.ts";
+import { channels } from "./scenarios/channels.ts";
 import { drain } from "./scenarios/drain.ts";
 import { history } from "./scenarios/history.ts";
+import { hop } from "./scenarios/hop.ts";
 import { http } from "./scenarios/http.ts";
 import { lone } from "./scenarios/lone.ts";
 import { memory } from "./scenarios/memory.ts";
+import { peers } from "./scenarios/peers.ts";
 import { pickUp } from "./scenarios/pick-up.ts";
 import { submits } from "./scenarios/submits.ts";
 import { table, type StoreRow } from "./table.ts";
 import { Workplace } from "./workplace.ts";
 
-const SCENARIOS: readonly Scenario[] = [submits, bulk, drain, lone, pickUp, http, memory, history];
+const SCENARIOS: readonly Scenario[] = [
+  submits,
+  bulk,
+  drain,
+  lone,
+  pickUp,
+  http,
+  hop,
+  channels,
+  peers,
+  memory,
+  history,
+];
 
 const options = readArguments();
 const workplace = new Workplace();

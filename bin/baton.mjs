@@ -7,7 +7,7 @@ import { dirname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const NEEDED = [24, 16];
-const PASSED_ON = ["SIGTERM", "SIGINT", "SIGHUP"];
+const PASSED_ON = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"];
 const self = fileURLToPath(import.meta.url);
 
 if (isNewEnough(process.versions.node)) {
@@ -61,7 +61,9 @@ function launch(runtime) {
     stdio: ["inherit", "inherit", "inherit", "ipc"],
     env: { ...process.env, BATON_LAUNCHER: String(process.pid) },
   });
-  for (const signal of PASSED_ON) process.on(signal, () => child.kill(signal));
+  // On Windows the console tells both, and to kill would mean to end at once, whatever the signal.
+  const passOn = process.platform === "win32" ? () => {} : (signal) => child.kill(signal);
+  for (const signal of PASSED_ON) process.on(signal, passOn);
   child.on("error", (error) => {
     process.stderr.write(`baton could not start ${runtime}: ${error.message}\n`);
     process.exit(1);

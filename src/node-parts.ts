@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import type { NodeServices } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
+import type { Duty } from "./cluster/leader-duties.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { LeaderRoles } from "./cluster/leader-roles.ts";
 import { LoadMeter } from "./cluster/load-meter.ts";
@@ -11,11 +12,12 @@ import { metricsDuty } from "./cluster/metrics-duty.ts";
 import { nodeWatch } from "./cluster/node-watch.ts";
 import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
-import { isPostgresUrl } from "./config/store-url.ts";
+import { fabricOf } from "./config/fabric.ts";
+import type { Coordination } from "./coordination/coordination.ts";
 import { openCoordination } from "./coordination/open.ts";
 import { jobId, type JobId, type NodeName } from "./core/ids.ts";
 import { FUNCTIONS_QUEUE } from "./core/job.ts";
-import type { NodeIdentity, NodeInfo, NodeRole } from "./core/node.ts";
+import type { NodeIdentity, NodeInfo, NodeRole, OwnInfo } from "./core/node.ts";
 import { HttpServer } from "./http/server.ts";
 import { Followers } from "./jobs/followers.ts";
 import { FunctionCalls } from "./jobs/functions.ts";
@@ -34,9 +36,10 @@ import type { Clock } from "./platform/clock.ts";
 import { applicationName } from "./platform/drivers/postgres-name.ts";
 import { PoolerCheck } from "./platform/drivers/postgres-pooler.ts";
 import type { Log } from "./platform/log.ts";
+import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
 import type { Random } from "./platform/random.ts";
 import { openStore } from "./store/open.ts";
-import type { Author } from "./store/store.ts";
+import type { Author, TermStore } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
 export interface PartsOptions {
@@ -68,17 +71,19 @@ export function buildParts(options: PartsOptions) {
   const abortGraceMs = settings.drain.cleanupMs;
   const defaults = { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs };
 
-  const database = isPostgresUrl(settings.store)
-    ? {
-        url: settings.store,
-        schema: settings.postgres.schema,
-        applicationName: applicationName(identity),
-        pooler: new PoolerCheck({ url: settings.store, clock, applicationName: applicationName(identity) }),
-        clock,
-        random,
-        log,
-      }
-    : null;
+  const fabric = fabricOf(settings);
+  const database =
+    fabric === "postgres"
+      ? {
+          url: settings.store,
+          schema: settings.postgres.schema,
+          applicationName: applicationName(identity),
+          pooler: new PoolerCheck({ url: settings.store, clock, applicationName: applicationName(identity) }),
+          clock,
+          random,
+          log,
+        }
+      : null;
   const store = database
     ? openStore({ kind: "postgres", ...database, connections: settings.postgres.connections })
     : openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
@@ -90,7 +95,7 @@ export function buildParts(options: PartsOptions) {
     connections: () => http?.connections ?? 0,
   });
   const address = addressOf(settings.http, host);
-  const info = () => {
+  const info = (): OwnInfo => {
     return {
       ...address(http?.running ? http.url : null),
       hostname: host,
@@ -101,19 +106,36 @@ export function buildParts(options: PartsOptions) {
       load: load.read(),
     };
   };
-  const coordination = database
-    ? openCoordination({ kind: "postgres", ...database, identity, info, settings: settings.node })
-    : openCoordination({
-        kind: "standalone",
-        identity,
-        clock,
-        info,
-        terms: {
-          grant: (role, candidate) => store.terms.grant(role, candidate),
-          admit: (term) => store.terms.admit(term),
-          read: (role) => store.terms.read(role),
-        },
-      });
+  const terms: TermStore = {
+    grant: (role, candidate) => store.terms.grant(role, candidate),
+    admit: (term) => store.terms.admit(term),
+    read: (role) => store.terms.read(role),
+  };
+  const peers: PeerFabric | null =
+    fabric === "peers"
+      ? openPeerFabric({
+          settings,
+          identity,
+          info,
+          store,
+          terms,
+          clock,
+          random,
+          log,
+          draining,
+          later: {
+            http: () => http,
+            jobs: () => jobs,
+            leadership: () => leaders.scheduler,
+            wakeWorker: () => worker.wake(),
+          },
+        })
+      : null;
+  const coordination: Coordination =
+    peers?.coordination ??
+    (database
+      ? openCoordination({ kind: "postgres", ...database, identity, info, settings: settings.node })
+      : openCoordination({ kind: "standalone", identity, clock, info, terms }));
   const channels = database
     ? openChannels({ kind: "postgres", ...database, onGap: () => worker.wake() })
     : openChannels({ kind: "memory", clock, log });
@@ -124,7 +146,10 @@ export function buildParts(options: PartsOptions) {
   const wakeUps = new WakeUps({
     channels,
     clock,
-    audience: () => coordination.membership.nodes().some((node) => isOtherWorker(node, identity)),
+    // Where each node keeps its own jobs, nobody else could take them.
+    audience: () =>
+      store.guarantees.shared &&
+      coordination.membership.nodes().some((node) => isOtherWorker(node, identity)),
   });
   const wakeEverybody = (): void => {
     worker.wake();
@@ -182,9 +207,11 @@ export function buildParts(options: PartsOptions) {
       queues: queues.queues,
     },
     others: () =>
-      coordination.membership
-        .nodes()
-        .filter((node) => node.incarnation !== identity.incarnation && node.alive),
+      store.guarantees.shared
+        ? coordination.membership
+            .nodes()
+            .filter((node) => node.incarnation !== identity.incarnation && node.alive)
+        : [],
     onReady: wakeEverybody,
   });
   const reaper = new LeaseReaper({
@@ -200,29 +227,42 @@ export function buildParts(options: PartsOptions) {
       wakeEverybody();
     },
   });
+  const leases: Duty = (term, signal) => reaper.duty(term, signal);
   const mintId = (): JobId => jobId(identity.name, random.timedUuid());
   const leaders = new LeaderRoles({
     coordination,
     identity,
-    stands: roles.has("scheduler"),
+    // Where each node keeps its own jobs, each looks after its own store.
+    stands: (role) => roles.has("scheduler") || (peers !== null && role !== "scheduler"),
     settings: settings.leader,
     clock,
     random,
     log,
     duties: {
       scheduler: {
-        schedules: scheduleDuty({ store, channels, clock, random, mintId, author, log }),
-        leases: (term, signal) => reaper.duty(term, signal),
+        schedules: scheduleDuty({
+          store: peers ? { schedules: peers.schedules.leading } : store,
+          channels,
+          clock,
+          random,
+          mintId,
+          author,
+          log,
+        }),
         nodes: nodeWatch({ membership: coordination.membership, reaper, clock, log }),
+        ...(peers ? { replicas: peers.schedules.duty } : { leases }),
       },
       metrics_aggregator: {
         metrics: metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock }),
       },
-      log_compactor: { retention: retentionDuty({ store, clock, retention: settings.retention }) },
+      log_compactor: {
+        retention: retentionDuty({ store, clock, retention: settings.retention }),
+        ...(peers && { leases }),
+      },
     },
   });
   const schedules = new ScheduleService({
-    store,
+    store: peers ? { schedules: peers.schedules } : store,
     submit: (requests) => jobs.submit(requests),
     tasks,
     channels,
@@ -246,6 +286,7 @@ export function buildParts(options: PartsOptions) {
       coordination,
       leadership: leaders.scheduler,
       store,
+      warnings: peers?.warnings ?? [],
     }),
     functions: new FunctionCalls({
       jobs,
@@ -266,8 +307,10 @@ export function buildParts(options: PartsOptions) {
     membership: coordination.membership,
     health: new Readiness({ draining, forming, store, leadership: leaders.scheduler, clock }),
     tasks,
+    peers: peers?.peers ?? null,
+    placement: peers?.placement ?? null,
   };
-  const http = options.http
+  const http: HttpServer | null = options.http
     ? new HttpServer({
         services,
         host: settings.http.host,
@@ -276,6 +319,7 @@ export function buildParts(options: PartsOptions) {
         inFlight,
         log,
         clock,
+        ...peers?.listener,
       })
     : null;
   return {
@@ -293,6 +337,7 @@ export function buildParts(options: PartsOptions) {
     inFlight,
     http,
     tasks,
+    peers,
   };
 }
 

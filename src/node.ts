@@ -128,8 +128,19 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStart(): Promise<void> {
-    const { store, coordination, channels, followers, threads, leaders, worker, load, inFlight, http } =
-      this.#parts;
+    const {
+      store,
+      coordination,
+      channels,
+      followers,
+      threads,
+      leaders,
+      worker,
+      load,
+      inFlight,
+      http,
+      peers,
+    } = this.#parts;
     const started: Service[] = [];
     const start = async (service: Service): Promise<void> => {
       await service.start();
@@ -142,13 +153,20 @@ export class BatonNode extends Lifecycle {
     inFlight.open();
     try {
       const giveUpAt = this.#clock.monotonic() + this.#settings.postgres.waitMs;
-      for (const service of [store, load, coordination, channels, followers, threads, leaders]) {
+      for (const service of [store, load, ...(peers?.before ?? [])]) {
+        await this.#startWhenAvailable(service, giveUpAt);
+        started.push(service);
+      }
+      // Peers reach each other through their listeners, so there it comes first; elsewhere last, when all is ready for callers.
+      if (http && peers) await start(http);
+      for (const service of [coordination, channels, followers, threads, leaders, ...(peers?.after ?? [])]) {
         await this.#startWhenAvailable(service, giveUpAt);
         started.push(service);
       }
       if (!store.guarantees.shared) await this.#takeBackOwnJobs();
+      await peers?.settle();
       this.#forming = this.#missingNodes();
-      if (http) await start(http);
+      if (http && !peers) await start(http);
       if (this.#forming === null) {
         started.push(worker);
         await this.#takeWork();
@@ -163,13 +181,17 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStop(): Promise<void> {
-    const { store, coordination, channels, followers, threads, worker, load, http } = this.#parts;
+    const { store, coordination, channels, followers, threads, worker, load, http, peers } = this.#parts;
     this.#stopped.abort();
+    peers?.goDown();
     await this.#steering;
     await this.#parts.leaders.observe(false);
     await this.#drain();
-    const services = [store, coordination, channels, followers, threads, worker, load];
-    await this.#stopAll(http ? [...services, http] : services);
+    const services = [store, load, channels, followers, threads];
+    // In reverse: peers hear of our leaving while they can still reach us.
+    const between = peers ? [...peers.before, ...(http ? [http] : []), coordination, ...peers.after] : [];
+    const last = peers ? [] : http ? [coordination, http] : [coordination];
+    await this.#stopAll([...services, ...between, worker, ...last]);
   }
 
   /** From the refusal of new work to the end of what runs. What the others should know is told first. */
@@ -288,19 +310,19 @@ export class BatonNode extends Lifecycle {
 
   /**
    * A store of our own is ours whatever we were called before (container hosts have a new name at each start): waits for our
-   * first term and takes back what an earlier life left running. In a shared store whoever leads does it.
+   * first term as its compactor and takes back what an earlier life left running. In a shared store whoever leads does it.
    */
   async #takeBackOwnJobs(): Promise<void> {
     const { leaders, reaper, identity } = this.#parts;
     const giveUp = new AbortController();
     const cancel = this.#clock.after(FIRST_TERM_MS, () => giveUp.abort());
-    for await (const term of leaders.scheduler.changes(giveUp.signal)) if (term) break;
+    for await (const term of leaders.compactor.changes(giveUp.signal)) if (term) break;
     cancel();
-    const term = leaders.scheduler.held();
+    const term = leaders.compactor.held();
     if (!term)
       throw new BatonError(
         "NO_LEADER",
-        `no leadership within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
+        `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
       );
     await reaper.recover({ by: "everybody", except: identity.incarnation }, term);
   }

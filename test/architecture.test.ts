@@ -35,8 +35,7 @@ const ENTRIES = [
 
 const NOT_WIRED_YET: Exceptions = {
   "src/platform/manual-clock.ts": "the clock of tests and of the simulation",
-  "src/transport/http.ts": "kept and under contract; a node alone has no peer to call",
-  "src/transport/memory.ts": "the same, for tests and the simulation",
+  "src/transport/memory.ts": "the network of tests and of the simulation",
 };
 
 const CLOCK_READERS: Exceptions = {

@@ -7,7 +7,8 @@ import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPERATIONS } from "../src/api/table.ts";
 import { loadSettings } from "../src/config/load.ts";
-import { environmentName, SETTINGS } from "../src/config/settings.ts";
+import { VARIABLE_NAMES } from "../src/config/environment.ts";
+import { SETTINGS } from "../src/config/settings.ts";
 import { ERRORS } from "../src/core/errors.ts";
 import { batonCommands, blocksOf, brokenLinks, codeSpansOf, proseOf, type Page } from "./support/markdown.ts";
 import { runCli } from "./unit/cli/run-cli.ts";
@@ -76,11 +77,7 @@ const settingNames = new Set<string>(SETTINGS.map(({ path }) => path));
 const settingGroups = new Set(
   [...settingNames].filter((name) => name.includes(".")).map((name) => name.split(".")[0]!),
 );
-const variables = new Set([
-  ...SETTINGS.map(({ path }) => environmentName(path)),
-  "BATON_URL",
-  "BATON_CONFIG",
-]);
+const variables = new Set([...VARIABLE_NAMES, "BATON_URL", "BATON_CONFIG"]);
 
 function unknownSettings(each: Page): string[] {
   const named = codeSpansOf(each).filter(

@@ -1,14 +1,18 @@
 /**
  * The whole of `npm test`: types, lint, format, then every test file. Prints what it does and how long it takes.
  * `npm test -- worker store` runs only test files whose path contains one of the words.
+ *
+ * Files named `*.slow.test.ts` are left to `npm run test:slow`: whole clusters and long histories, minutes each.
  */
 
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 
-const words = process.argv.slice(2);
+const slow = process.argv.includes("--slow");
+const words = process.argv.slice(2).filter((word) => word !== "--slow");
 const files = globSync("test/**/*.test.ts")
   .sort()
+  .filter((file) => file.includes(".slow.") === slow || words.some((word) => file.includes(word)))
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
 
 const checks: [string, string, string[]][] = [
@@ -16,13 +20,24 @@ const checks: [string, string, string[]][] = [
   ["lint", "oxlint", ["--type-aware", "--quiet"]],
   ["format", "oxfmt", ["--check"]],
 ];
-const tests: [string, string, string[]] = [
-  "tests",
-  process.execPath,
-  ["--test", "--test-timeout=180000", "--test-reporter=./test/reporter.ts", ...files],
+/** Those that start nodes and measure times have the machine to themselves; the others keep both of its cores busy. */
+const [alone, together] = [files.filter(isAlone), files.filter((file) => !isAlone(file))];
+const tests: [string, string, string[]][] = [
+  ["tests", process.execPath, testing(together, 2)],
+  ["process tests", process.execPath, testing(alone, 1)],
 ];
 
-for (const [name, command, args] of words.length === 0 ? [...checks, tests] : [tests]) {
+function isAlone(file: string): boolean {
+  return file.startsWith("test/process/");
+}
+
+function testing(which: readonly string[], concurrency: number): string[] {
+  const options = ["--test-timeout=300000", `--test-concurrency=${concurrency}`];
+  return ["--test", ...options, "--test-reporter=./test/reporter.ts", ...which];
+}
+
+for (const [name, command, args] of words.length === 0 && !slow ? [...checks, ...tests] : tests) {
+  if (tests.some(([test]) => test === name) && !args.some((arg) => arg.endsWith(".test.ts"))) continue;
   const startedAt = performance.now();
   process.stdout.write(`${name} …\n`);
   // npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own.

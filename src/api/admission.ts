@@ -3,6 +3,7 @@
 import type { InFlight } from "../cluster/in-flight.ts";
 import { BatonError } from "../core/errors.ts";
 import { acceptsWork, hasRole } from "../core/node.ts";
+import type { Inbound } from "./hop.ts";
 import type { Operation } from "./operation.ts";
 import type { NodeServices } from "./services.ts";
 
@@ -15,26 +16,32 @@ export class Admission {
     this.#inFlight = inFlight;
   }
 
-  /** Throws the refusal, or gives the way out, to be taken when the request has been carried out. */
-  enter(operation: Pick<Operation, "tag" | "mutates">): () => void {
-    // Whoever looks after the cluster gets through to every node, before it has formed and while it drains: a drained node
-    // could not be resumed otherwise. Wishes are passed on at once, so nothing is lost by not waiting for them.
-    if (operation.tag === "node" || operation.tag === "cluster") return nothing;
+  /** Throws when nobody of this kind is served here, wherever the request belongs. What a peer passes on was let in there. */
+  check(operation: Pick<Operation, "tag" | "mutates">, inbound: Inbound): void {
+    if (isUpkeep(operation) || inbound.from !== null) return;
     const { roles, health } = this.#services;
     if (!roles.has("gateway")) throw this.#notAGateway();
-    if (!operation.mutates) return nothing;
-    if (health.forming !== null) {
+    if (operation.mutates && health.forming !== null) {
       throw new BatonError(
         "CLUSTER_FORMING",
         `the cluster is still forming (${health.forming}) and takes no changes yet; try again in a moment`,
       );
     }
-    if (this.#inFlight === null) return nothing;
+  }
+
+  /** For what is done here. Throws the refusal, or gives the way out, to be taken when it has been carried out. */
+  enter(operation: Pick<Operation, "tag" | "mutates" | "target">): () => void {
+    if (isUpkeep(operation) || !operation.mutates || this.#inFlight === null) return nothing;
     const leave = this.#inFlight.enter();
-    if (leave === null) {
-      throw new BatonError("DRAINING", "this node is draining and takes no more changes; try another node");
-    }
-    return leave;
+    if (leave !== null) return leave;
+    // A job that is kept here alone can be cancelled nowhere else, and one that is stuck would hold up the drain.
+    if (this.#services.peers && typeof operation.target === "function") return nothing;
+    throw new BatonError("DRAINING", "this node is draining and takes no more changes; try another node");
+  }
+
+  /** For what another node does: waited for like the rest, and not refused by a node that drains. */
+  pass(operation: Pick<Operation, "tag" | "mutates">): () => void {
+    return (operation.mutates && this.#inFlight?.enter()) || nothing;
   }
 
   #notAGateway(): BatonError {
@@ -48,6 +55,14 @@ export class Admission {
         : `send the request to ${gateways.join(" or ")}`;
     return new BatonError("NOT_A_GATEWAY", `this node does not serve callers: ${advice}`, { gateways });
   }
+}
+
+/**
+ * Whoever looks after the cluster gets through to every node, before it has formed and while it drains: a drained node could not
+ * be resumed otherwise. Wishes are passed on at once, so nothing is lost by not waiting for them.
+ */
+function isUpkeep({ tag }: Pick<Operation, "tag">): boolean {
+  return tag === "node" || tag === "cluster";
 }
 
 function nothing(): void {}

@@ -6,49 +6,73 @@ import type { NodeName } from "../core/ids.ts";
 import type { NodeInfo } from "../core/node.ts";
 import { roleOf } from "../core/role.ts";
 import { decide } from "../core/route.ts";
-import type { Refusal, Target, View } from "../core/route.ts";
+import type { Decision, Refusal, Target, View } from "../core/route.ts";
+import type { Inbound } from "./hop.ts";
 import type { NodeServices } from "./services.ts";
 
-/**
- * Lets a request through or throws its refusal. Requests are not forwarded yet: one that belongs to another node is
- * refused with the code that tells the caller where to go.
- */
+/** Says where a request belongs: here, with another node, with whoever's turn it is, or nowhere. */
 export class Gate {
   readonly #services: NodeServices;
-  readonly #view: View;
+  readonly #fromOutside: View;
+  readonly #fromPeers: View;
 
   constructor(services: NodeServices) {
     this.#services = services;
-    this.#view = new LiveView(services);
+    this.#fromOutside = new LiveView(services, false);
+    this.#fromPeers = new LiveView(services, true);
   }
 
-  admit(target: Target, mutates: boolean): void {
-    const decision = decide(target, mutates, this.#view);
-    if (decision.do === "serve") return;
+  decide(target: Target, mutates: boolean, inbound: Inbound): Decision {
+    const view = inbound.from === null ? this.#fromOutside : this.#fromPeers;
+    const decision = decide(target, mutates, view);
+    if (decision.do === "serve") return decision;
     // What only a leader carries out, anybody may write down where all nodes read the same store: the leader is told of it.
-    if (target.at === "leader" && this.#view.sharedStore) return;
-    if (decision.do === "refuse") throw this.#refusal(decision.code, target);
-    if (target.at === "leader") throw this.#refusal("NOT_LEADER", target);
-    if (target.at === "owner") throw this.#refusal("OWNER_UNREACHABLE", target);
+    if (target.at === "leader" && view.sharedStore) return { do: "serve" };
+    if (decision.do === "refuse") return decision;
+    if (inbound.mayForward && this.#services.peers) return decision;
+    if (target.at === "leader") return { do: "refuse", code: "NOT_LEADER" };
+    if (target.at === "owner") return { do: "refuse", code: "OWNER_UNREACHABLE" };
     // Placement is a wish, not a rule: a node that cannot pass a job on keeps it, unless it is about to leave.
-    if (this.#view.draining) throw this.#refusal("DRAINING", target);
+    return view.draining ? { do: "refuse", code: "DRAINING" } : { do: "serve" };
   }
 
-  #refusal(code: Refusal, target: Target): BatonError {
+  refusal(code: Refusal, target: Target, inbound: Inbound): BatonError {
     switch (code) {
       case "NOT_LEADER":
         return this.#notLeader();
-      case "OWNER_UNREACHABLE": {
-        const owner = target.at === "owner" ? (parseJobId(target.job)?.birthplace ?? null) : null;
-        return new BatonError(code, `the node that keeps this job (${owner}) cannot be reached from here`, {
-          owner,
-        });
-      }
+      case "OWNER_UNREACHABLE":
+        return this.#notReachable(target, inbound);
       case "DRAINING":
         return new BatonError(code, "this node is draining and takes no new work; try another node");
       case "LOOP":
-        return new BatonError(code, "the request was passed on to a node that is not meant either");
+        return this.#loop(target, inbound);
     }
+  }
+
+  #notReachable(target: Target, { mayForward }: Inbound): BatonError {
+    const owner = ownerOf(target);
+    const node = this.#services.membership.nodes().find(({ name }) => name === owner);
+    if (!node) return ownerUnreachable(owner, "it is not a node of this cluster", { detail: "unknown_node" });
+    if (mayForward) return ownerUnreachable(owner, "this node passes nothing on");
+    return ownerUnreachable(owner, "the caller asked for no forwarding", {
+      detail: "not_forwarded",
+      owner_url: node.url,
+    });
+  }
+
+  #loop(target: Target, inbound: Inbound): BatonError {
+    const { identity, peers } = this.#services;
+    return new BatonError(
+      "LOOP",
+      `${inbound.from} passed this on to ${identity.name}, which is not meant: their configurations differ; make the list of nodes the same on both`,
+      {
+        owner: ownerOf(target),
+        sender: inbound.from,
+        sender_config: inbound.configHash,
+        node_id: identity.name,
+        node_config: peers?.configHash() ?? null,
+      },
+    );
   }
 
   #notLeader(): BatonError {
@@ -65,17 +89,34 @@ export class Gate {
   }
 }
 
+function ownerOf(target: Target): NodeName | null {
+  return target.at === "owner" ? (parseJobId(target.job)?.birthplace ?? null) : null;
+}
+
+export function ownerUnreachable(
+  owner: string | null,
+  why: string,
+  details: Readonly<Record<string, unknown>> = {},
+): BatonError {
+  return new BatonError(
+    "OWNER_UNREACHABLE",
+    `the node that keeps this job (${owner}) cannot be reached from here: ${why}`,
+    { owner, ...details },
+  );
+}
+
 /** Reads the services when asked, so that a request pays only for what its decision looks at. */
 class LiveView implements View {
   readonly self: NodeName;
   readonly sharedStore: boolean;
-  readonly forwarded = false;
+  readonly forwarded: boolean;
   readonly #services: NodeServices;
 
-  constructor(services: NodeServices) {
+  constructor(services: NodeServices, forwarded: boolean) {
     this.#services = services;
     this.self = services.identity.name;
     this.sharedStore = services.guarantees.shared;
+    this.forwarded = forwarded;
   }
 
   get draining(): boolean {
@@ -91,9 +132,12 @@ class LiveView implements View {
   }
 
   get nodes(): readonly NodeInfo[] {
-    const nodes = this.#services.membership.nodes();
-    if (!this.draining) return nodes;
-    // Membership may learn of our own drain a moment later than we do.
-    return nodes.map((node) => (node.name === this.self ? { ...node, status: "draining" } : node));
+    return this.#services.membership.nodes();
+  }
+
+  /** Who belongs to the cluster is agreed under a leader; without one, or before it has gathered, somebody may be missing. */
+  get settled(): boolean {
+    const { health, peers } = this.#services;
+    return this.leader !== null && health.forming === null && peers?.agreed() !== false;
   }
 }

@@ -7,7 +7,7 @@ import { isoOf } from "./fields.ts";
 export const NodeBody = z.object({
   name: z.string(),
   status: z.string().meta({ description: "joining, active, draining or dead" }),
-  last_seen: z.string(),
+  last_seen: z.string().nullable().meta({ description: "null: never yet" }),
   alive: z.boolean().meta({ description: "not dead, and heard of lately" }),
   incarnation: z.string(),
   url: z.string().nullable(),
@@ -33,7 +33,7 @@ export function nodeBody(node: NodeInfo): NodeBody {
   return {
     name: node.name,
     status: node.status,
-    last_seen: isoOf(node.lastSeenAt),
+    last_seen: node.lastSeenAt === 0 ? null : isoOf(node.lastSeenAt),
     alive: node.alive,
     incarnation: node.incarnation,
     url: node.url,

@@ -5,7 +5,8 @@
 
 import type { z } from "zod";
 import type { Target } from "../core/route.ts";
-import type { NodeServices } from "./services.ts";
+import type { Inbound } from "./hop.ts";
+import type { NodeServices, PlacementRequest } from "./services.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
@@ -25,6 +26,12 @@ export interface Input<Params, Query, Body> {
   readonly body: Body;
   /** In lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly inbound: Inbound;
+}
+
+/** `waitsMs`: how long an answer may take by the nature of the request, beside the time for the way. */
+export interface Places extends Pick<PlacementRequest, "wants" | "key" | "jobs" | "prefersHere"> {
+  readonly waitsMs?: number;
 }
 
 export interface ServerEvent {
@@ -75,6 +82,13 @@ export interface Operation<
   readonly replies: Replies;
   /** True when `handler` may answer with events. */
   readonly streams?: boolean;
+  /** True when an answer may be so large that whoever passes it on should not hold it in memory. */
+  readonly large?: boolean;
+  /** For new work, with the target `any`: what it needs of the node that gets it. */
+  readonly places?: (
+    services: NodeServices,
+    input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>,
+  ) => Places;
   handler(
     services: NodeServices,
     input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>,

@@ -34,6 +34,9 @@ const NEVER_TOLD: ReadonlySet<ErrorCode> = new Set([
   "DATA_UNUSABLE",
 ]);
 
+/** Under the name that callers of a cluster without shared store have always tested for. */
+const TOLD_AS: Partial<Record<ErrorCode, string>> = { OWNER_UNREACHABLE: "owner_node_unreachable" };
+
 export function problemOf(error: unknown, requestId: string): Problem {
   const known = error instanceof BatonError ? error : fromHttpLayer(error);
   if (known && !NEVER_TOLD.has(known.code)) return tell(known);
@@ -51,7 +54,7 @@ export function problemOf(error: unknown, requestId: string): Problem {
 
 function tell(error: BatonError): Problem {
   const { status, retryable } = ERRORS[error.code];
-  const core = { error: error.code, message: error.message };
+  const core = { error: TOLD_AS[error.code] ?? error.code, message: error.message };
   return {
     status,
     // Code and message come first to be read first, and last so that no detail can pose as them.

@@ -89,6 +89,9 @@ export const OccurrenceBody = z.object({
   job_id: z.string().nullable(),
   leader_epoch: z.int(),
   noted_at: z.string(),
+  awaits: z.string().optional().meta({
+    description: "the node that was given the job and has not confirmed it yet, in a cluster of peers",
+  }),
 });
 export type OccurrenceBody = z.output<typeof OccurrenceBody>;
 
@@ -161,5 +164,6 @@ export function occurrenceBody(noted: NotedOccurrence): OccurrenceBody {
     job_id: noted.job,
     leader_epoch: noted.leaderEpoch,
     noted_at: isoOf(noted.notedAt),
+    ...(noted.awaits !== undefined && { awaits: noted.awaits }),
   };
 }

@@ -6,6 +6,7 @@ import type { Leadership, Membership, NodeWish } from "../coordination/coordinat
 import type { Job, JobStatus } from "../core/job.ts";
 import type { JobId, NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeRole } from "../core/node.ts";
+import type { Wants } from "../core/round-robin.ts";
 import type { Schedule, MissedPolicy, OverlapPolicy } from "../core/schedule.ts";
 import type { LeaderRole } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -20,6 +21,7 @@ import type {
   Submitted,
   TransactionClient,
 } from "../store/store.ts";
+import type { Outcome, Transport } from "../transport/transport.ts";
 
 export interface NodeServices {
   readonly identity: NodeIdentity;
@@ -38,6 +40,57 @@ export interface NodeServices {
   readonly health: Health;
   /** The tasks that this node can run. */
   readonly tasks: { list(): readonly TaskInfo[] };
+  /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */
+  readonly peers?: Peers | null;
+  /** Which node gets new jobs; with `peers` only. */
+  readonly placement?: Placement | null;
+}
+
+/** Addresses come from the view of the cluster alone, never from a request. */
+export interface Peers extends Pick<Transport, "call" | "stream"> {
+  /** For a request that is passed on, unless its caller waits less. */
+  readonly requestTimeoutMs: number;
+  /** Stands for this node's idea of who is in the cluster: nodes of differing ideas could send a request in circles. */
+  configHash(): string;
+  /** False while nodes that live have another idea of it than this one. */
+  agreed(): boolean;
+}
+
+export interface Placement {
+  /** Finds a node for new jobs and hands them over, or says that they stay here. Rejects with why nobody takes them. */
+  place(request: PlacementRequest): Promise<Placed>;
+  /** Jobs that another node took back, because they were placed elsewhere when no answer came from here. */
+  readonly retracted: RetractedJobs;
+  /** How many requests this node has placed on which, since its start. */
+  placed(): Readonly<Record<string, number>>;
+}
+
+export interface PlacementRequest {
+  readonly wants: Wants;
+  /** The caller's own key for a single job. */
+  readonly key: string | null;
+  /** How many jobs it makes; null when it is not safe to try it twice. */
+  readonly jobs: number | null;
+  /** Whether this node comes first, if it can do it. */
+  readonly prefersHere: boolean;
+  /** As it came, with its query. */
+  readonly path: string;
+  readonly body: string;
+  /** Those that may be passed on. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly deadlineMs: number;
+}
+
+export type Placed =
+  | { readonly at: "here" }
+  | { readonly at: "peer"; readonly node: NodeInfo; readonly reply: Extract<Outcome, { outcome: "reply" }> };
+
+export interface RetractedJobs {
+  /** Whether the batch with this first uuid was taken back already, so that it must not be stored any more. */
+  has(first: string): boolean;
+  /** Another request with the same key was answered with this job: it is not to be taken back any more. */
+  confirm(id: JobId): void;
+  takeBack(first: string, jobs: number): Promise<"gone" | "running" | "kept">;
 }
 
 export interface TaskInfo {
@@ -48,6 +101,8 @@ export interface TaskInfo {
 
 /** As a caller writes it, apart from the spelling; everything but the task has a default. */
 export interface SubmitRequest {
+  /** Chosen by the node that the caller spoke to; begins with the name of the node that stores it. */
+  readonly id?: JobId;
   readonly task: string;
   readonly payload?: unknown;
   readonly queue?: string;
@@ -168,6 +223,8 @@ export interface Cluster {
   leaders(): Promise<readonly LeaderInfo[]>;
   /** False when there is no such node. */
   ask(node: NodeName, wish: NodeWish): Promise<boolean>;
+  /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
+  remove(node: NodeName): Promise<boolean>;
   /** Newest first; samples that the metrics aggregator wrote. */
   metrics(limit: number): Promise<readonly ClusterSample[]>;
 }

@@ -1,13 +1,15 @@
 /** The one table of operations. */
 
 import type { Method, Operation } from "./operation.ts";
-import { clusterJobs, getCluster, getLeaders, getMetrics } from "./operations/cluster.ts";
-import { drainNode, getNode, listNodes, resumeNode } from "./operations/cluster-nodes.ts";
+import { getCluster, getLeaders, getMetrics } from "./operations/cluster.ts";
+import { clusterJobs } from "./operations/cluster-jobs.ts";
+import { drainNode, getNode, listNodes, removeNode, resumeNode } from "./operations/cluster-nodes.ts";
 import { callFunction } from "./operations/functions.ts";
 import { health, healthz, livez, readyz, role } from "./operations/health.ts";
 import { getLogs } from "./operations/job-logs.ts";
 import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs.ts";
 import { listTasks, status } from "./operations/node.ts";
+import { getLocalMetrics, getMetricsSummary } from "./operations/placement-metrics.ts";
 import { listQueues, pauseQueue, resumeQueue } from "./operations/queues.ts";
 import { previewSchedule, previewTiming, scheduleHistory } from "./operations/schedule-times.ts";
 import {
@@ -51,8 +53,11 @@ export const OPERATIONS = [
   getNode,
   drainNode,
   resumeNode,
+  removeNode,
   getLeaders,
   getMetrics,
+  getLocalMetrics,
+  getMetricsSummary,
   clusterJobs,
   health,
   healthz,

@@ -10,7 +10,7 @@ export interface Written {
 }
 
 /** Both stand in the keys of an index, which has room for some 2,700 bytes, and each unit may take six. */
-const NAME_LENGTH_MAX = 128;
+const NAME_LENGTH_MAX = 144;
 const KEY_LENGTH_MAX = 255;
 
 /** All of them, or none: a bad one is refused by its place. */

@@ -17,6 +17,10 @@ export interface Started {
   readonly gateway: boolean;
   readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
   readonly guarantees: Guarantees;
+  /** Whom a node among peers looks for; null for any other. */
+  readonly peers: string | null;
+  /** What must not be overlooked. */
+  readonly warnings: readonly string[];
   /** How the command line was called: `baton`, or `node bin/baton.mjs` in a checkout. */
   readonly command: string;
 }
@@ -29,6 +33,7 @@ const PROMISES: Readonly<Record<Guarantees["durability"], string>> = {
 
 export function showBanner(terminal: Terminal, started: Started): void {
   const { err } = terminal;
+  for (const warning of started.warnings) say(terminal, styled(err, ["bold", "red"], `WARNING ${warning}`));
   if (!err.isTTY) {
     say(terminal, `baton is listening on ${started.url}`);
     say(terminal, `try: ${submitCommand(started)}`);
@@ -41,6 +46,7 @@ export function showBanner(terminal: Terminal, started: Started): void {
     "",
     `  ${label("url")} ${styled(err, "cyan", started.url)}  (API at ${started.url}/docs)`,
     `  ${label("store")} ${storeText(terminal, started)}`,
+    ...(started.peers === null ? [] : [`  ${label("cluster")} ${started.peers}`]),
     `  ${label("tasks")} ${tasksText(started)}`,
     "",
     `  ${label("try")} ${submitCommand(started)}`,

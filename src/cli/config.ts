@@ -4,8 +4,10 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { Document, isMap, isScalar } from "yaml";
 import type { Loaded } from "../config/load.ts";
+import { secretMistakes } from "../config/secret.ts";
 import type { Setting } from "../config/settings.ts";
-import { SETTINGS } from "../config/settings.ts";
+import { SETTING_BY_PATH, SETTINGS } from "../config/settings.ts";
+import { BatonError } from "../core/errors.ts";
 import { sourceText } from "../config/source.ts";
 import type { Value } from "../config/value.ts";
 import { writeValue } from "../config/value.ts";
@@ -26,7 +28,9 @@ export function addConfigCommands(program: Command, terminal: Terminal): void {
   withSettingsOptions(config.command("check"))
     .description("tell every mistake in the file, the environment and the flags")
     .action((options: Readonly<Record<string, unknown>>) => {
-      const { file } = loadFrom(terminal, options);
+      const { file, settings } = loadFrom(terminal, options);
+      const mistakes = secretMistakes(settings);
+      if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
       say(terminal, `the configuration is valid (${file ?? "no file, defaults and environment only"})`);
     });
 
@@ -44,20 +48,25 @@ function printSettings(terminal: Terminal, loaded: Loaded, format: OutputFormat,
   const written = (row: Setting): Value => writeValue(row, loaded.values.get(row.path)!);
   const source = (row: Setting): string => sourceText(loaded.sources.get(row.path)!);
   if (format === "yaml" && withSource) {
-    terminal.out.write(
-      yamlWithSources(nested(written), (path) => source(SETTINGS.find((row) => row.path === path)!)),
-    );
+    terminal.out.write(yamlWithSources(nested(written), (path) => source(SETTING_BY_PATH.get(path)!)));
     return;
   }
   const data = nested((row) => (withSource ? { value: written(row), source: source(row) } : written(row)));
   print(terminal, format, data, () => {
     const rows = SETTINGS.map((row) => {
-      const value = written(row);
-      const cells = [row.path, Array.isArray(value) ? value.join(", ") : String(value)];
+      const cells = [row.path, cellText(written(row))];
       return withSource ? [...cells, source(row)] : cells;
     });
     return table(terminal, ["setting", "value", ...(withSource ? ["source"] : [])], rows);
   });
+}
+
+function cellText(value: Value): string {
+  if (typeof value !== "object") return String(value);
+  const parts = Object.entries(value).map(([name, part]) =>
+    Array.isArray(value) ? part : `${name}=${part}`,
+  );
+  return parts.join(", ");
 }
 
 /** In the shape of a file, so that what was printed can be used as one. */
@@ -78,7 +87,7 @@ function yamlWithSources(data: Record<string, unknown>, source: (path: string) =
     for (const pair of node.items) {
       const path = `${prefix}${isScalar(pair.key) ? String(pair.key.value) : ""}`;
       const value = pair.value as { comment?: string | null; flow?: boolean };
-      if (isMap(value)) comment(value, `${path}.`);
+      if (isMap(value) && !SETTING_BY_PATH.has(path)) comment(value, `${path}.`);
       else {
         value.comment = ` ${source(path)}`;
         value.flow = true;

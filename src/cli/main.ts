@@ -5,11 +5,13 @@ import { VERSION } from "../version.ts";
 import { addCallCommand } from "./call.ts";
 import { addClusterCommands } from "./cluster.ts";
 import { addConfigCommands } from "./config.ts";
+import { addDemoCommand } from "./demo.ts";
 import { EXIT, tell } from "./failure.ts";
 import { addJobsCommands } from "./jobs.ts";
 import { addNodeCommands } from "./node.ts";
 import { addQueuesCommands } from "./queues.ts";
 import { addSchedulesCommands } from "./schedules.ts";
+import { addSecretCommands } from "./secret.ts";
 import { addStartCommand } from "./start.ts";
 import { addStatusCommands } from "./status.ts";
 import { addSubmitCommand } from "./submit.ts";
@@ -34,6 +36,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
       getOutHelpWidth: () => terminal.out.columns ?? 100,
       getErrHelpWidth: () => terminal.err.columns ?? 100,
     });
+  addDemoCommand(program, terminal);
   addStartCommand(program, terminal);
   addSubmitCommand(program, terminal);
   addCallCommand(program, terminal);
@@ -44,6 +47,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   addClusterCommands(program, terminal);
   addNodeCommands(program, terminal);
   addConfigCommands(program, terminal);
+  addSecretCommands(program, terminal);
   try {
     await program.parseAsync([...args], { from: "user" });
     return EXIT.ok;

@@ -1,4 +1,4 @@
-/** `baton node`: ask one node of the cluster, through any of them, to drain or to work again. */
+/** `baton node`: ask one node of the cluster, through any of them, to drain or to work again; or take it out. */
 
 import type { Command } from "commander";
 import { BatonClientError } from "../client/error.ts";
@@ -19,7 +19,7 @@ interface DrainOptions extends NodeOptions {
 }
 
 export function addNodeCommands(program: Command, terminal: Terminal): void {
-  const node = program.command("node").description("drain a node, or let it work again");
+  const node = program.command("node").description("drain a node, let it work again, or remove it");
 
   withNodeOptions(node.command("drain"))
     .description(
@@ -37,6 +37,17 @@ export function addNodeCommands(program: Command, terminal: Terminal): void {
       await using client = await connect(terminal, options);
       const answer = await client.cluster.resume(name);
       print(terminal, options.output, answer, () => `${name} was asked to take work again`);
+    });
+
+  withNodeOptions(node.command("remove"))
+    .description(
+      "take a node out of a cluster of peers for good, unless it joins again; drain and stop it first",
+    )
+    .argument("<name>", "name of the node")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.cluster.remove(name);
+      print(terminal, options.output, answer, () => `${name} is no longer in the cluster`);
     });
 }
 
@@ -83,9 +94,10 @@ async function untilDrained(
       );
     }
     if (node.status === "draining") {
-      drainingSince ??= node.last_seen;
+      const seen = node.last_seen ?? "";
+      drainingSince ??= seen;
       // The count may be older than the status: only what the node has said since then tells that nothing runs.
-      if (node.load.jobs === 0 && node.last_seen > drainingSince) return node;
+      if (node.load.jobs === 0 && seen > drainingSince) return node;
       line.show(`${name} is draining, ${jobsText(node.load.jobs)}`);
     } else if (drainingSince === null) line.show(`${name} was asked to drain and is ${node.status}`);
     else throw new CliFailure(EXIT.failure, `${name} is ${node.status} again: somebody has resumed it`);

@@ -14,23 +14,31 @@ const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
   integer: "number",
   number: "number",
   store: "sqlite|memory|postgres://…",
+  map: "a=url,b=url",
+  address: "host:port",
+  addresses: "host:port",
   path: "dir",
   paths: "dir",
 };
+const REPEATABLE: ReadonlySet<Setting["kind"]> = new Set(["paths", "list", "map", "addresses"]);
 
 export function withSettingsOptions(command: Command): Command {
-  command.option("--config <file>", "configuration file (BATON_CONFIG; default baton.yaml, if there is one)");
+  command.option(
+    "--config <file>",
+    "configuration file (BATON_CONFIG; default baton.yaml or cluster_config.json, if there is one)",
+  );
   for (const row of FLAGGED) command.addOption(optionOf(row));
   return command;
 }
 
 function optionOf(row: Setting): Option {
+  if (row.kind === "boolean") return new Option(row.flag!, row.about.replaceAll("`", ""));
   const placeholder = row.values
     ? row.values.join(row.kind === "list" ? "," : "|")
     : (PLACEHOLDERS[row.kind] ?? row.path.split(".").at(-1)!);
   const option = new Option(`${row.flag} <${placeholder}>`, row.about.replaceAll("`", ""));
   // Values stay text: the settings read them, so that a flag, a variable and a file are judged alike.
-  if (row.kind === "paths" || row.kind === "list") {
+  if (REPEATABLE.has(row.kind)) {
     option.argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), text]);
     option.description += " May be repeated.";
   }
@@ -40,7 +48,9 @@ function optionOf(row: Setting): Option {
 export function loadFrom(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
   const flags = FLAGGED.flatMap((row) => {
     const value = options[new Option(`${row.flag} <x>`).attributeName()];
-    return value === undefined ? [] : [[row.path, value]];
+    if (value === undefined) return [];
+    // Commander says true for a flag without a value; settings are read from text.
+    return [[row.path, value === true ? "true" : value]];
   });
   const loaded = loadSettings({
     cwd: terminal.cwd,

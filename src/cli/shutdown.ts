@@ -11,7 +11,8 @@
 
 import type { Clock } from "../platform/clock.ts";
 
-export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+/** SIGBREAK is Ctrl-Break on Windows, where it is all that a process in another group can be sent. */
+export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const;
 
 /**
  * A terminal sends Ctrl-C to the whole process group, and npm and our launcher pass it on too: one key press arrives up

@@ -1,12 +1,16 @@
 /** `baton start`: a node in this process, until a signal. */
 
-import { relative } from "node:path";
 import type { Command } from "commander";
+import { isLoopback } from "../config/address.ts";
+import { fabricOf } from "../config/fabric.ts";
 import type { Loaded } from "../config/load.ts";
+import { insecurities, secretMistakes } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { maskedStore } from "../config/store-url.ts";
+import { BatonError } from "../core/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
+import { invocation } from "./invocation.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { loadFrom, withSettingsOptions } from "./settings-options.ts";
 import { untilSignalled } from "./shutdown.ts";
@@ -23,6 +27,8 @@ export function addStartCommand(program: Command, terminal: Terminal): void {
 }
 
 async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
+  const mistakes = secretMistakes(loaded.settings);
+  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
   const { settings, explicitPort } = await withFreePort(terminal, loaded);
   // Loaded here and not above: the other commands start in half the time without the whole server.
   const [{ createNode }, { createLog }] = await Promise.all([
@@ -60,6 +66,8 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
       "this node listens beyond this machine and knows no passwords yet: whoever reaches the port can run its tasks",
     );
   }
+  const warnings = insecurities(settings);
+  for (const warning of warnings) log.error({ insecure: true }, warning);
   showBanner(terminal, {
     name: settings.name,
     url: node.url,
@@ -68,6 +76,8 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     gateway: settings.roles.includes("gateway"),
     tasks: node.tasks(),
     guarantees: node.guarantees,
+    peers: fabricOf(settings) === "peers" ? peersText(settings) : null,
+    warnings,
     command: invocation(terminal),
   });
   // Timers and sockets that a task has left open must not keep a stopped node alive.
@@ -97,10 +107,6 @@ function reportUncaught(
   });
 }
 
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || host.startsWith("127.");
-}
-
 async function withFreePort(
   terminal: Terminal,
   { settings, sources }: Loaded,
@@ -120,10 +126,11 @@ function leftovers(running: readonly { readonly id: string; readonly task: strin
   return `${running.length} running ${running.length === 1 ? "job" : "jobs"}, which will be run again: ${shown.join(", ")}${more}`;
 }
 
-/** What to type for another command: people in a checkout have no `baton` on their path. */
-function invocation(terminal: Terminal): string {
-  const script = relative(terminal.cwd, process.argv[1] ?? "");
-  return script.endsWith("baton.mjs") && !script.startsWith("..") && !script.includes("node_modules")
-    ? `node ${script}`
-    : "baton";
+/** Who this node looks for, in words. */
+function peersText({ name, nodes, join, discover, manager }: Settings): string {
+  const others = Object.keys(nodes).filter((each) => each !== name);
+  if (others.length > 0) return `with ${others.join(", ")}`;
+  if (join.length > 0) return `joins through ${join.join(", ")}`;
+  if (discover !== "") return `with the nodes at ${discover}`;
+  return manager.addr === "" ? "of this node alone" : `others join at ${manager.addr}`;
 }

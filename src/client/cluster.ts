@@ -31,6 +31,11 @@ export class ClusterCalls {
     return this.#call("POST /cluster/nodes/{name}/resume", { params: { name } });
   }
 
+  /** Takes a node out of a cluster of peers. */
+  remove(name: string) {
+    return this.#call("DELETE /cluster/nodes/{name}", { params: { name } });
+  }
+
   leaders() {
     return this.#call("GET /cluster/leaders", {});
   }

@@ -1,5 +1,6 @@
 import type { Cluster, ClusterInfo, ClusterSample, LeaderInfo } from "../api/services.ts";
 import type { Coordination, Leadership, NodeWish } from "../coordination/coordination.ts";
+import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import { countNodes, type NodeInfo } from "../core/node.ts";
 import { LEADER_ROLES } from "../core/term.ts";
@@ -13,6 +14,8 @@ export interface ClusterViewOptions {
   readonly coordination: Coordination;
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
+  /** Of the configuration, to be said with the notes. */
+  readonly warnings?: readonly string[];
 }
 
 /** What people ask about the cluster as a whole; the same whichever node they ask. */
@@ -24,7 +27,7 @@ export class ClusterView implements Cluster {
   }
 
   info(): ClusterInfo {
-    const { name, minimumNodes, coordination, leadership, forming } = this.#o;
+    const { name, minimumNodes, coordination, leadership, forming, warnings = [] } = this.#o;
     const counts = countNodes(this.nodes());
     return {
       name,
@@ -36,7 +39,7 @@ export class ClusterView implements Cluster {
       schedulerLeader: leadership.current()?.leader ?? null,
       minimumNodes,
       formed: forming() === null,
-      notes: coordination.notes(),
+      notes: [...warnings, ...coordination.notes()],
     };
   }
 
@@ -55,6 +58,15 @@ export class ClusterView implements Cluster {
 
   ask(node: NodeName, wish: NodeWish): Promise<boolean> {
     return this.#o.coordination.membership.ask(node, wish);
+  }
+
+  async remove(node: NodeName): Promise<boolean> {
+    const { membership } = this.#o.coordination;
+    if (membership.remove) return membership.remove(node);
+    throw new BatonError(
+      "BAD_REQUEST",
+      "only nodes that have joined are removed; here a node leaves when it is stopped, and a dead one is forgotten by itself",
+    );
   }
 
   metrics(limit: number): Promise<readonly ClusterSample[]> {

@@ -23,8 +23,8 @@ import { LeaderDuties, type Duty } from "./leader-duties.ts";
 export interface LeaderRolesOptions {
   readonly coordination: Coordination;
   readonly identity: NodeIdentity;
-  /** Whether this node may lead. */
-  readonly stands: boolean;
+  /** Whether this node may lead in that role. */
+  readonly stands: (role: LeaderRole) => boolean;
   readonly duties: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>>;
   readonly settings: ElectorSettings;
   readonly clock: Clock;
@@ -34,6 +34,8 @@ export interface LeaderRolesOptions {
 
 export class LeaderRoles extends Lifecycle {
   readonly scheduler: Leadership;
+  /** Its terms are numbered by the store that it compacts. */
+  readonly compactor: Leadership;
   readonly #electors: readonly Service[];
   readonly #duties: readonly LeaderDuties[];
   /** Looks who leads while we do not stand. */
@@ -44,12 +46,13 @@ export class LeaderRoles extends Lifecycle {
     const { coordination, identity, stands, settings, clock, random, log } = options;
     const electors = LEADER_ROLES.map((role) => {
       const lock = coordination.lock(role);
-      return stands
+      return stands(role)
         ? new Elector({ lock, identity, role, clock, random, settings, log })
         : new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
     });
     this.#electors = electors;
     const scheduler = electors[LEADER_ROLES.indexOf("scheduler")]!;
+    this.compactor = electors[LEADER_ROLES.indexOf("log_compactor")]!;
     const lock = coordination.lock("scheduler");
     this.#observer = new Observer({
       lock,

@@ -1,6 +1,12 @@
-/** Settings from environment variables. An empty variable counts as not set: that is what `${PORT:-}` leaves. */
+/**
+ * Settings from environment variables. An empty variable counts as not set: that is what `${PORT:-}` leaves. What may hold a
+ * password can also lie in a file: `BATON_SECRET_FILE`, `BATON_STORE_FILE`, as containers are given their secrets.
+ */
 
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import { nearest } from "../core/errors.ts";
+import type { Setting } from "./setting.ts";
 import { environmentName, SETTINGS } from "./settings.ts";
 import type { Found } from "./source.ts";
 
@@ -12,25 +18,59 @@ export interface EnvironmentContent {
   readonly warnings: readonly string[];
 }
 
-const PATH_BY_VARIABLE = new Map<string, string>(
-  SETTINGS.map((row) => [environmentName(row.path), row.path]),
+interface Variable {
+  readonly path: string;
+  /** Whether it names a file that has the value. */
+  readonly file: boolean;
+}
+
+const VARIABLES: ReadonlyMap<string, Variable> = new Map(
+  (SETTINGS as readonly Setting[]).flatMap((row) => {
+    const names = [environmentName(row.path), ...(row.variable ? [row.variable] : [])];
+    return names.flatMap((name): [string, Variable][] => [
+      [name, { path: row.path, file: false }],
+      ...(mayBeFile(row) ? [[`${name}_FILE`, { path: row.path, file: true }] as [string, Variable]] : []),
+    ]);
+  }),
 );
 const VARIABLE_BY_SINGLE = new Map(
-  [...PATH_BY_VARIABLE.keys()].map((variable) => [variable.replaceAll("__", "_"), variable]),
+  [...VARIABLES.keys()]
+    .filter((variable) => variable.includes("__"))
+    .map((variable) => [variable.replaceAll("__", "_"), variable]),
 );
 
-export function readEnvironment(environment: Environment): EnvironmentContent {
+/** Every variable that is read as a setting. */
+export const VARIABLE_NAMES: readonly string[] = [...VARIABLES.keys()];
+
+export function mayBeFile(row: Setting): boolean {
+  return row.secret === true || row.kind === "store";
+}
+
+/** Files are looked for from `cwd`. */
+export function readEnvironment(environment: Environment, cwd: string): EnvironmentContent {
   const found: Found[] = [];
   const mistakes: string[] = [];
   const warnings: string[] = [];
+  const saidBy = new Map<string, string>();
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith("BATON_") || value === undefined || value === "") continue;
-    const path = PATH_BY_VARIABLE.get(variable);
-    if (path) {
-      found.push({ path, value, source: { from: "environment", variable } });
+    const meant = VARIABLES.get(variable);
+    if (meant) {
+      const other = saidBy.get(meant.path);
+      saidBy.set(meant.path, variable);
+      if (other !== undefined) {
+        mistakes.push(`${other} and ${variable} both set ${meant.path}; set one of them`);
+        continue;
+      }
+      const content = meant.file ? readSecretFile(variable, resolve(cwd, value)) : { text: value };
+      if ("mistake" in content) mistakes.push(content.mistake);
+      else {
+        if (content.warning) warnings.push(content.warning);
+        found.push({ path: meant.path, value: content.text, source: { from: "environment", variable } });
+      }
     } else if (variable.includes("__")) {
       // Two underscores are ours alone, so this was meant as a setting.
-      const guess = nearest(variable, PATH_BY_VARIABLE.keys());
+      const guess = nearest(variable, VARIABLES.keys());
       mistakes.push(`unknown variable ${variable}${guess ? `; did you mean ${guess}?` : ""}`);
     } else if (VARIABLE_BY_SINGLE.has(variable)) {
       // Only a warning: Kubernetes sets BATON_HTTP_PORT by itself for a service named baton-http.
@@ -38,4 +78,23 @@ export function readEnvironment(environment: Environment): EnvironmentContent {
     }
   }
   return { found, mistakes, warnings };
+}
+
+type SecretFile = { readonly text: string; readonly warning?: string } | { readonly mistake: string };
+
+function readSecretFile(variable: string, path: string): SecretFile {
+  try {
+    const text = readFileSync(path, "utf8").trim();
+    if (text === "") return { mistake: `${variable} names an empty file (${path})` };
+    // Only a warning: Kubernetes and Docker mount secrets readable for all, in a container with one user.
+    const open = process.platform !== "win32" && (statSync(path).mode & 0o004) !== 0;
+    return open
+      ? { text, warning: `${path} (${variable}) can be read by every user; type: chmod 600 ${path}` }
+      : { text };
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const why =
+      code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a directory" : String(code);
+    return { mistake: `${variable} cannot be read (${path}): ${why}` };
+  }
 }

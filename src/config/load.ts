@@ -10,7 +10,9 @@ import { BatonError } from "../core/errors.ts";
 import type { Environment } from "./environment.ts";
 import { readEnvironment } from "./environment.ts";
 import { readSettingsFile } from "./file.ts";
+import { ownListener } from "./listener.ts";
 import { Mistake } from "./mistake.ts";
+import { peerMistakes } from "./peer-checks.ts";
 import { PROFILES } from "./profiles.ts";
 import type { ProfileName } from "./profiles.ts";
 import { SETTING_BY_PATH, settingKey, SETTINGS } from "./settings.ts";
@@ -21,7 +23,8 @@ import { fabricMistakes, relationMistakes } from "./validate.ts";
 import type { Value } from "./value.ts";
 import { readValue } from "./value.ts";
 
-export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json"] as const;
+/** The last one is LangID's, see dialects/. */
+export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json", "cluster_config.json"] as const;
 
 export interface LoadOptions {
   readonly cwd?: string;
@@ -45,7 +48,7 @@ export interface Loaded {
 /** Rejects nothing quietly: throws BAD_CONFIG, with one line for each mistake and the lines in `details.mistakes`. */
 export function loadSettings(options: LoadOptions = {}): Loaded {
   const cwd = options.cwd ?? process.cwd();
-  const environment = readEnvironment(options.environment ?? process.env);
+  const environment = readEnvironment(options.environment ?? process.env, cwd);
   const file = readFile(options, cwd);
   const flags = Object.entries(options.flags ?? {}).map(([path, value]): Found => ({
     path,
@@ -77,10 +80,18 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   for (const found of profileDefaults(values.get("profile") as ProfileName | undefined)) {
     if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
   }
-  mistakes.push(...relationMistakes(values, sources), ...fabricMistakes(values, sources));
+  for (const found of ownListener(values, sources)) {
+    if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
+  }
+  mistakes.push(
+    ...relationMistakes(values, sources),
+    ...fabricMistakes(values, sources),
+    ...peerMistakes(values, sources),
+  );
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
 
-  return { settings: nested(values), values, sources, file: file.shown, warnings: environment.warnings };
+  const warnings = [...file.warnings, ...environment.warnings];
+  return { settings: nested(values), values, sources, file: file.shown, warnings };
 }
 
 /** A valid node name that still looks like the host's. */
@@ -108,12 +119,19 @@ interface FileRead {
   readonly directory: string;
   readonly found: readonly Found[];
   readonly mistakes: readonly string[];
+  readonly warnings: readonly string[];
 }
 
+/** By whom a file may be named, the first who does winning; `LANGID_CLUSTER_CONFIG_FILE` is LangID's own variable. */
+const NAMING_VARIABLES = ["BATON_CONFIG", "LANGID_CLUSTER_CONFIG_FILE"] as const;
+
 function readFile(options: LoadOptions, cwd: string): FileRead {
-  const asked = options.configFile ?? ((options.environment ?? process.env)["BATON_CONFIG"] || undefined);
+  const environment = options.environment ?? process.env;
+  const nothing = { found: [], mistakes: [], warnings: [] };
+  const variable = NAMING_VARIABLES.find((each) => environment[each]);
+  const asked = options.configFile ?? (variable && environment[variable]);
   const name = asked ?? FILE_NAMES.find((each) => existsSync(resolve(cwd, each)));
-  if (name === undefined) return { shown: null, directory: cwd, found: [], mistakes: [] };
+  if (name === undefined) return { shown: null, directory: cwd, ...nothing };
   const path = resolve(cwd, name);
   const near = relative(cwd, path);
   const shown = near.startsWith("..") ? path : near;
@@ -124,8 +142,8 @@ function readFile(options: LoadOptions, cwd: string): FileRead {
     const code = (error as NodeJS.ErrnoException).code;
     const why =
       code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a directory" : String(code);
-    const who = options.configFile !== undefined ? "--config" : asked !== undefined ? "BATON_CONFIG" : shown;
-    return { shown, directory: cwd, found: [], mistakes: [`${who} cannot be read (${shown}): ${why}`] };
+    const who = options.configFile !== undefined ? "--config" : (variable ?? shown);
+    return { shown, directory: cwd, ...nothing, mistakes: [`${who} cannot be read (${shown}): ${why}`] };
   }
   return { shown, directory: dirname(path), ...readSettingsFile(shown, text) };
 }

@@ -1,6 +1,6 @@
 /** Sets of defaults. A profile changes nothing that somebody has set. */
 
-export const PROFILE_NAMES = ["lan", "forge"] as const;
+export const PROFILE_NAMES = ["lan", "forge", "langid", "ghoti"] as const;
 export type ProfileName = (typeof PROFILE_NAMES)[number];
 
 /** By the setting's path, written as in a file. */
@@ -16,5 +16,25 @@ export const PROFILES: Readonly<Record<ProfileName, Readonly<Record<string, stri
     "node.heartbeat": "5s",
     "node.dead_after": "15s",
     "drain.timeout": "30s",
+  },
+  // A cluster of peers that looks at itself every 5s. What the origin calls unhealthy is one check that failed.
+  langid: {
+    "peers.health_interval": "5s",
+    "peers.request_timeout": "5s",
+    "peers.heartbeat_timeout": "5s",
+    "node.dead_after": "10s",
+    "drain.timeout": "10s",
+    "drain.cleanup": "2s",
+  },
+  // The fixed times of the origin. It has no lease; this one leaves room for two rounds of votes that take 3s each.
+  ghoti: {
+    "peers.health_interval": "2s",
+    "peers.heartbeat_timeout": "2s",
+    "peers.election_timeout": "3s",
+    "node.dead_after": "4s",
+    "leader.lease": "20s",
+    "leader.renew": "2s",
+    "leader.margin": "5s",
+    "leader.retry": "2s",
   },
 };

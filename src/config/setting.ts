@@ -5,6 +5,9 @@ export type Kind =
   | "path"
   | "paths"
   | "list"
+  | "map"
+  | "address"
+  | "addresses"
   | "enum"
   | "store"
   | "integer"
@@ -18,7 +21,7 @@ export interface Setting {
   readonly path: string;
   readonly kind: Kind;
   /** As a person would write it; null where it is worked out at start, and then `defaultIs` says how. */
-  readonly default: string | number | boolean | readonly string[] | null;
+  readonly default: string | number | boolean | readonly string[] | Readonly<Record<string, string>> | null;
   readonly defaultIs?: string;
   readonly flag?: string;
   /** What an enum may be; for a list, what its entries may be, and then it must have one. */
@@ -29,6 +32,10 @@ export interface Setting {
   readonly pattern?: RegExp;
   /** What the pattern asks for, after "must …"; without it, what a node's name must be. */
   readonly patternIs?: string;
+  /** Never shown: not in what is printed, not in mistakes. Its variable with `_FILE` behind it names a file that has it. */
+  readonly secret?: true;
+  /** A shorter name of its variable, beside the one made of its path. */
+  readonly variable?: string;
   readonly about: string;
   /** What breaks if it is smaller. */
   readonly smaller?: string;

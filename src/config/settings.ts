@@ -5,6 +5,8 @@
 
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
 import { CLUSTER_SETTINGS } from "./cluster-settings.ts";
+import type { NodeMap } from "./node-map.ts";
+import { PEER_SETTINGS } from "./peer-settings.ts";
 import { TIMER_MAX } from "./setting.ts";
 import type { Setting } from "./setting.ts";
 import type { StoreSetting } from "./store-url.ts";
@@ -213,6 +215,7 @@ export const SETTINGS = [
     smaller: "Jobs that failed together come back together.",
   },
   ...CLUSTER_SETTINGS,
+  ...PEER_SETTINGS,
   {
     path: "drain.timeout",
     kind: "duration",
@@ -311,11 +314,13 @@ type ValueOf<R extends Row> = R extends {
     ? StoreSetting
     : R["kind"] extends "integer" | "number" | "duration" | "size"
       ? number
-      : R["kind"] extends "list" | "paths"
+      : R["kind"] extends "list" | "paths" | "addresses"
         ? readonly string[]
-        : R["kind"] extends "boolean"
-          ? boolean
-          : string;
+        : R["kind"] extends "map"
+          ? NodeMap
+          : R["kind"] extends "boolean"
+            ? boolean
+            : string;
 type Fields<R extends Row> = {
   readonly [Each in R as `${Camel<Last<Each["path"]>>}${Unit<Each>}`]: ValueOf<Each>;
 };

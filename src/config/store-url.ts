@@ -9,7 +9,8 @@ export type PostgresUrl = `postgres://${string}` | `postgresql://${string}`;
 export type StoreSetting = EmbeddedStore | PostgresUrl;
 
 const EXAMPLE = "postgres://user:password@host:5432/database";
-const MASK = "***";
+/** What is shown in place of a password. */
+export const MASK = "***";
 /** Parameters that the driver takes for secrets. */
 const SECRETS: ReadonlySet<string> = new Set(["password", "sslpassword"]);
 

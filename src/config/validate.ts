@@ -3,6 +3,7 @@
 import { formatDuration } from "./duration.ts";
 import type { Source } from "./source.ts";
 import type { SettingPath } from "./settings.ts";
+import { hasPeers } from "./peer-checks.ts";
 import { isChosen, told } from "./source.ts";
 import { isPostgresUrl } from "./store-url.ts";
 import type { Value } from "./value.ts";
@@ -13,6 +14,8 @@ interface Relation {
   readonly times: number;
   /** Just as long will do. */
   readonly orEqual?: true;
+  /** Asked only in a cluster where it matters. */
+  readonly onlyIf?: (values: ReadonlyMap<string, Value>) => boolean;
   readonly because: string;
 }
 
@@ -40,7 +43,16 @@ const RELATIONS: readonly Relation[] = [
     than: ["node.heartbeat"],
     times: 2,
     orEqual: true,
+    onlyIf: (values) => !hasPeers(values),
     because: "otherwise one late heartbeat looks like a death",
+  },
+  {
+    longer: "node.dead_after",
+    than: ["peers.health_interval", "peers.heartbeat_timeout"],
+    times: 1,
+    orEqual: true,
+    onlyIf: hasPeers,
+    because: "otherwise one slow answer looks like a death",
   },
 ];
 
@@ -52,7 +64,7 @@ export function relationMistakes(
   return RELATIONS.flatMap((relation) => {
     const paths = [relation.longer, ...relation.than];
     // A value that could not be read has been told about already.
-    if (!paths.every((path) => values.has(path))) return [];
+    if (!paths.every((path) => values.has(path)) || relation.onlyIf?.(values) === false) return [];
     const ms = (path: string): number => values.get(path) as number;
     const least = relation.than.reduce((sum, path) => sum + ms(path), 0) * relation.times;
     if (ms(relation.longer) > least || (relation.orEqual && ms(relation.longer) === least)) return [];
@@ -75,7 +87,7 @@ export function fabricMistakes(
   sources: ReadonlyMap<string, Source>,
 ): string[] {
   const store = values.get("store");
-  if (typeof store !== "string" || isPostgresUrl(store)) return [];
+  if (typeof store !== "string" || isPostgresUrl(store) || hasPeers(values)) return [];
   const mistakes: string[] = [];
   const mistake = (path: SettingPath, text: string): void =>
     void mistakes.push(told(sources.get(path)!, path, text));
@@ -83,13 +95,13 @@ export function fabricMistakes(
   if (roles && !roles.includes("scheduler")) {
     mistake(
       "roles",
-      `must have scheduler with the store ${store}: it belongs to this node alone, so nobody else could lead; add it, or share a database with store: postgres://…`,
+      `must have scheduler with the store ${store}: it belongs to this node alone, so nobody else could lead; add it, or name other nodes (nodes, join), or share a database with store: postgres://…`,
     );
   }
   if (((values.get("cluster.minimum_nodes") as number | undefined) ?? 1) > 1) {
     mistake(
       "cluster.minimum_nodes",
-      `must be 1 with the store ${store}: it belongs to this node alone, so nobody can join; share a database with store: postgres://…`,
+      `must be 1 with the store ${store}: it belongs to this node alone, so nobody can join; name other nodes (nodes, join), or share a database with store: postgres://…`,
     );
   }
   return mistakes;

@@ -2,13 +2,16 @@
 
 import { resolve } from "node:path";
 import { nearest } from "../core/errors.ts";
+import { readAddress } from "./address.ts";
 import { formatDuration, parseDuration } from "./duration.ts";
 import { Mistake } from "./mistake.ts";
+import { nodesFromText, readNodes } from "./node-map.ts";
+import type { NodeMap } from "./node-map.ts";
 import type { Setting } from "./setting.ts";
 import { formatSize, parseSize } from "./size.ts";
-import { maskedStore, readStore } from "./store-url.ts";
+import { MASK, maskedStore, readStore } from "./store-url.ts";
 
-export type Value = string | number | boolean | readonly string[];
+export type Value = string | number | boolean | readonly string[] | NodeMap;
 
 /**
  * The value that was meant, or a `Mistake`. `text` says that it came as text (environment, flag) and still has to
@@ -16,6 +19,7 @@ export type Value = string | number | boolean | readonly string[];
  * Relative paths are taken from `directory`.
  */
 export function readValue(setting: Setting, found: unknown, text: boolean, directory: string): Value {
+  if (setting.secret) checkSecret(found);
   const value = readKind(setting, text ? fromText(setting, found) : found, directory);
   checkRange(setting, value);
   for (const name of Array.isArray(value) ? value : [value]) checkPattern(setting, name);
@@ -27,7 +31,16 @@ export function writeValue(setting: Setting, value: Value): Value {
   if (setting.kind === "duration") return formatDuration(value as number);
   if (setting.kind === "size") return formatSize(value as number);
   if (setting.kind === "store") return maskedStore(value as string);
+  if (setting.secret) return value === "" ? "" : MASK;
   return value;
+}
+
+/** Before anything that would show what was found. */
+function checkSecret(found: unknown): void {
+  if (typeof found !== "string") throw new Mistake("must be text; write it in quotes");
+  if (found === MASK) {
+    throw new Mistake(`is ${MASK}, as \`baton config print\` shows it; write the real one`);
+  }
 }
 
 function fromText(setting: Setting, found: unknown): unknown {
@@ -37,7 +50,10 @@ function fromText(setting: Setting, found: unknown): unknown {
       return typeof found === "string" && /^-?\d+(?:\.\d+)?$/.test(found.trim()) ? Number(found) : found;
     case "boolean":
       return found === "true" ? true : found === "false" ? false : found;
+    case "map":
+      return nodesFromText([found].flat().join(","));
     case "list":
+    case "addresses":
       // A flag may be given several times or have commas, as variables do.
       return [found].flat().flatMap((part) => partsOf(String(part)));
     case "paths":
@@ -46,6 +62,7 @@ function fromText(setting: Setting, found: unknown): unknown {
         ? found.map((part) => String(part).trim()).filter((part) => part !== "")
         : partsOf(String(found));
     case "string":
+    case "address":
     case "path":
     case "enum":
     case "store":
@@ -67,8 +84,14 @@ function readKind(setting: Setting, found: unknown, directory: string): Value {
     case "string":
       // Where nothing is the default, nothing may also be said.
       return found === "" && setting.default === "" ? "" : readString(found);
+    case "address":
+      return found === "" && setting.default === "" ? "" : readAddress(readString(found), true);
+    case "addresses":
+      return [...new Set(readList(found))].map((part) => readAddress(part, false));
+    case "map":
+      return readNodes(found);
     case "path":
-      return resolve(directory, readString(found));
+      return found === "" && setting.default === "" ? "" : resolve(directory, readString(found));
     case "paths":
       return readList(found).map((part) => resolve(directory, part));
     case "list":
@@ -151,7 +174,7 @@ function checkPattern(setting: Setting, value: unknown): void {
   if (!setting.pattern || typeof value !== "string" || setting.pattern.test(value)) return;
   const asked =
     setting.patternIs ?? "consist of letters, digits and ._- and begin and end with a letter or digit";
-  throw new Mistake(`must ${asked}, not ${shown(value)}`);
+  throw new Mistake(`must ${asked}${setting.secret ? "" : `, not ${shown(value)}`}`);
 }
 
 function shown(value: unknown): string {

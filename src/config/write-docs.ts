@@ -1,7 +1,8 @@
 /** Makes docs/configuration.md from the table of settings: `npm run docs:settings`. */
 
 import { writeFileSync } from "node:fs";
-import { PROFILES } from "./profiles.ts";
+import { mayBeFile } from "./environment.ts";
+import { PROFILE_NAMES, PROFILES } from "./profiles.ts";
 import { environmentName, SETTING_BY_PATH, SETTINGS } from "./settings.ts";
 import type { Setting } from "./settings.ts";
 
@@ -12,8 +13,8 @@ const HEAD = `# Configuration
 A node needs no configuration. What you set is taken in this order, the later winning over the earlier:
 
 1. the defaults below, and those of the \`profile\` in their place;
-2. a file: \`--config FILE\`, else \`BATON_CONFIG\`, else \`baton.yaml\`, \`baton.yml\` or \`baton.json\` in the working
-   directory;
+2. a file: \`--config FILE\`, else \`BATON_CONFIG\`, else \`LANGID_CLUSTER_CONFIG_FILE\`, else \`baton.yaml\`,
+   \`baton.yml\`, \`baton.json\` or \`cluster_config.json\` in the working directory;
 3. environment variables (an empty one counts as not set);
 4. flags of \`baton start\`.
 
@@ -32,12 +33,16 @@ worker:
 - **Durations** have a unit: \`500ms\`, \`30s\`, \`5m\`, \`1h\`, \`7d\`. A bare number is refused.
 - **Sizes** too: \`512KiB\`, \`1MiB\`, \`10MB\`.
 - **Lists** are YAML lists in a file and have commas in a variable; a flag may be given once for each entry.
+- **Maps** are YAML maps in a file; a variable or a flag has JSON, or \`a=http://10.0.0.1:8420,b=http://10.0.0.2:8420\`.
+- **Secrets** are never shown. The variable of a secret, or of \`store\`, with \`_FILE\` behind it names a file that has it:
+  \`BATON_SECRET_FILE=/run/secrets/baton\`.
 - **Paths** in a file are taken from the file's directory, others from the working directory.
 - Names that do not exist are refused, with the nearest one that does.
 
 Some relations are checked: \`leader.lease\` is longer than \`leader.renew\` + \`leader.margin\`, \`worker.lease\` is longer than
-twice \`worker.renew\`, \`drain.timeout\` is longer than \`drain.cleanup\`, and \`node.dead_after\` is at least twice \`node.heartbeat\`.
-A node with an embedded store has the role \`scheduler\` and needs no other nodes.
+twice \`worker.renew\`, \`drain.timeout\` is longer than \`drain.cleanup\`, and \`node.dead_after\` is at least twice \`node.heartbeat\` and, among peers, at least
+\`peers.health_interval\` + \`peers.heartbeat_timeout\`. A node alone with an embedded store has the role \`scheduler\` and needs
+no other nodes.
 
 ## A cluster on one database
 
@@ -53,9 +58,24 @@ cluster:
 
 The password is not shown by \`baton config\`, in logs or in errors.
 
+## A cluster without a database
+
+The same file on every machine, but for the name:
+
+\`\`\`yaml
+name: node-a
+nodes:
+  node-a: http://10.0.0.1:8420
+  node-b: http://10.0.0.2:8420
+  node-c: http://10.0.0.3:8420
+\`\`\`
+
+and one secret, made by \`baton secret create\`, in \`BATON_SECRET\` or \`BATON_SECRET_FILE\`. Joining instead of listing, DNS names, the files
+of LangID and Ghoti as they are, and what else there is to know: [peers.md](peers.md).
+
 ## Profiles
 
-A profile puts other defaults in place; what you set yourself wins. \`lan\` is what you find below.
+A profile puts other defaults in place; what you set yourself wins. \`lan\` is what you find below; an empty cell is the same.
 
 ${profilesTable()}
 `;
@@ -70,6 +90,9 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   postgres: "PostgreSQL",
   cluster: "The cluster",
   node: "Membership",
+  manager: "The join server",
+  placement: "Placement of new jobs",
+  peers: "Calls between nodes",
   functions: "Functions",
   drain: "Stopping",
   retention: "Keeping finished jobs",
@@ -97,7 +120,8 @@ function entry(row: Setting): string {
     kindText(row),
     `default ${row.defaultIs ?? defaultText(row)}`,
     ...(range === "" ? [] : [range]),
-    `\`${environmentName(row.path)}\``,
+    ...[environmentName(row.path), ...(row.variable ? [row.variable] : [])].map((name) => `\`${name}\``),
+    ...(mayBeFile(row) ? [`\`${row.variable ?? environmentName(row.path)}_FILE\``] : []),
     ...(row.flag ? [`\`${row.flag}\``] : []),
   ];
   const smaller = row.smaller ? `\n  *If smaller:* ${row.smaller}` : "";
@@ -106,20 +130,34 @@ function entry(row: Setting): string {
 
 function kindText(row: Setting): string {
   if (row.kind === "store") return "`sqlite` \\| `memory` \\| `postgres://…`";
+  if (row.kind === "map") return "map of names and URLs";
+  if (row.kind === "address" || row.kind === "addresses")
+    return row.kind === "address" ? "host:port" : "list of host:port";
+  if (row.secret) return "secret";
   const choices = row.values?.map((value) => `\`${value}\``).join(" \\| ");
   if (choices === undefined) return row.kind;
   return row.kind === "list" ? `list of ${choices}` : choices;
 }
 
 function profilesTable(): string {
-  const rows = Object.entries(PROFILES.forge).map(([path, value]) => {
-    const standard = String(SETTING_BY_PATH.get(path)!.default);
-    return `| \`${path}\` | \`${standard}\` | \`${value}\` |`;
-  });
-  return ["| setting | `lan` | `forge` |", "| --- | --- | --- |", ...rows].join("\n");
+  const others = PROFILE_NAMES.filter((name) => name !== "lan");
+  const paths = SETTINGS.map(({ path }) => path).filter((path) =>
+    others.some((name) => PROFILES[name][path]),
+  );
+  const row = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  const code = (text: string): string => `\`${text}\``;
+  return [
+    row(["setting", "`lan`", ...others.map(code)]),
+    row(["---", "---", ...others.map(() => "---")]),
+    ...paths.map((path) => {
+      const cells = others.map((name) => PROFILES[name][path]).map((value) => (value ? code(value) : ""));
+      return row([code(path), code(String(SETTING_BY_PATH.get(path)!.default)), ...cells]);
+    }),
+  ].join("\n");
 }
 
 function defaultText(row: Setting): string {
+  if (row.kind === "map") return "empty";
   if (Array.isArray(row.default)) return row.default.length === 0 ? "empty" : row.default.join(", ");
   return `\`${String(row.default)}\``;
 }

@@ -58,6 +58,12 @@ export interface Membership {
   wishes(signal: AbortSignal): AsyncIterable<NodeWish>;
 
   /**
+   * Takes a node out of the cluster, for good unless it joins again; the leader does it. False when no node has that name.
+   * Left out where members are not for people to choose: a node alone, or nodes that share a database.
+   */
+  remove?(node: NodeName): Promise<boolean>;
+
+  /**
    * A leader's look at everybody: who has died is marked dead, under the fence of its term. Answers with those lives whose
    * work nobody has taken back yet, until `laidToRest` says so: a leader that dies half-way leaves them to the next.
    */

@@ -1,13 +1,16 @@
 /** Picks the keeper of the coordination port. Whatever is above it knows only the port. */
 
+import { openBully, type BullyCoordination, type BullyOptions } from "./bully/bully.ts";
 import type { Coordination } from "./coordination.ts";
 import { PostgresCoordination, type PostgresCoordinationOptions } from "./postgres/postgres.ts";
+import { RedisCoordination, type RedisCoordinationOptions } from "./redis/redis.ts";
 import { openStandalone } from "./standalone/standalone.ts";
 import type { StandaloneOptions } from "./standalone/standalone.ts";
 
 export type CoordinationChoice =
   | ({ readonly kind: "standalone" } & StandaloneOptions)
-  | ({ readonly kind: "postgres" } & PostgresCoordinationOptions);
+  | ({ readonly kind: "postgres" } & PostgresCoordinationOptions)
+  | ({ readonly kind: "redis" } & RedisCoordinationOptions);
 
 export function openCoordination(choice: CoordinationChoice): Coordination {
   switch (choice.kind) {
@@ -15,5 +18,17 @@ export function openCoordination(choice: CoordinationChoice): Coordination {
       return openStandalone(choice);
     case "postgres":
       return new PostgresCoordination(choice);
+    case "redis":
+      return new RedisCoordination(choice);
   }
 }
+
+export { JoinServer, type JoinServerOptions } from "./bully/join-server.ts";
+export type { BullyCoordination } from "./bully/bully.ts";
+
+/** The peers together are the lock of the scheduler; the other roles are each node's own. */
+export function openPeers(options: Omit<BullyOptions, "local">): BullyCoordination {
+  return openBully({ ...options, local: openStandalone(options) });
+}
+
+export type { PeerSource } from "./bully/roster.ts";

@@ -42,3 +42,20 @@ export function parseJobId(text: string): JobIdParts | null {
 export function isJobId(text: string): text is JobId {
   return parseJobId(text) !== null;
 }
+
+/**
+ * The uuid of the job at this place of a batch whose first one has `first`. Counts in the bits behind the time and carries over
+ * into the time, so that ids of a batch sort in its order and differ where a store looks first.
+ */
+export function uuidAt(first: string, index: number): string {
+  if (index === 0) return first;
+  const count = Number.parseInt(first.slice(15, 18), 16) + index;
+  const time = Number.parseInt(first.slice(0, 8) + first.slice(9, 13), 16) + Math.floor(count / 0x1000);
+  const text = (time % 2 ** 48).toString(16).padStart(12, "0");
+  const rest = (count % 0x1000).toString(16).padStart(3, "0");
+  return `${text.slice(0, 8)}-${text.slice(8)}-${first[14]}${rest}${first.slice(18)}`;
+}
+
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}

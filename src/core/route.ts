@@ -6,7 +6,6 @@
 import type { JobId, NodeName } from "./ids.ts";
 import { parseJobId } from "./ids.ts";
 import type { NodeInfo } from "./node.ts";
-import { acceptsWork } from "./node.ts";
 
 export type Target =
   | { readonly at: "here" }
@@ -18,7 +17,9 @@ export type Refusal = "NOT_LEADER" | "OWNER_UNREACHABLE" | "LOOP" | "DRAINING";
 
 export type Decision =
   | { readonly do: "serve" }
-  | { readonly do: "forward"; readonly to: readonly NodeInfo[] }
+  | { readonly do: "forward"; readonly to: NodeInfo }
+  /** New work: by whoever's turn it is (core/round-robin.ts). */
+  | { readonly do: "place" }
   | { readonly do: "refuse"; readonly code: Refusal };
 
 export interface View {
@@ -29,8 +30,10 @@ export interface View {
   /** True when we lead, inside the trust window. */
   readonly leading: boolean;
   readonly leader: NodeName | null;
-  /** All known nodes in the order in which new work is placed, ourselves among them. */
+  /** All known nodes, ourselves among them. */
   readonly nodes: readonly NodeInfo[];
+  /** The list of nodes is agreed upon, so that a name which is not in it is nobody's. */
+  readonly settled: boolean;
   /** The request came from another node (by signature), so it must end here. */
   readonly forwarded: boolean;
 }
@@ -49,26 +52,26 @@ export function decide(target: Target, mutates: boolean, view: View): Decision {
 }
 
 function place(mutates: boolean, view: View): Decision {
-  if (!mutates || view.forwarded || view.sharedStore) {
-    return view.draining && mutates ? { do: "refuse", code: "DRAINING" } : { do: "serve" };
-  }
-  const willing = view.nodes.filter(acceptsWork);
-  if (willing[0]?.name === view.self) return { do: "serve" };
-  if (willing.length > 0) return { do: "forward", to: willing };
+  if (!mutates) return { do: "serve" };
+  if (!view.forwarded && !view.sharedStore && view.nodes.length > 1) return { do: "place" };
   return view.draining ? { do: "refuse", code: "DRAINING" } : { do: "serve" };
 }
 
 function toLeader(view: View): Decision {
   const leader = view.nodes.find((node) => node.name === view.leader && node.name !== view.self);
-  if (!leader) return { do: "refuse", code: "NOT_LEADER" };
-  return view.forwarded ? { do: "refuse", code: "LOOP" } : { do: "forward", to: [leader] };
+  // Sent on to us because we led a moment ago: whoever asked looks again, which a loop would not be worth.
+  if (!leader || view.forwarded) return { do: "refuse", code: "NOT_LEADER" };
+  return { do: "forward", to: leader };
 }
 
 function toOwner(job: JobId, view: View): Decision {
   const owner = parseJobId(job)?.birthplace;
-  // A node that was renamed keeps its old jobs: an unknown birthplace is looked up here and ends in 404 if it is not ours.
-  if (view.sharedStore || owner === view.self || view.nodes.length <= 1) return { do: "serve" };
+  if (view.sharedStore || owner === view.self) return { do: "serve" };
+  if (view.forwarded) return { do: "refuse", code: "LOOP" };
   const node = view.nodes.find((candidate) => candidate.name === owner);
-  if (!node) return { do: "refuse", code: "OWNER_UNREACHABLE" };
-  return view.forwarded ? { do: "refuse", code: "LOOP" } : { do: "forward", to: [node] };
+  if (node) return { do: "forward", to: node };
+  // A node that was renamed keeps its old jobs: an unknown birthplace is looked up here and ends in 404 if it is not ours.
+  return view.settled || view.nodes.length <= 1
+    ? { do: "serve" }
+    : { do: "refuse", code: "OWNER_UNREACHABLE" };
 }

@@ -7,6 +7,10 @@ import { Admission } from "../api/admission.ts";
 import { Gate } from "../api/decide.ts";
 import { invalidInput } from "../api/invalid.ts";
 import type { Finding } from "../api/invalid.ts";
+import { Lateness } from "../api/lateness.ts";
+import { PeerDoor } from "../api/peer-door.ts";
+import type { Compilers, Validate } from "../api/peer-door.ts";
+import { peerMounts } from "../api/peer-mounts.ts";
 import { problemOf } from "../api/problem.ts";
 import type { NodeServices } from "../api/services.ts";
 import { OPERATIONS } from "../api/table.ts";
@@ -16,10 +20,16 @@ import type { ErrorCode } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { PeerHandler } from "../transport/transport.ts";
 import { EventStreams } from "./event-streams.ts";
 import { Guard } from "./guard.ts";
-import { jsonBodyParser } from "./json-body.ts";
+import { readInbound } from "./inbound.ts";
+import type { Authenticate } from "./inbound.ts";
+import { jsonBodyParser, jsonReader } from "./json-body.ts";
+import type { ReadJson } from "./json-body.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
+import { PassOn } from "./pass-on.ts";
+import { servePeers } from "./peer-routes.ts";
 import { bindOperations } from "./routes.ts";
 
 export interface AppOptions {
@@ -30,6 +40,17 @@ export interface AppOptions {
   readonly clock: Clock;
   /** Counts the changes that are being made, and refuses them once it is closed. */
   readonly inFlight?: Pick<InFlight, "enter">;
+  /** Tells calls of nodes; without it there are none, and no `/peer/*`. */
+  readonly authenticate?: Authenticate | null;
+  /** What answers calls of nodes that are none of the table, by their path. */
+  readonly mounts?: Readonly<Record<string, PeerHandler>>;
+}
+
+declare module "fastify" {
+  interface FastifyInstance {
+    /** For calls of nodes that come by another way than a request of HTTP, from a node that has proved its name. */
+    peerDoor: PeerDoor;
+  }
 }
 
 /** Slow senders hold a socket no longer than this; Node's own limits are 60 s and 300 s, looked at every 30 s. */
@@ -78,8 +99,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   app.server.maxHeadersCount = HEADERS_MAX;
 
+  const readJson = jsonReader(app);
+  app.decorateRequest("bodyText", "");
+  app.decorateRequest("peerInbound", null);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(app));
+  app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
   app.addHook(
     "onRequest",
     introduce(services, new Guard({ host: options.host, name: services.identity.name })),
@@ -94,10 +118,43 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await collectRoutes(app, services.version);
   const admission = new Admission(services, options.inFlight ?? null);
   const gate = new Gate(services);
-  bindOperations(app, { operations: OPERATIONS, services, admission, gate, streams, closing });
+  const { authenticate = null, mounts = {}, clock } = options;
+  const { peers = null } = services;
+  const lateness = new Lateness(clock);
+  const passOn = peers ? new PassOn({ services, peers, admission, streams }) : null;
+  const lateBy = (from: string, sentAt: number): number => lateness.by(from, sentAt);
+  const shared = { operations: OPERATIONS, services, admission, gate };
+  const door = new PeerDoor({
+    ...shared,
+    compilers: compilersOf(app, readJson),
+    events: (events, reader) => streams.bytes(events, reader),
+    mounts: { ...peerMounts(services), ...mounts },
+    lateness,
+    clock,
+    log,
+  });
+  app.decorate("peerDoor", door);
+  bindOperations(app, {
+    ...shared,
+    streams,
+    passOn,
+    readInbound: readInbound(authenticate, { clock, lateBy }),
+    closing,
+  });
+  if (authenticate) await servePeers(app, { door, authenticate, streams });
   await serveDocs(app);
   await app.ready();
   return app;
+}
+
+/** Fastify's own, as they are once it has compiled the routes. */
+function compilersOf(app: FastifyInstance, readJson: ReadJson): Compilers {
+  const where = { method: "POST", url: "/peer", httpPart: "body" };
+  return {
+    validator: (schema) => app.validatorCompiler!({ schema, ...where }) as Validate,
+    serializer: (schema) => app.serializerCompiler!({ schema, ...where }) as (value: unknown) => string,
+    readJson,
+  };
 }
 
 function requestIds(incarnation: string): (request: { headers: NodeJS.Dict<string | string[]> }) => string {

@@ -10,6 +10,13 @@ import type { Log } from "../platform/log.ts";
 /** Below the shortest idle time-outs of proxies (30 s); a reader's own may be longer. */
 export const HEARTBEAT_MS = 15_000;
 
+export interface RelayHead {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Between two parts of a body. Shorter than it takes the peer to read a page from its disk, and good replies are cut. */
+  readonly idleMs: number;
+}
+
 export class EventStreams {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -58,6 +65,87 @@ export class EventStreams {
     await Promise.all(this.#open.values());
   }
 
+  /** The same as bytes, for a reader that is not on a socket of ours. */
+  bytes(events: EventReply["events"], reader?: AbortSignal): AsyncIterableIterator<Buffer> {
+    const stop = new AbortController();
+    const closed = Promise.withResolvers<void>();
+    const leave = (): void => stop.abort();
+    if (this.#ending || reader?.aborted) stop.abort();
+    reader?.addEventListener("abort", leave, { once: true });
+    this.#open.set(stop, closed.promise);
+    const over = (): void => {
+      reader?.removeEventListener("abort", leave);
+      this.#open.delete(stop);
+      closed.resolve();
+    };
+    const frames = withBeats(events(stop.signal), this.#clock, stop.signal, over);
+    return {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+      next: () => frames.next(),
+      // The generator may be waiting for an event that never comes: it is woken first.
+      return: async () => {
+        stop.abort();
+        over();
+        return frames.return(undefined);
+      },
+    };
+  }
+
+  /**
+   * Passes a body on as it comes, as fast as the reader takes it. One that is cut short cuts the connection: what was sent so
+   * far must not be taken for the whole.
+   */
+  relay(reply: FastifyReply, head: RelayHead, body: AsyncIterable<Buffer>, stop: AbortController): void {
+    const response = reply.raw;
+    const headers = { ...reply.getHeaders(), ...head.headers } as OutgoingHttpHeaders;
+    const isEvents = String(headers["content-type"]).startsWith("text/event-stream");
+    reply.hijack();
+    if (this.#ending) stop.abort();
+    response.once("close", () => stop.abort());
+    if (isEvents) Object.assign(headers, { connection: "close", "x-accel-buffering": "no" });
+    response.writeHead(head.status, headers);
+    if (isEvents) response.flushHeaders();
+    const relaying = this.#copy(response, body, stop, isEvents ? 3 * HEARTBEAT_MS : head.idleMs)
+      .then((complete) => {
+        // Readers of events go on behind the last one that they saw, also when the stream ends without its last event.
+        if (complete || isEvents) response.end();
+        else response.destroy();
+      })
+      .catch((error: unknown) => {
+        if (!response.destroyed) this.#log.warn({ err: error }, "a reply of another node was cut short");
+        response.destroy();
+      })
+      .finally(() => this.#open.delete(stop));
+    this.#open.set(stop, relaying);
+  }
+
+  /** Whether it came to its end. A peer that says nothing for too long is left, and so is a reader that takes nothing. */
+  async #copy(
+    response: ServerResponse,
+    body: AsyncIterable<Buffer>,
+    stop: AbortController,
+    idleMs: number,
+  ): Promise<boolean> {
+    const late = (): void => stop.abort(new Error(`nothing came for ${idleMs} ms`));
+    let callOff = this.#clock.after(idleMs, late);
+    try {
+      for await (const chunk of body) {
+        callOff();
+        callOff = this.#clock.after(idleMs, late);
+        if (stop.signal.aborted) return false;
+        if (!response.write(chunk) && !response.destroyed) await drained(response, stop.signal);
+        if (stop.signal.aborted) return false;
+        callOff();
+        callOff = this.#clock.after(idleMs, late);
+      }
+      return !stop.signal.aborted;
+    } finally {
+      callOff();
+    }
+  }
+
   async #write(
     response: ServerResponse,
     events: AsyncIterable<ServerEvent>,
@@ -80,6 +168,35 @@ export class EventStreams {
       calledOff();
       response.end();
     }
+  }
+}
+
+/** Events as they are sent, with a sign of life when nothing happens. */
+async function* withBeats(
+  events: AsyncIterable<ServerEvent>,
+  clock: Clock,
+  signal: AbortSignal,
+  over: () => void,
+): AsyncGenerator<Buffer, void> {
+  const iterator = events[Symbol.asyncIterator]();
+  try {
+    for (let next = iterator.next(); !signal.aborted;) {
+      next.catch(() => {}); // looked at below, unless the reader leaves first
+      const waited = new AbortController();
+      const beat = clock.sleep(HEARTBEAT_MS, AbortSignal.any([signal, waited.signal])).then(() => null);
+      const come = await Promise.race([next, beat]).finally(() => waited.abort());
+      if (signal.aborted) return;
+      if (come === null) yield Buffer.from(":\n\n");
+      else if (come.done) return;
+      else {
+        yield Buffer.from(format(come.value));
+        next = iterator.next();
+      }
+    }
+  } finally {
+    over();
+    // Not waited for: it ends with its signal.
+    void Promise.resolve(iterator.return?.()).catch(() => {});
   }
 }
 

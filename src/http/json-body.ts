@@ -6,11 +6,24 @@ import { BatonError } from "../core/errors.ts";
 /** Deeper values overflow the stack of whoever walks or prints them. */
 export const PAYLOAD_DEPTH_MAX = 64;
 
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The body as it came; empty when there was none. */
+    bodyText: string;
+  }
+}
+
 type Done = (error: Error | null, body?: unknown) => void;
 type Parser = (request: FastifyRequest, text: string, done: Done) => void;
+/** Undefined for an empty text; throws BAD_JSON. */
+export type ReadJson = (text: string) => unknown;
 
-export function jsonBodyParser(app: FastifyInstance): Parser {
-  const parse = app.getDefaultJsonParser("error", "error") as Parser;
+export function jsonReader(app: FastifyInstance): ReadJson {
+  const parse = app.getDefaultJsonParser("error", "error") as unknown as (
+    request: null,
+    text: string,
+    done: Done,
+  ) => void;
   // The parser below answers before it returns, so one slot serves all requests.
   let failed = false;
   let value: unknown;
@@ -18,6 +31,24 @@ export function jsonBodyParser(app: FastifyInstance): Parser {
     failed = error !== null;
     value = body;
   };
+  return (text) => {
+    // A client that always sends the header may have nothing to say.
+    if (text === "") return undefined;
+    // Payloads stand one level deep in a job, two in an array of jobs.
+    const depthMax = PAYLOAD_DEPTH_MAX + (text.charCodeAt(0) === OPEN_ARRAY ? 2 : 1);
+    if (nestedDeeperThan(text, depthMax)) {
+      throw new BatonError("BAD_JSON", `the payload is nested deeper than ${PAYLOAD_DEPTH_MAX} levels`);
+    }
+    parse(null, text, keep);
+    const body = value;
+    value = undefined;
+    if (failed) throw explain(text);
+    return body;
+  };
+}
+
+/** The text is kept beside the value: a request that is passed on goes as it came. */
+export function jsonBodyParser(read: ReadJson): Parser {
   return (request, text, done) => {
     const encoding = request.headers["content-encoding"];
     if (encoding !== undefined && encoding !== "identity") {
@@ -25,19 +56,13 @@ export function jsonBodyParser(app: FastifyInstance): Parser {
         new BatonError("UNSUPPORTED_MEDIA_TYPE", "compressed bodies are not accepted; send plain JSON"),
       );
     }
-    // A client that always sends the header may have nothing to say.
-    if (text === "") return done(null, undefined);
-    // Payloads stand one level deep in a job, two in an array of jobs.
-    const depthMax = PAYLOAD_DEPTH_MAX + (text.charCodeAt(0) === OPEN_ARRAY ? 2 : 1);
-    if (nestedDeeperThan(text, depthMax)) {
-      return done(
-        new BatonError("BAD_JSON", `the payload is nested deeper than ${PAYLOAD_DEPTH_MAX} levels`),
-      );
+    request.bodyText = text;
+    let body: unknown;
+    try {
+      body = read(text);
+    } catch (error) {
+      return done(error as Error);
     }
-    parse(request, text, keep);
-    const body = value;
-    value = undefined;
-    if (failed) return done(explain(text));
     done(null, body);
   };
 }

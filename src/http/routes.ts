@@ -3,14 +3,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import type { Admission } from "../api/admission.ts";
 import type { Gate } from "../api/decide.ts";
-import { jsonSchema } from "../api/json-schema.ts";
 import type { JsonSchema } from "../api/json-schema.ts";
 import { NO_HEADERS } from "../api/operation.ts";
+import { numbersIn, schemaOf } from "../api/operation-schema.ts";
 import type { Input, Operation } from "../api/operation.ts";
-import { ProblemBody } from "../api/problem.ts";
 import type { NodeServices } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
 import type { EventStreams } from "./event-streams.ts";
+import { inboundOf } from "./inbound.ts";
+import type { readInbound } from "./inbound.ts";
+import type { PassOn } from "./pass-on.ts";
 
 export interface RoutesOptions {
   readonly operations: readonly Operation[];
@@ -18,11 +20,12 @@ export interface RoutesOptions {
   readonly admission: Admission;
   readonly gate: Gate;
   readonly streams: EventStreams;
+  /** Null where every node answers for itself. */
+  readonly passOn: PassOn | null;
+  readonly readInbound: ReturnType<typeof readInbound>;
   /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
   readonly closing: { readonly now: boolean };
 }
-
-const PROBLEM = jsonSchema(ProblemBody, "output");
 
 export function bindOperations(app: FastifyInstance, options: RoutesOptions): void {
   for (const operation of options.operations) bind(app, operation, options);
@@ -30,21 +33,36 @@ export function bindOperations(app: FastifyInstance, options: RoutesOptions): vo
 }
 
 function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
-  const { services, admission, gate, streams, closing } = options;
+  const { services, admission, gate, streams, passOn, readInbound, closing } = options;
   const { target, mutates } = operation;
   const schema = schemaOf(operation);
   const query = schema["querystring"] as JsonSchema | undefined;
 
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const inbound = inboundOf(request);
     const input: Input<unknown, unknown, unknown> = {
       params: request.params,
       query: request.query,
       body: request.body,
       headers: request.headers,
+      inbound,
     };
+    admission.check(operation, inbound);
+    const where = typeof target === "function" ? target(input) : target;
+    const decision = gate.decide(where, mutates, inbound);
+    if (passOn !== null && decision.do === "forward") {
+      const passedBack = await passOn.forward(operation, decision.to, where, request, reply);
+      if (closing.now && !reply.sent) reply.header("connection", "close");
+      return passedBack;
+    }
+    if (passOn !== null && decision.do === "place") {
+      const passedBack = await passOn.place(operation, input, request, reply);
+      if (closing.now) reply.header("connection", "close");
+      if (passedBack !== undefined) return passedBack;
+    }
     const leave = admission.enter(operation);
     try {
-      gate.admit(typeof target === "function" ? target(input) : target, mutates);
+      if (decision.do === "refuse") throw gate.refusal(decision.code, where, inbound);
       const answer = await operation.handler(services, input);
       if ("events" in answer) return streams.send(reply, answer.events);
       if (closing.now) reply.header("connection", "close");
@@ -56,56 +74,36 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     }
   }
 
+  const toNumbers = query ? numbersIn(query) : null;
   app.route({
     method: operation.method,
     url: fastifyPath(operation.path),
     schema,
     // A HEAD of a stream would be a stream.
     exposeHeadRoute: operation.method === "GET" && operation.streams !== true,
-    ...(query && { preValidation: numbersIn(query) }),
+    preValidation: (request, reply, done) => {
+      const asked = request.query as Record<string, unknown>;
+      toNumbers?.(asked);
+      if (asked["internal"] === undefined) done();
+      else void settle(readInbound(request, reply), done);
+    },
     handler,
   });
+}
+
+/** Few requests need it, so the others do not pay for a promise. */
+async function settle(reading: Promise<void>, done: (error?: Error) => void): Promise<void> {
+  try {
+    await reading;
+  } catch (error) {
+    return done(error as Error);
+  }
+  done();
 }
 
 /** `/jobs/{id}` becomes `/jobs/:id`. */
 function fastifyPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
-}
-
-function schemaOf(operation: Operation): JsonSchema {
-  const response: JsonSchema = {};
-  for (const [status, body] of Object.entries(operation.replies)) {
-    response[status] = { description: operation.summary, ...jsonSchema(body as never, "output") };
-  }
-  response["4xx"] = { description: "A refusal", ...PROBLEM };
-  response["5xx"] ??= { description: "A failure", ...PROBLEM };
-  return {
-    operationId: operation.name,
-    summary: operation.summary,
-    tags: [operation.tag],
-    "x-permission": operation.permission,
-    ...(operation.params && { params: jsonSchema(operation.params, "input") }),
-    ...(operation.query && { querystring: jsonSchema(operation.query, "input") }),
-    ...(operation.body && { body: jsonSchema(operation.body, "input") }),
-    response,
-  };
-}
-
-/**
- * A query string knows only text, so whole numbers are made of what looks like one. Bodies are taken at their word:
- * Ajv's own coercion would apply to both, and would make 0 out of an empty text.
- */
-function numbersIn(schema: JsonSchema) {
-  const properties = Object.entries(schema["properties"] as Record<string, JsonSchema>);
-  const names = properties.filter(([, property]) => property["type"] === "integer").map(([name]) => name);
-  return (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
-    const query = request.query as Record<string, unknown>;
-    for (const name of names) {
-      const text = query[name];
-      if (typeof text === "string" && /^-?\d{1,16}$/.test(text)) query[name] = Number(text);
-    }
-    done();
-  };
 }
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;

@@ -1,5 +1,6 @@
 /** The node's HTTP listener. */
 
+import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import type { NodeServices } from "../api/services.ts";
@@ -8,8 +9,10 @@ import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
+import type { PeerHandler } from "../transport/transport.ts";
 import { buildApp } from "./app.ts";
 import { bracketed } from "./guard.ts";
+import type { Authenticate } from "./inbound.ts";
 
 export interface HttpServerOptions {
   readonly services: NodeServices;
@@ -22,6 +25,10 @@ export interface HttpServerOptions {
   readonly clock: Clock;
   /** Counts the changes that are being made, and refuses them once it is closed. */
   readonly inFlight?: Pick<InFlight, "enter">;
+  readonly authenticate?: Authenticate | null;
+  readonly mounts?: Readonly<Record<string, PeerHandler>>;
+  /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
+  readonly attach?: (server: Server) => () => Promise<void>;
   /** How long requests that are being served may take after `stop`. */
   readonly stopMsMax?: number;
 }
@@ -36,6 +43,7 @@ export class HttpServer extends Lifecycle {
   readonly #sockets = new Set<Socket>();
   #app: FastifyInstance | null = null;
   #url: string | null = null;
+  #detach: (() => Promise<void>) | null = null;
 
   constructor(options: HttpServerOptions) {
     super();
@@ -54,9 +62,17 @@ export class HttpServer extends Lifecycle {
     return this.#sockets.size;
   }
 
+  /** Answers calls of nodes that have proved their name, by whatever way they came. */
+  readonly handle: PeerHandler = async (request) => {
+    if (this.#app) return this.#app.peerDoor.handle(request);
+    const body = JSON.stringify({ error: "STOPPED", message: "this node does not listen now" });
+    return { status: 503, headers: { "content-type": "application/json" }, body };
+  };
+
   protected override async onStart(): Promise<void> {
-    const { services, port, bodyLimitBytes = BODY_LIMIT_BYTES, log, clock, inFlight } = this.#options;
-    const app = await buildApp({ services, host: this.#host, bodyLimitBytes, log, clock, inFlight });
+    const { port, bodyLimitBytes = BODY_LIMIT_BYTES, attach, ...rest } = this.#options;
+    const app = await buildApp({ ...rest, host: this.#host, bodyLimitBytes });
+    this.#detach = attach?.(app.server) ?? null;
     app.server.on("connection", (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
@@ -81,6 +97,9 @@ export class HttpServer extends Lifecycle {
     });
     // Node counts a socket on which nothing was ever sent as busy, until its headers time out.
     for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy();
+    // A server that closes waits for connections of peers as for any other.
+    await this.#detach?.();
+    this.#detach = null;
     await app.close();
     callOff();
   }

@@ -95,7 +95,7 @@ export class Submitter {
   #newJob(request: SubmitRequest, task: Task | undefined, at: string): NewJob {
     const { defaults, node, random } = this.#options;
     return {
-      id: jobId(node, random.timedUuid()),
+      id: request.id ?? jobId(node, random.timedUuid()),
       task: request.task,
       queue: request.queue ?? task?.queue ?? "default",
       priority: request.priority ?? task?.priority ?? 0,

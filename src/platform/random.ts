@@ -1,4 +1,4 @@
-import { randomUUID, randomUUIDv7 } from "node:crypto";
+import { randomBytes, randomUUID, randomUUIDv7 } from "node:crypto";
 
 /** Chance is passed in like time, so that a test can repeat it. */
 export interface Random {
@@ -14,6 +14,11 @@ export const systemRandom: Random = {
   timedUuid: () => randomUUIDv7(),
   uuid: () => randomUUID(),
 };
+
+/** 256 bits that nobody can guess, as text for a file or a variable. Not of `Random`: no test may want it repeatable. */
+export function newSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
 
 /** A repeatable source (mulberry32) for tests. */
 export function seededRandom(seed: number): Random {

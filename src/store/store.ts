@@ -19,6 +19,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
+import type { ScheduleNotes } from "./schedule-notes.ts";
 
 export interface Store extends Service {
   readonly guarantees: Guarantees;
@@ -27,6 +28,8 @@ export interface Store extends Service {
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
+  /** For a cluster of such stores. Left out by a keeper that the nodes share. */
+  readonly scheduleNotes?: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
 }
@@ -354,6 +357,8 @@ export interface NotedOccurrence extends Occurrence {
   readonly job: JobId | null;
   readonly leaderEpoch: number;
   readonly notedAt: number;
+  /** The node that has not confirmed the job yet, where every node has a store of its own. */
+  readonly awaits?: NodeName;
 }
 
 // ---------------------------------------------------------------- terms

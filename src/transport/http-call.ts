@@ -1,9 +1,9 @@
 import type { Dispatcher } from "undici";
 import type { Clock } from "../platform/clock.ts";
-import { refused, unknown } from "./outcome.ts";
+import { describe, headersOf, isDelimited } from "./http-reply.ts";
+import type { HttpHeaders } from "./http-reply.ts";
+import { CALLED_OFF, refused, tooLate, unknown } from "./outcome.ts";
 import type { CallOptions, Outcome } from "./transport.ts";
-
-type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
 
 /** One call: turns what undici reports about a request into an outcome, exactly once. */
 export class HttpCall implements Dispatcher.DispatchHandler {
@@ -19,13 +19,14 @@ export class HttpCall implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(clock: Clock, { deadlineMs, signal }: CallOptions, bytesMax: number) {
+  constructor(clock: Clock, options: CallOptions, bytesMax: number) {
+    const { deadlineMs, signal } = options;
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     this.outcome = promise;
     this.#resolve = resolve;
     this.#bytesMax = bytesMax;
-    const abort = (): void => this.#giveUp("it was called off");
-    const cancel = clock.after(deadlineMs, () => this.#giveUp(`no complete reply within ${deadlineMs} ms`));
+    const abort = (): void => this.#giveUp(CALLED_OFF);
+    const cancel = clock.after(deadlineMs, () => this.#giveUp(tooLate(options)));
     signal?.addEventListener("abort", abort, { once: true });
     this.#release = () => {
       cancel();
@@ -39,12 +40,10 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     else this.#controller = controller;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: HttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
-    for (const [name, value] of Object.entries(headers)) {
-      if (value !== undefined) this.#headers[name] = Array.isArray(value) ? value.join(", ") : value;
-    }
+    this.#headers = headersOf(headers);
     if (!isDelimited(status, this.#headers)) this.#giveUp("the reply does not say where it ends");
   }
 
@@ -83,17 +82,4 @@ export class HttpCall implements Dispatcher.DispatchHandler {
     this.#release();
     this.#resolve(outcome);
   }
-}
-
-/** Whether a reply's end can be told from a connection that broke. */
-function isDelimited(status: number, headers: Readonly<Record<string, string>>): boolean {
-  if (status === 204 || status === 304) return true;
-  return headers["content-length"] !== undefined || /\bchunked\s*$/i.test(headers["transfer-encoding"] ?? "");
-}
-
-/** Where both families of addresses were tried, the error has a code and no text. */
-function describe(error: Error): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (!code) return error.message;
-  return error.message ? `${code}: ${error.message}` : code;
 }

@@ -11,8 +11,17 @@ import { Pool } from "undici";
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";
 import { HttpCall } from "./http-call.ts";
+import { HttpStream } from "./http-stream.ts";
 import { addressOf, refused } from "./outcome.ts";
-import type { CallOptions, Outcome, PeerRequest, Transport } from "./transport.ts";
+import type { Address } from "./outcome.ts";
+import type {
+  CallOptions,
+  Outcome,
+  PeerRequest,
+  StreamOptions,
+  StreamOutcome,
+  Transport,
+} from "./transport.ts";
 
 export interface HttpTransportOptions {
   readonly clock: Clock;
@@ -51,19 +60,17 @@ export class HttpTransport extends Lifecycle implements Transport {
     const address = addressOf(peerUrl, request, options);
     if ("outcome" in address) return address;
     const call = new HttpCall(this.#clock, options, this.#replyBytesMax);
-    this.#pool(address.origin).dispatch(
-      {
-        path: address.path,
-        method: request.method,
-        headers: { ...request.headers },
-        body: request.body ?? null,
-        // The deadline of the call is the only limit: these would cut a peer that is slow within it.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      },
-      call,
-    );
+    this.#dispatch(address, request, call);
     return call.outcome;
+  }
+
+  async stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome> {
+    if (!this.running) return refused("the transport is not running");
+    const address = addressOf(peerUrl, request, options);
+    if ("outcome" in address) return address;
+    const stream = new HttpStream(this.#clock, options);
+    this.#dispatch(address, request, stream);
+    return stream.outcome;
   }
 
   protected override onStart(): void {}
@@ -73,6 +80,21 @@ export class HttpTransport extends Lifecycle implements Transport {
     const pools = [...this.#pools.values(), ...this.#leaving];
     this.#pools.clear();
     await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  #dispatch({ origin, path }: Address, request: PeerRequest, handler: HttpCall | HttpStream): void {
+    this.#pool(origin).dispatch(
+      {
+        path,
+        method: request.method,
+        headers: { ...request.headers },
+        body: request.body ?? null,
+        // The deadline of the call is the only limit: these would cut a peer that is slow within it.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      handler,
+    );
   }
 
   #pool(origin: string): Pool {

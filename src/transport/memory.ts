@@ -7,26 +7,24 @@
 
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";
-import { addressOf, refused, unknown } from "./outcome.ts";
-import type { CallOptions, Outcome, PeerRequest, Transport } from "./transport.ts";
+import { addressOf, CALLED_OFF, limitMs, lowerCase, refused, tooLate, unknown } from "./outcome.ts";
+import type { Address } from "./outcome.ts";
+import { StreamBody } from "./stream-body.ts";
+import type {
+  CallOptions,
+  Failure,
+  Outcome,
+  PeerHandler,
+  PeerReply,
+  PeerRequest,
+  ReceivedRequest,
+  ReplyHead,
+  StreamOptions,
+  StreamOutcome,
+  Transport,
+} from "./transport.ts";
 
-export interface PeerReply {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
-
-export interface ReceivedRequest {
-  readonly from: string;
-  readonly method: PeerRequest["method"];
-  readonly path: string;
-  /** With their names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
-/** A handler that rejects is a peer that died over the request. */
-export type PeerHandler = (request: ReceivedRequest) => Promise<PeerReply>;
+export type { PeerHandler, PeerReply, ReceivedRequest } from "./transport.ts";
 
 export interface Link {
   /** `refused`: whoever sends is told at once. `silent`: what is sent vanishes. */
@@ -89,25 +87,62 @@ export class MemoryNetwork {
   }
 
   /** Null: no answer will ever come. */
-  async #carry(from: string, to: string, request: ReceivedRequest): Promise<Outcome | null> {
+  async #carry(from: string, to: string, request: ReceivedRequest): Promise<Carried | null> {
     const way = this.#link(from, to);
     if (way.state === "silent") return null;
     if (way.delayMs > 0) await this.#clock.sleep(way.delayMs);
     const listener = this.#listeners.get(to);
     if (!listener || way.state === "refused") return refused(`nobody listens at ${to}`);
-    const outcome = await answerOf(listener, { ...request, from });
-    const back = this.#link(to, from);
-    if (back.state !== "open") return null;
-    if (back.delayMs > 0) await this.#clock.sleep(back.delayMs);
-    return outcome;
+    const reply = await answerOf(listener, { ...request, from });
+    if (!(await this.#cross(to, from))) return null;
+    if (!reply) return unknown(DIED);
+    const { status, headers = {} } = reply;
+    return {
+      outcome: "reply",
+      status,
+      headers: lowerCase(headers),
+      gone: listener.gone.signal,
+      chunks: this.#chunks(reply, () => this.#cross(to, from)),
+    };
+  }
+
+  /** False: what was sent this way is lost. */
+  async #cross(from: string, to: string): Promise<boolean> {
+    const { state, delayMs } = this.#link(from, to);
+    if (state !== "open") return false;
+    if (delayMs > 0) await this.#clock.sleep(delayMs);
+    return true;
+  }
+
+  /** The body as it arrives. A lost chunk is lost for good and so is all that comes after it: it waits for ever. */
+  async *#chunks(reply: PeerReply, cross: () => Promise<boolean>): AsyncGenerator<Buffer, void, void> {
+    if (!reply.stream) {
+      if (reply.body) yield Buffer.from(reply.body);
+      return;
+    }
+    for await (const chunk of reply.stream) {
+      if (!(await cross())) await new Promise<never>(() => {});
+      yield chunk;
+    }
   }
 }
+
+const DIED = "the peer died before it had replied";
+
+type Carried =
+  | (ReplyHead & {
+      /** Aborted when the peer dies. */
+      readonly gone: AbortSignal;
+      readonly chunks: AsyncGenerator<Buffer, void, void>;
+    })
+  | Failure;
 
 function linkName(from: string, to: string): string {
   return `${new URL(from).origin} -> ${new URL(to).origin}`;
 }
 
-async function answerOf({ handler, gone }: Listener, request: ReceivedRequest): Promise<Outcome> {
+/** Null: it died over the request. */
+async function answerOf({ handler, gone }: Listener, request: ReceivedRequest): Promise<PeerReply | null> {
   const answered = Promise.withResolvers<PeerReply | null>();
   const die = (): void => answered.resolve(null);
   gone.signal.addEventListener("abort", die, { once: true });
@@ -117,50 +152,129 @@ async function answerOf({ handler, gone }: Listener, request: ReceivedRequest): 
   });
   const reply = await answered.promise;
   gone.signal.removeEventListener("abort", die);
-  if (!reply) return unknown("the peer died before it had replied");
-  const { status, headers = {}, body = "" } = reply;
-  return { outcome: "reply", status, headers: lowerCase(headers), body };
+  return reply;
 }
 
-function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+/** Fills a body until it ends, its reader leaves, or one of the signals ends it. */
+function pour(
+  { chunks, gone }: Extract<Carried, { outcome: "reply" }>,
+  stopping: AbortSignal,
+  signal?: AbortSignal,
+): StreamBody {
+  let goOn = Promise.withResolvers<void>();
+  goOn.resolve();
+  const body = new StreamBody({
+    pause: () => (goOn = Promise.withResolvers()),
+    resume: () => goOn.resolve(),
+    leave: () => finish(),
+  });
+  const abort = (): void => body.callOff(CALLED_OFF);
+  const stop = (): void => body.callOff("the transport was stopped");
+  const die = (): void => {
+    body.fail("the peer died in the middle of its reply");
+    finish();
+  };
+  let finished = false;
+  const finish = (): void => {
+    finished = true;
+    goOn.resolve();
+    signal?.removeEventListener("abort", abort);
+    stopping.removeEventListener("abort", stop);
+    gone.removeEventListener("abort", die);
+    // Not awaited: one that waits for ever never returns.
+    chunks.return().catch(() => {});
+  };
+  signal?.addEventListener("abort", abort, { once: true });
+  stopping.addEventListener("abort", stop, { once: true });
+  gone.addEventListener("abort", die, { once: true });
+  if (signal?.aborted) abort();
+  else if (gone.aborted) die();
+  void (async () => {
+    for await (const chunk of chunks) {
+      body.push(chunk);
+      await goOn.promise;
+      if (finished) return;
+    }
+    body.end();
+  })()
+    .catch((error: unknown) => body.fail(`the reply broke off: ${String(error)}`))
+    .finally(finish);
+  return body;
+}
+
+function isFailure(result: object): boolean {
+  return "outcome" in result && result.outcome !== "reply";
 }
 
 class MemoryTransport extends Lifecycle implements Transport {
   readonly kind = "memory";
   readonly #clock: Clock;
-  readonly #carry: (to: string, request: ReceivedRequest) => Promise<Outcome | null>;
+  readonly #carry: (to: string, request: ReceivedRequest) => Promise<Carried | null>;
   #stopping = new AbortController();
 
-  constructor(clock: Clock, carry: (to: string, request: ReceivedRequest) => Promise<Outcome | null>) {
+  constructor(clock: Clock, carry: (to: string, request: ReceivedRequest) => Promise<Carried | null>) {
     super();
     this.#clock = clock;
     this.#carry = carry;
   }
 
-  async call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome> {
+  call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome> {
+    return this.#within<Outcome>(peerUrl, request, options, async (carried, over) => {
+      const { outcome, status, headers } = carried;
+      const parts: Buffer[] = [];
+      try {
+        for await (const chunk of pour(carried, over)) parts.push(chunk);
+      } catch (error) {
+        return unknown((error as Error).message);
+      }
+      return { outcome, status, headers, body: Buffer.concat(parts).toString("utf8") };
+    });
+  }
+
+  stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome> {
+    return this.#within<StreamOutcome>(peerUrl, request, options, async (carried) => {
+      const { outcome, status, headers } = carried;
+      return { outcome, status, headers, body: pour(carried, this.#stopping.signal, options.signal) };
+    });
+  }
+
+  async #within<Result extends object>(
+    peerUrl: string,
+    request: PeerRequest,
+    options: CallOptions | StreamOptions,
+    take: (carried: Extract<Carried, { outcome: "reply" }>, over: AbortSignal) => Promise<Result>,
+  ): Promise<Result | Failure> {
     if (!this.running) return refused("the transport is not running");
     const address = addressOf(peerUrl, request, options);
     if ("outcome" in address) return address;
-    const given = Promise.withResolvers<Outcome>();
+    const given = Promise.withResolvers<Result | Failure>();
+    const over = new AbortController();
     const giveUp = (reason: string): void => given.resolve(unknown(reason));
-    const abort = (): void => giveUp("it was called off");
+    const abort = (): void => giveUp(CALLED_OFF);
     const stop = (): void => giveUp("the transport was stopped");
-    const { deadlineMs, signal } = options;
-    const cancel = this.#clock.after(deadlineMs, () => giveUp(`no complete reply within ${deadlineMs} ms`));
+    const { signal } = options;
+    const cancel = this.#clock.after(limitMs(options), () => giveUp(tooLate(options)));
     const stopping = this.#stopping.signal;
     signal?.addEventListener("abort", abort, { once: true });
     stopping.addEventListener("abort", stop, { once: true });
+    void this.#send(address, request, over.signal).then(async (carried) => {
+      if (!carried) return;
+      if (carried.outcome !== "reply") given.resolve(carried);
+      else if (!over.signal.aborted) given.resolve(await take(carried, over.signal));
+      else carried.chunks.return().catch(() => {});
+    });
+    const result = await given.promise;
+    cancel();
+    signal?.removeEventListener("abort", abort);
+    stopping.removeEventListener("abort", stop);
+    if (isFailure(result)) over.abort();
+    return result;
+  }
+
+  #send(address: Address, request: PeerRequest, signal: AbortSignal): Promise<Carried | null> {
     const { method, headers = {}, body = "" } = request;
-    const received = { from: "", method, path: address.path, headers: lowerCase(headers), body };
-    void this.#carry(address.origin, received).then((outcome) => outcome && given.resolve(outcome));
-    try {
-      return await given.promise;
-    } finally {
-      cancel();
-      signal?.removeEventListener("abort", abort);
-      stopping.removeEventListener("abort", stop);
-    }
+    const received = { from: "", method, path: address.path, headers: lowerCase(headers), body, signal };
+    return this.#carry(address.origin, received);
   }
 
   protected override onStart(): void {

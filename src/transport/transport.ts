@@ -4,13 +4,17 @@
  * - `reply`: the peer answered, with whatever status.
  * - `refused`: the call certainly did not reach the peer's handler. Trying elsewhere is safe.
  * - `unknown`: it may have been carried out. Trying elsewhere is safe only with an idempotency key.
+ *
+ * `call` gives the whole reply, `stream` its head and then the body as it comes, for replies that are passed on.
  */
 
+import type { NodeName } from "../core/ids.ts";
 import type { Service } from "../platform/service.ts";
 
 export interface Transport extends Service {
   readonly kind: string;
   call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome>;
+  stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome>;
 }
 
 export interface PeerRequest {
@@ -22,18 +26,65 @@ export interface PeerRequest {
   readonly body?: string;
 }
 
-export interface CallOptions {
-  /** For the whole call, until the last byte of the body. */
-  readonly deadlineMs: number;
+interface Addressed {
+  /** The node that is meant, so that no other one acts on the call. Absent only while its name is not known: a join. */
+  readonly to?: NodeName;
   readonly signal?: AbortSignal;
 }
 
-export type Outcome =
-  | {
-      readonly outcome: "reply";
-      readonly status: number;
-      readonly headers: Readonly<Record<string, string>>;
-      readonly body: string;
-    }
-  | { readonly outcome: "refused"; readonly reason: string }
-  | { readonly outcome: "unknown"; readonly reason: string };
+export interface CallOptions extends Addressed {
+  /** For the whole call, until the last byte of the body. */
+  readonly deadlineMs: number;
+}
+
+export interface StreamOptions extends Addressed {
+  /** Until the head of the reply is there. The body may take for ever; the signal ends it. */
+  readonly headMs: number;
+}
+
+export interface Failure {
+  readonly outcome: "refused" | "unknown";
+  readonly reason: string;
+  /** Why the peer, which is there, does not believe this node: another secret, or a clock that is wrong. */
+  readonly denied?: string;
+}
+
+export interface ReplyHead {
+  readonly outcome: "reply";
+  readonly status: number;
+  /** With their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Outcome = (ReplyHead & { readonly body: string }) | Failure;
+
+/**
+ * The body is read once. It rejects when it is cut short, so that its end is always the true one; it makes the peer wait
+ * while the reader is slow; and it must be read to the end, left (`break`), or called off by the signal, because until then it
+ * holds a connection or a share of one.
+ */
+export type StreamOutcome = (ReplyHead & { readonly body: AsyncIterable<Buffer> }) | Failure;
+
+/** A call as its receiver sees it, by whatever way it came. */
+export interface ReceivedRequest {
+  /** The name of the sender where it has proved it; in memory the url from which it calls. */
+  readonly from: string;
+  readonly method: PeerRequest["method"];
+  readonly path: string;
+  /** With their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Aborted when nobody waits for the reply any more. Absent where that cannot be known. */
+  readonly signal?: AbortSignal;
+}
+
+export interface PeerReply {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** In place of a body: pulled as fast as the caller reads, and left (`return`) when it reads no more. */
+  readonly stream?: AsyncIterable<Buffer>;
+}
+
+/** A handler that rejects is a peer that died over the request. */
+export type PeerHandler = (request: ReceivedRequest) => Promise<PeerReply>;

@@ -1,6 +1,6 @@
 /** Coordination on a real PostgreSQL, for its contracts and for what only it must keep. */
 
-import type { MembershipSettings } from "../../src/coordination/postgres/membership.ts";
+import type { MembershipSettings } from "../../src/coordination/registered-membership.ts";
 import { PostgresCoordination } from "../../src/coordination/postgres/postgres.ts";
 import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import { systemClock, type Clock } from "../../src/platform/clock.ts";

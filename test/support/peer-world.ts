@@ -5,12 +5,12 @@ import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { pipeline, Readable } from "node:stream";
 import { systemClock } from "../../src/platform/clock.ts";
 import { HttpTransport } from "../../src/transport/http.ts";
 import type { HttpTransportOptions } from "../../src/transport/http.ts";
 import { MemoryNetwork } from "../../src/transport/memory.ts";
-import type { PeerReply } from "../../src/transport/memory.ts";
-import type { Transport } from "../../src/transport/transport.ts";
+import type { PeerReply, Transport } from "../../src/transport/transport.ts";
 
 export interface Received {
   readonly method: string;
@@ -52,6 +52,19 @@ export async function reached(peer: Peer, count: number): Promise<void> {
   }
 }
 
+/** Waits for something that happens by itself, and not for ever. */
+export async function until(happened: () => boolean): Promise<void> {
+  const deadline = systemClock.monotonic() + 5_000;
+  while (!happened()) {
+    assert.ok(systemClock.monotonic() < deadline, "it did not happen within 5 s");
+    await systemClock.sleep(1);
+  }
+}
+
+export async function* flowing(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
+  for (const chunk of chunks) yield chunk;
+}
+
 export type OpenTransport = () => Promise<TransportWorld>;
 
 export function withTransport(
@@ -75,6 +88,33 @@ export function tampered(open: OpenTransport, tamper: (inner: Transport) => Tran
   };
 }
 
+/** What a handler makes of a behaviour. */
+export function replyOf(behaviour: Behaviour): Promise<PeerReply> | PeerReply {
+  if (typeof behaviour === "object") return behaviour;
+  switch (behaviour) {
+    case "dies":
+      throw new Error(behaviour);
+    case "breaks off":
+      return { status: 200, stream: breakingOff() };
+    case "drips":
+      return { status: 200, stream: dripping() };
+    case "is silent":
+      return new Promise<PeerReply>(() => {});
+  }
+}
+
+async function* breakingOff(): AsyncGenerator<Buffer> {
+  yield Buffer.from("the first part");
+  throw new Error("breaks off");
+}
+
+async function* dripping(): AsyncGenerator<Buffer> {
+  for (;;) {
+    yield Buffer.from(".");
+    await systemClock.sleep(5);
+  }
+}
+
 // ---------------------------------------------------------------- memory
 
 export const openMemoryTransport: OpenTransport = async () => {
@@ -90,10 +130,7 @@ export const openMemoryTransport: OpenTransport = async () => {
       const close = network.listen(url, async ({ method, path, headers, body }) => {
         const request: Received = { method, path, headers, body };
         received.push(request);
-        const behaviour = behave(request);
-        if (typeof behaviour === "object") return behaviour;
-        if (behaviour === "dies" || behaviour === "breaks off") throw new Error(behaviour);
-        return new Promise<PeerReply>(() => {});
+        return replyOf(behave(request));
       });
       return { url, received, kill: async () => close() };
     },
@@ -167,6 +204,11 @@ async function readAll(request: IncomingMessage): Promise<string> {
 }
 
 function act(behaviour: Behaviour, response: ServerResponse): void {
+  if (typeof behaviour === "object" && behaviour.stream) {
+    response.writeHead(behaviour.status, behaviour.headers);
+    pipeline(Readable.from(behaviour.stream), response, () => {});
+    return;
+  }
   if (typeof behaviour === "object") {
     const { status, headers = {}, body = "" } = behaviour;
     response.writeHead(

@@ -24,8 +24,13 @@ export interface ProcessOptions {
   /** Data directory; one that exists already is started on again. */
   readonly data: string;
   readonly name?: string;
+  /** Of `baton start`, for one that is told by a file what it is: instead of a name and any free port. */
+  readonly args?: readonly string[];
   /** As in the environment, without the prefix. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Variables with other names than ours. */
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
   /** What to run with the arguments of `baton start`; Node with the launcher's file unless told otherwise. */
   readonly command?: (args: readonly string[]) => readonly [string, readonly string[]];
 }
@@ -46,8 +51,8 @@ export class NodeProcess {
   #at = "";
 
   private constructor(options: ProcessOptions) {
-    const args = ["start", "--port", "0", "--data", options.data, "--tasks", TASKS];
-    args.push("--name", options.name ?? "solo");
+    const own = options.args ?? ["--port", "0", "--name", options.name ?? "solo"];
+    const args = ["start", "--data", options.data, "--tasks", TASKS, ...own];
     const [command, all] = options.command?.(args) ?? [process.execPath, [BIN, ...args]];
     const settings = { LOG__FORMAT: "json", ...options.settings };
     this.child = spawn(command, all, {
@@ -55,7 +60,9 @@ export class NodeProcess {
         PATH: process.env["PATH"],
         NODE_COMPILE_CACHE: COMPILED,
         ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`BATON_${key}`, value])),
+        ...options.environment,
       },
+      cwd: options.cwd,
       stdio: ["ignore", "pipe", "pipe"],
     });
     const { stdout, stderr } = this.child;

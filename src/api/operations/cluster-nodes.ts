@@ -1,4 +1,4 @@
-/** The nodes of the cluster, one by one: look at them, drain them, let them work again. */
+/** The nodes of the cluster, one by one: look at them, drain them, let them work again, remove them. */
 
 import { z } from "zod";
 import type { NodeWish } from "../../coordination/coordination.ts";
@@ -82,4 +82,21 @@ export const resumeNode = operation({
   params: NodeParams,
   replies: { 202: AskedBody },
   handler: ({ cluster }, { params }) => ask(cluster, params.name, "resume"),
+});
+
+export const removeNode = operation({
+  name: "remove_node",
+  method: "DELETE",
+  path: "/cluster/nodes/{name}",
+  summary: "Take a node out of a cluster of peers, for good unless it joins again",
+  tag: "cluster",
+  permission: "operate",
+  target: { at: "leader" },
+  mutates: true,
+  params: NodeParams,
+  replies: { 200: z.object({ name: z.string(), removed: z.literal(true) }) },
+  async handler({ cluster }, { params }) {
+    if (!(await cluster.remove(params.name as NodeName))) throw noSuchNode(cluster, params.name);
+    return answer(200, { name: params.name, removed: true as const });
+  },
 });

@@ -4,9 +4,7 @@ import { z } from "zod";
 import { JOB_STATUSES } from "../../core/job.ts";
 import type { JobStatus } from "../../core/job.ts";
 import { isoOf, limit } from "../fields.ts";
-import { JobSummaryBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import { JobsQuery, jobQuery } from "./jobs.ts";
 
 export const ClusterBody = z.object({
   name: z.string(),
@@ -131,45 +129,6 @@ export const getMetrics = operation({
           running: load.running,
         },
       })),
-    });
-  },
-});
-
-export const clusterJobs = operation({
-  name: "list_cluster_jobs",
-  method: "GET",
-  path: "/cluster/jobs",
-  summary:
-    "The jobs of the cluster, newest first, without their payloads; with a store of its own, only those of this node",
-  tag: "cluster",
-  permission: "read",
-  target: { at: "here" },
-  mutates: false,
-  query: JobsQuery,
-  replies: {
-    200: z.object({
-      jobs: z.array(JobSummaryBody),
-      nodes: z.array(
-        z.object({
-          name: z.string(),
-          reachable: z.boolean(),
-          job_count: z.int().meta({ description: "how many of the jobs on this page it owns" }),
-        }),
-      ),
-      next_cursor: z.string().nullable(),
-    }),
-  },
-  async handler({ identity, jobs, cluster, guarantees }, { query }) {
-    const page = await jobs.list(jobQuery(query));
-    const nodes = cluster.nodes().filter((node) => guarantees.shared || node.name === identity.name);
-    return answer(200, {
-      jobs: page.jobs.map(jobSummary),
-      nodes: nodes.map((node) => ({
-        name: node.name,
-        reachable: node.alive,
-        job_count: page.jobs.filter((job) => job.owner === node.name).length,
-      })),
-      next_cursor: page.cursor,
     });
   },
 });

@@ -33,6 +33,12 @@ export const callFunction = operation({
     200: z.object({ job_id: z.string(), result: z.unknown() }),
     202: z.object({ job_id: z.string(), status: Status }),
   },
+  places({ functions }, { params, query }) {
+    const wants = { role: "function", tasks: [params.task] } as const;
+    // Passed on once at most: a caller who got no answer does not know whether it ran, and neither do we.
+    const once = { key: null, jobs: null, prefersHere: true };
+    return { wants, ...once, waitsMs: query.timeout_ms ?? functions.timeoutMs };
+  },
   async handler({ functions, jobs }, { params, query, body }) {
     const timeoutMs = query.timeout_ms ?? functions.timeoutMs;
     const called = await functions.call(params.task, body ?? null, { timeoutMs }).catch((error: unknown) => {

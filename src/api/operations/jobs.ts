@@ -3,12 +3,13 @@
 import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
+import { JOB_STATUSES } from "../../core/job.ts";
 import type { Target } from "../../core/route.ts";
 import type { JobQuery } from "../../store/store.ts";
 import { IdParams, Instant, Name, Reason, limit } from "../fields.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { Jobs, JobView } from "../services.ts";
+import type { Jobs, JobView, NodeServices } from "../services.ts";
 
 export function ownerOf(input: { readonly params: { readonly id: string } }): Target {
   return { at: "owner", job: input.params.id as JobId };
@@ -50,6 +51,7 @@ export const getResult = operation({
   permission: "read",
   target: ownerOf,
   mutates: false,
+  large: true,
   params: IdParams,
   replies: { 200: z.object({ job_id: z.string(), status: Status, result: z.unknown() }) },
   async handler({ jobs }, { params }) {
@@ -184,11 +186,33 @@ export const listJobs = operation({
     200: z.object({
       server: z.string(),
       jobs: z.array(JobSummaryBody),
+      job_count: z.int().nullable().meta({
+        description: "how many there are in all; null where that is not known without counting them",
+      }),
       next_cursor: z.string().nullable(),
     }),
   },
-  async handler({ identity, jobs }, { query }) {
-    const page = await jobs.list(jobQuery(query));
-    return answer(200, { server: identity.name, jobs: page.jobs.map(jobSummary), next_cursor: page.cursor });
+  async handler(services, { query }) {
+    const [page, count] = await Promise.all([services.jobs.list(jobQuery(query)), countOf(services, query)]);
+    return answer(200, {
+      server: services.identity.name,
+      jobs: page.jobs.map(jobSummary),
+      job_count: count,
+      next_cursor: page.cursor,
+    });
   },
 });
+
+/** Out of the counters of the queues: tasks and times are not counted. */
+export async function countOf(
+  { queues }: Pick<NodeServices, "queues">,
+  { status, queue, task, since }: z.output<typeof JobsQuery>,
+): Promise<number | null> {
+  if (task !== undefined || since !== undefined) return null;
+  let count = 0;
+  for (const each of await queues.list()) {
+    if (queue !== undefined && each.name !== queue) continue;
+    for (const name of status === undefined ? JOB_STATUSES : [status]) count += each.counts[name];
+  }
+  return count;
+}

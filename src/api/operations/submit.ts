@@ -2,10 +2,13 @@
 
 import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
+import { jobId, uuidAt } from "../../core/ids.ts";
+import type { Submitted } from "../../store/store.ts";
 import { Attempts, Delay, IdempotencyKey, Instant, Name, Payload, Priority, Timeout } from "../fields.ts";
 import { Status } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { SubmitRequest } from "../services.ts";
+import type { Inbound } from "../hop.ts";
+import type { NodeServices, SubmitRequest } from "../services.ts";
 
 export const JobRequestBody = z.strictObject({
   task: Name,
@@ -36,11 +39,22 @@ export const submitJobs = operation({
   mutates: true,
   body: z.union([JobRequestBody, z.array(JobRequestBody).min(1).max(JOBS_MAX)]),
   replies: { 200: z.union([SubmittedBody, z.array(SubmittedBody)]) },
-  async handler(services, { body, headers }) {
+  places(_services, { body, headers }) {
+    const role = "worker";
+    if (Array.isArray(body)) {
+      const tasks = [...new Set(body.map(({ task }) => task))];
+      return { wants: { role, tasks }, key: null, jobs: body.length, prefersHere: false };
+    }
+    const header = headers["idempotency-key"];
+    const key = body.idempotency_key ?? (typeof header === "string" ? header : null);
+    return { wants: { role, tasks: [body.task] }, key, jobs: 1, prefersHere: false };
+  },
+  async handler(services, { body, headers, inbound }) {
     const header = headers["idempotency-key"];
     if (Array.isArray(body)) {
       if (header !== undefined) throw keyForMany();
-      const submitted = await services.jobs.submit(body.map((job, index) => request(job, index)));
+      const jobs = body.map((job, index) => request(job, index));
+      const submitted = await store(services, jobs, inbound);
       return answer(
         200,
         submitted.map(({ id, status }) => ({ job_id: id, status })),
@@ -48,7 +62,7 @@ export const submitJobs = operation({
     }
     const one = request(header === undefined ? body : withKey(body, header), null);
     try {
-      const submitted = await services.jobs.submit([one]);
+      const submitted = await store(services, [one], inbound);
       const { id, status } = submitted[0]!;
       return answer(200, { job_id: id, status });
     } catch (error) {
@@ -56,6 +70,40 @@ export const submitJobs = operation({
     }
   },
 });
+
+/**
+ * A batch that another node passed on has its ids already: sent twice it is stored once, and it can be taken back. It is not
+ * stored when its sender has stopped waiting, because by then it may have found another place for it.
+ */
+async function store(
+  { jobs, clock, identity, placement }: NodeServices,
+  requests: readonly SubmitRequest[],
+  { firstUuid, deadlineAt }: Inbound,
+): Promise<readonly Submitted[]> {
+  if (deadlineAt !== null && clock.monotonic() >= deadlineAt) {
+    throw new BatonError("DEADLINE", "nobody waits for this any more; nothing was stored");
+  }
+  if (firstUuid === null) return jobs.submit(requests);
+  const retracted = placement?.retracted;
+  if (retracted?.has(firstUuid)) throw takenBack();
+  const named = requests.map((each, index) => {
+    return { ...each, id: jobId(identity.name, uuidAt(firstUuid, index)) };
+  });
+  const submitted = await jobs.submit(named);
+  // Taken back while it was being stored.
+  if (retracted?.has(firstUuid)) {
+    await retracted.takeBack(firstUuid, requests.length);
+    throw takenBack();
+  }
+  submitted.forEach(({ id }, index) => {
+    if (id !== named[index]!.id) retracted?.confirm(id);
+  });
+  return submitted;
+}
+
+function takenBack(): BatonError {
+  return new BatonError("DEADLINE", "whoever passed this on has placed it elsewhere; nothing was stored");
+}
 
 function request(body: JobRequestBody, index: number | null): SubmitRequest {
   const at = index === null ? "" : `[${index}].`;

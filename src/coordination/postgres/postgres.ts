@@ -17,7 +17,9 @@ import type { Coordination, LeaseLock } from "../coordination.ts";
 import { ControlSession } from "./control-session.ts";
 import { subjectOf } from "./leader-rows.ts";
 import { PostgresLock } from "./lock.ts";
-import { PostgresMembership, type MembershipSettings } from "./membership.ts";
+import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
+import { RegisteredMembership, type MembershipSettings } from "../registered-membership.ts";
+import { NodeRegistry, wishSubject } from "./registry.ts";
 
 export interface PostgresCoordinationOptions {
   /** `postgres://user@host:port/database`; behind a pooler that works by transactions everything takes longer. */
@@ -48,7 +50,7 @@ const NOT_EVICTING =
 
 export class PostgresCoordination extends Lifecycle implements Coordination {
   readonly kind = "postgres";
-  readonly membership: PostgresMembership;
+  readonly membership: RegisteredMembership<NodeRegistry>;
   readonly #o: PostgresCoordinationOptions;
   readonly #control: ControlSession;
   readonly #locks = new Map<LeaderRole, PostgresLock>();
@@ -71,7 +73,9 @@ export class PostgresCoordination extends Lifecycle implements Coordination {
       onTold: (subject) => this.#told(subject),
     });
     const control = this.#control;
-    this.membership = new PostgresMembership({ control, identity, info, clock, log, settings });
+    const { deadAfterMs } = settings;
+    const registry = new NodeRegistry({ control, identity, info, deadAfterMs });
+    this.membership = new RegisteredMembership({ registry, reason, identity, info, clock, log, settings });
   }
 
   lock(role: LeaderRole): LeaseLock {
@@ -109,8 +113,14 @@ export class PostgresCoordination extends Lifecycle implements Coordination {
   }
 
   #told(subject: string): void {
-    if (this.membership.isAbout(subject)) this.membership.hurry();
+    if (subject === wishSubject(this.#o.identity.name)) this.membership.hurry();
     const role = LEADER_ROLES.find((each) => subjectOf(each) === subject);
     if (role) this.#locks.get(role)?.hint();
   }
+}
+
+function reason(error: unknown): string {
+  return isUniqueViolation(error)
+    ? "this node was taken for dead, and another has taken its name meanwhile: it is not in the list of nodes; restart it under another name"
+    : "no heartbeat reaches the database; trying on";
 }

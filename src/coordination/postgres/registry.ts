@@ -20,39 +20,8 @@ import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import type { Statement } from "../../platform/drivers/postgres.ts";
 import type { NodeWish } from "../coordination.ts";
 import { WISH_CHANNEL, type ControlSession } from "./control-session.ts";
+import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
 import * as rows from "./node-rows.ts";
-
-/** What a heartbeat brings back. */
-export interface Roll {
-  /** By the database's clock. */
-  readonly at: number;
-  readonly others: readonly Registered[];
-  readonly wish: string | null;
-}
-
-export interface Registered {
-  readonly node: Omit<NodeInfo, "alive">;
-  /** Since its last heartbeat. */
-  readonly ageMs: number;
-}
-
-/** Another life that has our name; what it is may be unknown. */
-export interface Namesake {
-  readonly hostname: string;
-  readonly version: string;
-  readonly startedAt: number;
-}
-
-/** A leader's look at everybody. */
-export interface NodeSigns {
-  readonly server: string;
-  readonly serverUpMs: number;
-  readonly signs: readonly NodeSign[];
-  /** Dead, and their work not taken back yet. */
-  readonly unrecovered: readonly NodeIdentity[];
-  /** Whether somebody was laid to rest so long ago that it may be forgotten. */
-  readonly forgettable: boolean;
-}
 
 export interface RegistryOptions {
   readonly control: ControlSession;
@@ -64,7 +33,7 @@ export interface RegistryOptions {
 
 const IDLE: NodeLoad = { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 };
 
-export class NodeRegistry {
+export class NodeRegistry implements Registry {
   readonly #o: RegistryOptions;
   readonly #control: ControlSession;
   #status: NodeStatus = "joining";
@@ -94,6 +63,7 @@ export class NodeRegistry {
 
   /** Says that we live; `heard` is the wish that was told here, and that nobody has to tell again. */
   async beat(heard: string | null = null): Promise<Roll> {
+    await this.#control.ensureLocked();
     const found = await this.#control.query<rows.BeatRow>(rows.BEAT, [...this.#own(), heard]);
     const { at, own_wish } = found[0]!;
     return { at, wish: own_wish, others: found.filter(isNode).map(registered) };
@@ -140,6 +110,7 @@ export class NodeRegistry {
     return (await this.#control.query(rows.ASK, values)).length > 0;
   }
 
+  /** Forgets those who were laid to rest and have been silent for so long. */
   async look(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
     const { role, leader, incarnation, epoch } = fence;
     const values = [this.#control.now(), role, leader, incarnation, epoch, forgetAfterMs];
@@ -148,19 +119,21 @@ export class NodeRegistry {
     if (!fenced) throw stale(fence);
     const nodes = found.filter(isNode);
     const dead = nodes.filter(({ status }) => status === "dead");
+    if (dead.some((row) => row.recovered && row.old)) await this.cleanupDead(forgetAfterMs, fence);
     return {
       server,
       serverUpMs: server_up,
       signs: nodes.map(({ last_heartbeat: heartbeat, ...sign }) => ({ ...sign, heartbeat })),
       unrecovered: dead.filter((row) => !row.recovered).map(identityOf),
-      forgettable: dead.some((row) => row.recovered && row.old),
     };
   }
 
-  /** Only those whose row is still as it was seen; answers with them. */
-  markDead(signs: readonly NodeSign[], fence: Term): Promise<readonly NodeIdentity[]> {
+  /** Only those whose row is still as it was seen; answers with their incarnations. */
+  async markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>> {
     const incarnations = signs.map((sign) => sign.incarnation);
-    return this.#fenced(rows.MARK_DEAD, fence, [incarnations, signs.map((sign) => sign.heartbeat)]);
+    const heartbeats = signs.map((sign) => sign.heartbeat);
+    const marked = await this.#fenced(rows.MARK_DEAD, fence, [incarnations, heartbeats]);
+    return new Set(marked.map(({ incarnation }) => incarnation));
   }
 
   layToRest(lives: readonly NodeIdentity[], fence: Term): Promise<readonly NodeIdentity[]> {

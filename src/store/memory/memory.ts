@@ -16,11 +16,13 @@ import type {
   Store,
   TermStore,
 } from "../store.ts";
+import type { ScheduleNotes } from "../schedule-notes.ts";
 import { MemoryJobs } from "./jobs.ts";
 import { Leases } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
 import { MemoryQueues } from "./queues.ts";
 import { MemorySamples } from "./samples.ts";
+import { MemoryScheduleNotes } from "./schedule-notes.ts";
 import { MemorySchedules } from "./schedules.ts";
 import { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
@@ -35,6 +37,7 @@ export class MemoryStore extends Lifecycle implements Store {
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
+  readonly scheduleNotes: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
 
@@ -52,7 +55,9 @@ export class MemoryStore extends Lifecycle implements Store {
     const terms = new MemoryTerms({ turn });
     this.jobs = new MemoryJobs({ ledger, leases: new Leases(clock), terms, turn });
     this.queues = new MemoryQueues({ ledger, turn });
-    this.schedules = new MemorySchedules({ ledger, terms, turn });
+    const schedules = new MemorySchedules({ ledger, terms, turn });
+    this.schedules = schedules;
+    this.scheduleNotes = new MemoryScheduleNotes({ ledger, terms, schedules, turn });
     this.terms = terms;
     this.samples = new MemorySamples({ terms, turn });
   }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isFinal } from "../../core/job.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { Schedule, ScheduleDefinition } from "../../core/schedule.ts";
+import { definitionOf } from "../../core/schedule-register.ts";
 import type { Term } from "../../core/term.ts";
 import type { Author, FireVerdict, Firing, NewJob, NotedOccurrence, ScheduleStore } from "../store.ts";
 import type { Ledger } from "./ledger.ts";
@@ -102,6 +103,26 @@ export class MemorySchedules implements ScheduleStore {
       const noted = [...(this.#schedules.get(name)?.occurrences.values() ?? [])];
       return noted.sort((a, b) => b.at - a.at).slice(0, limit);
     });
+  }
+
+  // ------------------------------------------------------------ for notes, inside their turn
+
+  one(name: string): Schedule | null {
+    return this.#schedules.get(name)?.schedule ?? null;
+  }
+
+  all(): readonly Schedule[] {
+    return [...this.#schedules.values()].map(({ schedule }) => schedule);
+  }
+
+  occurrences(name: string): Map<number, NotedOccurrence> | undefined {
+    return this.#schedules.get(name)?.occurrences;
+  }
+
+  /** Shows what a leader has noted; null removes it. */
+  show(name: string, schedule: Schedule | null, occurrences: Map<number, NotedOccurrence>): void {
+    if (!schedule) this.#schedules.delete(name);
+    else this.#schedules.set(name, { definition: definitionOf(schedule), schedule, occurrences });
   }
 
   #note(kept: Kept, planned: Planned, overlap: "allow" | "skip", author: Author, now: number): FireVerdict {

@@ -23,12 +23,15 @@ export class MemoryTerms implements TermStore {
   }
 
   admit(term: Term): Promise<boolean> {
-    return this.#turn(() => {
-      const newest = this.#newest.get(term.role);
-      if (newest && newest.epoch >= term.epoch) return sameTerm(newest, term);
-      this.#newest.set(term.role, { ...term });
-      return true;
-    });
+    return this.#turn(() => this.admits(term));
+  }
+
+  /** In the caller's turn. */
+  admits(term: Term): boolean {
+    const newest = this.#newest.get(term.role);
+    if (newest && newest.epoch >= term.epoch) return sameTerm(newest, term);
+    this.#newest.set(term.role, { ...term });
+    return true;
   }
 
   read(role: LeaderRole): Promise<Term | null> {

@@ -5,9 +5,9 @@
 
 import type { JobId } from "../../core/ids.ts";
 import { type Statement, write } from "../../platform/drivers/postgres.ts";
-import { texts } from "../../platform/drivers/postgres-arrays.ts";
+import { int4s, texts } from "../../platform/drivers/postgres-arrays.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../store.ts";
-import { type Ledger, NOW } from "./ledger.ts";
+import { type Kind, type Ledger, NOW } from "./ledger.ts";
 
 /** Due jobs made claimable at once: bounds how long one claim may take after a night away. */
 const PROMOTE_MAX = 5_000;
@@ -26,7 +26,7 @@ const PROMOTE = write(
 );
 
 /** A lease is prolonged by this part more than asked for, and then for a while not at all: spares most claims a write of its row. */
-const LEASE_SURPLUS = 128;
+const LEASE_SURPLUS = 32;
 
 /** The heads of the lines: what nobody has, in order. A line that somebody else holds the head of is joined behind it. */
 const heads = (suspect: boolean, limit: string): string => `
@@ -98,6 +98,58 @@ const CLAIM: Statement = {
   WHERE NOT EXISTS (SELECT FROM taken)`,
 };
 
+/** Of a large claim the statement's own cost is a small part. */
+const QUICK_LIMIT_MAX = 128;
+
+const WAITING = "NOT l.running AND NOT l.later AND NOT l.suspect";
+
+/**
+ * The same claim where nothing is unusual: nothing has become due since it was submitted, nobody is suspect, no queue is paused,
+ * the lease needs no prolonging. A job that comes alone starts sooner by a third of the two statements above. Whatever else is
+ * the case, also that the lines are empty, it takes nothing, and the long way is gone. Kinds are never removed, so who knows
+ * as many as there are knows them all.
+ */
+const CLAIM_QUICK: Statement = {
+  name: "claim-quick",
+  readOnly: false,
+  arrays: true,
+  text: `
+  WITH clock AS MATERIALIZED (
+    SELECT ${NOW} AS now, (SELECT min(run_at) FROM baton.live WHERE later) AS next_at
+  ),
+  held AS MATERIALIZED (
+    SELECT e.id FROM clock CROSS JOIN baton.lease e
+    WHERE e.name = $2 AND e.expires_at >= clock.now + $3::bigint AND coalesce(clock.next_at > clock.now, true)
+      AND EXISTS (
+        SELECT FROM unnest($4::int[]) AS kinds (id) CROSS JOIN LATERAL (
+          SELECT FROM baton.live l WHERE l.kind = kinds.id AND ${WAITING} LIMIT 1
+        ) AS head
+      )
+      AND (SELECT count(*) FROM baton.kind) = $5::int
+      AND NOT EXISTS (SELECT FROM baton.queue WHERE paused)
+      AND NOT EXISTS (SELECT FROM baton.live l WHERE l.suspect AND NOT l.later)
+    FOR KEY SHARE OF e
+  ),
+  taken AS (
+    UPDATE baton.live l SET running = true, lease = held.id, job_epoch = l.job_epoch + 1,
+      attempts = l.attempts + 1, updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock),
+      worker = $7, author = $8, progress = NULL, progress_message = NULL
+    FROM held WHERE l.ctid = ANY (ARRAY(
+      SELECT head.at FROM unnest($4::int[]) AS kinds (id) CROSS JOIN LATERAL (
+        SELECT l.ctid AS at, l.priority, l.run_at, l.seq FROM baton.live l
+        WHERE l.kind = kinds.id AND ${WAITING} AND EXISTS (SELECT FROM held)
+        ORDER BY l.priority DESC, l.run_at, l.seq LIMIT $6::int FOR UPDATE SKIP LOCKED
+      ) AS head ${IN_ORDER} LIMIT $6::int
+    ))
+    RETURNING l.seq, l.id, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
+  )
+  SELECT t.seq, j.id, j.payload, j.created_at, t.run_at,
+    concat_ws(' ', j.kind, j.priority, j.birthplace, j.max_attempts, coalesce(j.timeout_ms, 0)),
+    concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes),
+    NULL::boolean, NULL::boolean, (SELECT next_at - now FROM clock)
+  FROM taken t JOIN baton.job j ON j.id = t.id`,
+};
+
 /**
  * Each column costs the server half a microsecond a row and us as much, so what says nothing new is null: jobs of one shape
  * tend to come together. A job that ran before has a second row, with its due time and counters in place of the rest.
@@ -115,6 +167,8 @@ type Row = [
   held: boolean | null,
   contended: boolean | null,
 ];
+
+type QuickRow = [...row: Row, nextDueInMs: number | null];
 
 /** What jobs that were submitted alike have in common. No timeout is 0. */
 type Shape = readonly [
@@ -159,11 +213,15 @@ export class Claim {
     const ledger = this.#ledger;
     const author = await ledger.authorId(request.author);
     const worker = await ledger.nameId(request.worker);
+    const quick = await this.#quick(request, worker, author);
+    if (quick) return quick;
     for (let tries = 1; ; tries++) {
       const expected = this.#shape;
       const { rows, nextDueInMs } = await this.#take(request, worker, author, expected);
       if (rows[0]![0] !== null) {
         const jobs = await this.#jobs(rows, request, expected);
+        // The quick way was closed to it, perhaps because of a kind that is new to us.
+        if (request.limit <= QUICK_LIMIT_MAX) void ledger.learnAllKinds().catch(() => {});
         return { jobs, held: true, nextDueInMs };
       }
       const [held, contended] = rows[0]!.slice(-2);
@@ -171,6 +229,29 @@ export class Claim {
       if (!held || !contended || tries === CONTENDED_TRIES)
         return { jobs: [], held: held === true, nextDueInMs };
     }
+  }
+
+  /** Null when nothing was taken, whyever. */
+  async #quick(request: ClaimRequest, worker: number, author: number): Promise<Claimed | null> {
+    const { lease, leaseMs, limit } = request;
+    const ledger = this.#ledger;
+    const kinds = ledger.allKinds();
+    if (!kinds || limit <= 0 || limit > QUICK_LIMIT_MAX) return null;
+    const lines = kinds.filter((kind) => takesFrom(kind, request));
+    if (lines.length === 0) return null;
+    const rows = await ledger.db.query<QuickRow>(CLAIM_QUICK, [
+      ledger.now(),
+      lease,
+      leaseMs,
+      int4s(lines.map(({ id }) => id)),
+      kinds.length,
+      limit,
+      worker,
+      author,
+    ]);
+    if (rows.length === 0) return null;
+    const jobs = await this.#jobs(rows, request, this.#shape);
+    return { jobs, held: true, nextDueInMs: rows[0]![9] };
   }
 
   async #take(
@@ -209,14 +290,18 @@ export class Claim {
     return made.length === 1;
   }
 
-  async #jobs(rows: readonly Row[], request: ClaimRequest, expected: Shape): Promise<ClaimedJob[]> {
+  async #jobs(
+    rows: readonly (Row | QuickRow)[],
+    request: ClaimRequest,
+    expected: Shape,
+  ): Promise<ClaimedJob[]> {
     const ledger = this.#ledger;
     const shapes = new Map<string | null, Shape>([[null, expected]]);
     for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], numbers(row[5]!));
     const told = [...shapes.values()].filter((shape) => shape !== NO_SHAPE);
     await ledger.learnKinds(new Set(told.map((shape) => shape[0])));
     await ledger.learnNames(new Set(told.map((shape) => shape[2])));
-    const earlier = new Map<number, Row>();
+    const earlier = new Map<number, Row | QuickRow>();
     for (const row of rows) if (row[6] !== null) earlier.set(row[0]!, row);
     const { lease } = request;
     const { leaderEpoch } = request.author;
@@ -249,6 +334,10 @@ export class Claim {
     }
     return jobs.sort(inOrder);
   }
+}
+
+function takesFrom({ queue, task }: Kind, { tasks, queues, exceptQueues }: ClaimRequest): boolean {
+  return tasks.has(task) && queues?.has(queue) !== false && !exceptQueues.has(queue);
 }
 
 function numbers(text: string): readonly [number, number, number, number, number] {

@@ -26,6 +26,12 @@ const ADD_KIND = write(
    ON CONFLICT (task, queue) DO UPDATE SET queue = excluded.queue RETURNING id`,
 );
 const KINDS = read("kind-list", "SELECT id, queue, task FROM baton.kind WHERE id = ANY ($1::int[])");
+/** More than this are looked up one by one: counting and going through them would cost more than it saves. */
+const FEW_KINDS = 32;
+const FIRST_KINDS = read(
+  "kind-first",
+  `SELECT id, queue, task FROM baton.kind ORDER BY id LIMIT ${FEW_KINDS + 1}`,
+);
 const ADD_NAME = write(
   "name-add",
   "INSERT INTO baton.name (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
@@ -66,6 +72,7 @@ export class Ledger {
   readonly db: Postgres;
   readonly #time: Clock | null;
   readonly #kinds = new Map<number, Kind>();
+  #few: readonly Kind[] = [];
   readonly #kindIds = new Map<string, Map<string, number>>();
   readonly #names = new Remembered<number, string>();
   readonly #nameIds = new Remembered<string, number>();
@@ -102,6 +109,17 @@ export class Ledger {
     const unknown = [...ids].filter((id) => !this.#kinds.has(id));
     if (unknown.length === 0) return;
     for (const kind of await this.db.query<Kind>(KINDS, [int4s(unknown)])) this.#learnKind(kind);
+  }
+
+  /** Every kind there is, as far as we know; null when there are many. */
+  allKinds(): readonly Kind[] | null {
+    if (this.#kinds.size > FEW_KINDS) return null;
+    if (this.#few.length !== this.#kinds.size) this.#few = [...this.#kinds.values()];
+    return this.#few;
+  }
+
+  async learnAllKinds(): Promise<void> {
+    for (const kind of await this.db.query<Kind>(FIRST_KINDS)) this.#learnKind(kind);
   }
 
   knownNameId(name: string): number | null {

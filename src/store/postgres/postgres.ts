@@ -76,15 +76,16 @@ export class PostgresStore extends Lifecycle implements Store {
     const db = new Postgres(this.#options);
     // Of their own: a lease must not run out because the pool is full of statements that hang.
     const renewals = new Postgres({ ...this.#options, connections: 1, connectMs: RENEWAL_CONNECT_MS });
+    const ledger = new Ledger(db, this.#options.time ?? null);
     await db.start();
     try {
       await migrate(db);
+      await ledger.learnAllKinds();
       await renewals.start();
     } catch (error) {
       await db.stop();
       throw error;
     }
-    const ledger = new Ledger(db, this.#options.time ?? null);
     const terms = new PostgresTerms(db);
     const submit = new Submit(ledger);
     const parts = { ledger, terms, submit, renewals };

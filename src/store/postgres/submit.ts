@@ -1,20 +1,54 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
-import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import { type Queryable, read, type Statement, write } from "../../platform/drivers/postgres.ts";
 import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import { int4s, int8s, texts, uuids } from "../../platform/drivers/postgres-arrays.ts";
 import type { Author, NewJob, Submitted } from "../store.ts";
 import { birthplaceOf, type Ledger, NOW, sameBirthplace, statusName, uuidOf } from "./ledger.ts";
 import { WAKE } from "./submit-function.ts";
 
-/** `asked` has a row for each job, with a `seq` in the order of arrival; `wakes` is the number of that parameter. */
-const insert = (asked: string, onConflict: string, wakes: number): string => `
+/**
+ * The common batch: jobs that differ in nothing but id and payload, due at once, without keys. Two arrays instead of ten, no
+ * answer, and no ON CONFLICT, which makes a row a third dearer: when an id is there already, the batch is sent again the
+ * other way. For a job that comes alone even the arrays would be a fifth of the cost.
+ */
+const alike = (name: string, asked: string, wakes: boolean): Statement => {
+  const rows = `
+  WITH fresh AS (
+    INSERT INTO baton.job (created_at, author, birthplace, timeout_ms, kind, max_attempts, priority, seq, id, payload)
+    ${asked}
+    RETURNING seq, id, created_at
+  )`;
+  const waiting = `
+  INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, priority, later)
+  SELECT seq, id, created_at, created_at, $5::int, $2::int, $7::int, false FROM fresh`;
+  return write(name, wakes ? `${rows}, waiting AS (${waiting}) SELECT ${WAKE}::text` : rows + waiting);
+};
+const SAME = `${NOW}, $2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int, nextval('baton.job_seq')`;
+const MANY = `SELECT ${SAME}, a.id, a.payload FROM unnest($8::uuid[], $9::text[]) AS a (id, payload)`;
+const ONE = `VALUES (${SAME}, $8::uuid, $9::text)`;
+const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
+const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
+const SUBMIT_ONE = alike("submit-one", ONE, false);
+const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
+/** Any other batch. Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
+const SUBMIT = write(
+  "submit",
+  `
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
   fresh AS (
     INSERT INTO baton.job (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, schedule)
     SELECT seq, id, now, run_at, timeout_ms, birthplace, kind, $2::int, max_attempts, priority, payload, idempotency_key, $3::text
-    FROM clock CROSS JOIN LATERAL (${asked}) AS asked
-    ${onConflict}
+    FROM clock CROSS JOIN LATERAL (
+     SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, timeout_ms, birthplace, kind, max_attempts,
+       priority, payload, idempotency_key
+     FROM (
+       SELECT nextval('baton.job_seq') AS seq, a.*
+       FROM unnest($5::uuid[], $6::text[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::text[])
+         AS a (id, payload, timeout_ms, birthplace, kind, max_attempts, priority, delay_ms, run_at, idempotency_key)
+     ) AS numbered ORDER BY idempotency_key NULLS FIRST
+    ) AS asked
+    ON CONFLICT DO NOTHING
     RETURNING seq, id, created_at, run_at, kind, author, priority
   ),
   waiting AS (
@@ -23,37 +57,8 @@ const insert = (asked: string, onConflict: string, wakes: number): string => `
     FROM fresh
   )
   SELECT now, CASE WHEN (SELECT count(*) FROM fresh) < $4::int THEN ARRAY(SELECT id::text FROM fresh) END AS fresh,
-    CASE WHEN $${wakes}::boolean THEN ${WAKE}::text END
-  FROM clock`;
-
-/**
- * The common batch: jobs that differ in nothing but id and payload, due at once, without keys. Two arrays instead of ten, and
- * no ON CONFLICT, which makes a row a third dearer: when an id is there already, the batch is sent again the other way.
- */
-const SUBMIT_ALIKE = write(
-  "submit-alike",
-  insert(
-    `SELECT nextval('baton.job_seq') AS seq, a.id, NULL::bigint AS run_at, $7::bigint AS timeout_ms, $8::int AS birthplace,
-       $9::int AS kind, $10::int AS max_attempts, $11::int AS priority, a.payload, NULL::text AS idempotency_key
-     FROM unnest($5::uuid[], $6::text[]) AS a (id, payload)`,
-    "",
-    12,
-  ),
-);
-/** Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
-const SUBMIT = write(
-  "submit",
-  insert(
-    `SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, timeout_ms, birthplace, kind, max_attempts,
-       priority, payload, idempotency_key
-     FROM (
-       SELECT nextval('baton.job_seq') AS seq, a.*
-       FROM unnest($5::uuid[], $6::text[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::text[])
-         AS a (id, payload, timeout_ms, birthplace, kind, max_attempts, priority, delay_ms, run_at, idempotency_key)
-     ) AS numbered ORDER BY idempotency_key NULLS FIRST`,
-    "ON CONFLICT DO NOTHING",
-    15,
-  ),
+    CASE WHEN $15::boolean THEN ${WAKE}::text END
+  FROM clock`,
 );
 
 const EXISTING = read(
@@ -144,16 +149,9 @@ export class Submit {
     wakes: boolean,
   ): Promise<(Submitted | null)[]> {
     this.#check(jobs);
-    const common = [
-      this.#ledger.now(),
-      author,
-      schedule,
-      jobs.length,
-      uuids(jobs.map((job) => uuidOf(job.id))),
-      texts(jobs.map((job) => job.payload)),
-    ];
-    const row =
-      (await this.#insertAlike(db, jobs, common, wakes)) ?? (await this.#insertAny(db, jobs, common, wakes));
+    if (await this.#insertAlike(db, jobs, author, wakes))
+      return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
+    const row = await this.#insertAny(db, jobs, author, schedule, wakes);
     const { now, fresh } = row;
     const stored = (job: NewJob): Submitted => {
       const runAt = job.runAt ?? now + job.delayMs;
@@ -185,22 +183,29 @@ export class Submit {
     };
   }
 
-  /** Null when the batch is not of that sort. Not inside a transaction, which a conflict would end. */
+  /** False when the batch is not of that sort. Not inside a transaction, which a conflict would end. */
   async #insertAlike(
     db: Queryable,
     jobs: readonly NewJob[],
-    common: readonly unknown[],
+    author: number,
     wakes: boolean,
-  ): Promise<Inserted | null> {
+  ): Promise<boolean> {
     const first = jobs[0]!;
-    if (db !== this.#ledger.db || !jobs.every((job) => isAlike(job, first))) return null;
+    if (db !== this.#ledger.db || !jobs.every((job) => isAlike(job, first))) return false;
     const { timeoutMs, maxAttempts, priority } = first;
     const [birthplace, kind] = this.#numbers(first);
-    const values = [...common, timeoutMs, birthplace, kind, maxAttempts, priority, wakes];
+    const same = [this.#ledger.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
+    const single = jobs.length === 1;
+    const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
+    const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
+    const own = single
+      ? [uuidOf(first.id), first.payload]
+      : [uuids(jobs.map((job) => uuidOf(job.id))), texts(jobs.map((job) => job.payload))];
     try {
-      return (await db.query<Inserted>(SUBMIT_ALIKE, values))[0]!;
+      await db.query(single ? one : many, [...same, ...own]);
+      return true;
     } catch (error) {
-      if (isUniqueViolation(error)) return null;
+      if (isUniqueViolation(error)) return false;
       throw error;
     }
   }
@@ -208,12 +213,18 @@ export class Submit {
   async #insertAny(
     db: Queryable,
     jobs: readonly NewJob[],
-    common: readonly unknown[],
+    author: number,
+    schedule: string | null,
     wakes: boolean,
   ): Promise<Inserted> {
     const numbers = jobs.map((job) => this.#numbers(job));
     const rows = await db.query<Inserted>(SUBMIT, [
-      ...common,
+      this.#ledger.now(),
+      author,
+      schedule,
+      jobs.length,
+      uuids(jobs.map((job) => uuidOf(job.id))),
+      texts(jobs.map((job) => job.payload)),
       int8s(jobs.map((job) => job.timeoutMs)),
       int4s(numbers.map(([birthplace]) => birthplace)),
       int4s(numbers.map(([, kind]) => kind)),

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { JobId } from "../../core/ids.ts";
 import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedule.ts";
+import { definitionOf } from "../../core/schedule-register.ts";
 import { isFinal } from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
 import type { Author, Firing, FireVerdict, NotedOccurrence, ScheduleStore } from "../store.ts";
@@ -36,6 +37,9 @@ export class SqliteSchedules implements ScheduleStore {
       noted: file.prepare("SELECT 1 FROM occurrence WHERE schedule = ? AND at = ?"),
       note: file.prepare("INSERT INTO occurrence VALUES (?, ?, ?, ?, ?, ?, ?)"),
       history: file.prepare("SELECT * FROM occurrence WHERE schedule = ? ORDER BY at DESC LIMIT ?"),
+      occurrence: file.prepare("SELECT * FROM occurrence WHERE schedule = ? AND at = ?"),
+      show: file.prepare("INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      showOccurrence: file.prepare("INSERT OR REPLACE INTO occurrence VALUES (?, ?, ?, ?, ?, ?, ?)"),
     };
   }
 
@@ -108,17 +112,32 @@ export class SqliteSchedules implements ScheduleStore {
   }
 
   async history(name: string, limit: number): Promise<readonly NotedOccurrence[]> {
-    return this.#ledger.file.read(() =>
-      (this.#sql.history.all(name, limit) as Row[]).map((row) => ({
-        schedule: name,
-        at: row["at"] as number,
-        do: row["fired"] === 1 ? ("fire" as const) : ("skip" as const),
-        reason: row["reason"] as SkipReason | null,
-        job: row["job"] as JobId | null,
-        leaderEpoch: row["leader_epoch"] as number,
-        notedAt: row["noted_at"] as number,
-      })),
-    );
+    return this.#ledger.file.read(() => (this.#sql.history.all(name, limit) as Row[]).map(toOccurrence));
+  }
+
+  // ------------------------------------------------------------ for notes, inside their transaction
+
+  one(name: string): Schedule | null {
+    return this.#one(name);
+  }
+
+  occurrence(schedule: string, at: number): NotedOccurrence | undefined {
+    const row = this.#sql.occurrence.get(schedule, at) as Row | undefined;
+    return row && toOccurrence(row);
+  }
+
+  /** Shows what a leader has noted; null removes it. */
+  show(name: string, schedule: Schedule | null): void {
+    if (!schedule) return void this.#sql.remove.run(name);
+    const { paused, createdAt, updatedAt, nextAt, lastFiredAt, lastJob, leaderEpoch } = schedule;
+    const definition = JSON.stringify(definitionOf(schedule));
+    const times = [createdAt, updatedAt, nextAt, lastFiredAt] as const;
+    this.#sql.show.run(name, definition, paused ? 1 : 0, ...times, lastJob, leaderEpoch);
+  }
+
+  showOccurrence(row: NotedOccurrence): void {
+    const { schedule, at, reason, job, leaderEpoch, notedAt } = row;
+    this.#sql.showOccurrence.run(schedule, at, row.do === "fire" ? 1 : 0, reason, job, leaderEpoch, notedAt);
   }
 
   #one(name: string): Schedule | null {
@@ -130,6 +149,18 @@ export class SqliteSchedules implements ScheduleStore {
     const found = job === null ? null : this.#read.get(job);
     return found !== null && !isFinal(found.status);
   }
+}
+
+function toOccurrence(row: Row): NotedOccurrence {
+  return {
+    schedule: row["schedule"] as string,
+    at: row["at"] as number,
+    do: row["fired"] === 1 ? "fire" : "skip",
+    reason: row["reason"] as SkipReason | null,
+    job: row["job"] as JobId | null,
+    leaderEpoch: row["leader_epoch"] as number,
+    notedAt: row["noted_at"] as number,
+  };
 }
 
 function toSchedule(row: Row): Schedule {

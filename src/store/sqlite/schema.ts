@@ -152,6 +152,14 @@ const MIGRATIONS: readonly string[] = [
     n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, sample TEXT NOT NULL
   ) STRICT;
   `,
+  `
+  CREATE TABLE schedule_note (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, counter INTEGER NOT NULL, note TEXT NOT NULL) STRICT;
+  CREATE TABLE schedule_placed (
+    schedule TEXT NOT NULL, at INTEGER NOT NULL, job TEXT, epoch INTEGER NOT NULL, counter INTEGER NOT NULL,
+    PRIMARY KEY (schedule, at)
+  ) WITHOUT ROWID, STRICT;
+  CREATE TABLE schedule_complete (epoch INTEGER NOT NULL) STRICT;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

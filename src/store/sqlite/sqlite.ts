@@ -12,11 +12,13 @@ import type {
   Store,
   TermStore,
 } from "../store.ts";
+import type { ScheduleNotes } from "../schedule-notes.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
 import { SqliteQueues } from "./queues.ts";
 import { Read } from "./read.ts";
 import { SqliteSamples } from "./samples.ts";
+import { SqliteScheduleNotes } from "./schedule-notes.ts";
 import { SqliteSchedules } from "./schedules.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./submit.ts";
@@ -33,6 +35,7 @@ interface Parts {
   readonly jobs: JobStore;
   readonly queues: QueueStore;
   readonly schedules: ScheduleStore;
+  readonly scheduleNotes: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
 }
@@ -64,6 +67,10 @@ export class SqliteStore extends Lifecycle implements Store {
     return this.#open().schedules;
   }
 
+  get scheduleNotes(): ScheduleNotes {
+    return this.#open().scheduleNotes;
+  }
+
   get terms(): TermStore {
     return this.#open().terms;
   }
@@ -82,12 +89,14 @@ export class SqliteStore extends Lifecycle implements Store {
       const read = new Read(ledger);
       const submit = new Submit(ledger, read);
       const parts = { ledger, terms, submit, read };
+      const schedules = new SqliteSchedules(parts);
       this.#parts = {
         file,
         terms,
         jobs: new SqliteJobs(parts),
         queues: new SqliteQueues(ledger),
-        schedules: new SqliteSchedules(parts),
+        schedules,
+        scheduleNotes: new SqliteScheduleNotes({ ...parts, schedules }),
         samples: new SqliteSamples(parts),
       };
     } catch (error) {

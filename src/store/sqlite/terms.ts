@@ -27,12 +27,15 @@ export class SqliteTerms implements TermStore {
   }
 
   admit(term: Term): Promise<boolean> {
-    return this.#file.write(() => {
-      const current = this.#current(term.role);
-      if (current && current.epoch >= term.epoch) return sameTerm(current, term);
-      this.#save(term);
-      return true;
-    });
+    return this.#file.write(() => this.admits(term));
+  }
+
+  /** Inside the caller's transaction. */
+  admits(term: Term): boolean {
+    const current = this.#current(term.role);
+    if (current && current.epoch >= term.epoch) return sameTerm(current, term);
+    this.#save(term);
+    return true;
   }
 
   async read(role: LeaderRole): Promise<Term | null> {

@@ -111,6 +111,15 @@ void describe("leadership on postgres", () => {
     assert.ok(Math.max(...times) < ELECTION.leaseMs / 5, `took ${times.join(", ")} ms`);
   });
 
+  void test("a leader whose term somebody deleted from the database steps down, and the next epoch is higher", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await stander(cluster, "ada");
+    const { epoch } = await leads(ada);
+    await cluster.sql(`DELETE FROM ${cluster.schema}.term`);
+    await until("the end of the term", () => ada.elector.held()?.epoch !== epoch);
+    assert.ok((await leads(ada)).epoch > epoch);
+  });
+
   void test("a standby leads at once when the leader's process is killed", async (t) => {
     await using cluster = await PostgresCluster.open(server);
     const { url, schema } = cluster;

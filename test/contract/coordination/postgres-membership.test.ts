@@ -207,7 +207,7 @@ void describe("nodes on postgres", () => {
     const ada = await leader(cluster);
     const bob = await leaveRow(cluster, "bob");
     const sign = { incarnation: bob.incarnation, status: "active", heartbeat: 7, locked: true, held: false };
-    assert.deepEqual(await ada.coordination.membership.registry.markDead([sign], ada.term), []);
+    assert.deepEqual(await ada.coordination.membership.registry.markDead([sign], ada.term), new Set());
     assert.equal(await statusOf(cluster, bob), "active");
   });
 

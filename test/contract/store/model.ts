@@ -389,7 +389,14 @@ export async function randomHistories(world: StoreWorld, options: { shrink: bool
       }
     }),
   );
-  await fc.assert(history, { numRuns: 60, seed: SEED, endOnFailure: !options.shrink });
+  await fc.assert(history, {
+    numRuns: 60,
+    seed: SEED,
+    endOnFailure: !options.shrink,
+    // A failure that does not come again would be shrunk until the test is cut off, and nobody would hear of it.
+    interruptAfterTimeLimit: 120_000,
+    markInterruptAsFailure: true,
+  });
 }
 
 export const modelPromises: Promises = {

@@ -96,6 +96,54 @@ async function somebodyWaits(url: string): Promise<void> {
   assert.fail("nobody waits for a lock");
 }
 
+void describe("a claim that goes the quick way", () => {
+  /** Each has claimed, so that it knows the kinds of before and holds a lease. */
+  async function warm(stores: readonly PostgresStore[]): Promise<void> {
+    for (const [at, store] of stores.entries()) {
+      await store.jobs.submit([newJob()], AUTHOR);
+      assert.equal((await store.jobs.claim(request(`node-${at}`))).jobs.length, 1);
+    }
+  }
+
+  void test("sees a kind that another node has just made, in its place in line", () =>
+    withStores(2, async ([mine, other]) => {
+      await warm([mine!, other!]);
+      const plain = newJob();
+      const urgent = newJob({ task: "other", priority: 5 });
+      await mine!.jobs.submit([plain], AUTHOR);
+      await other!.jobs.submit([urgent], AUTHOR);
+      const { jobs } = await mine!.jobs.claim(request("node-0"));
+      assert.deepEqual(
+        jobs.map(({ id }) => id),
+        [urgent.id, plain.id],
+      );
+    }));
+
+  void test("takes nothing from a queue that another node has just paused", () =>
+    withStores(2, async ([mine, other]) => {
+      await warm([mine!, other!]);
+      await mine!.jobs.submit([newJob()], AUTHOR);
+      await other!.queues.setPaused("default", true);
+      assert.deepEqual((await mine!.jobs.claim(request("node-0"))).jobs, []);
+      await other!.queues.setPaused("default", false);
+      assert.equal((await mine!.jobs.claim(request("node-0"))).jobs.length, 1);
+    }));
+
+  void test("keeps the lease as long as it promises", () =>
+    withStores(1, async ([store], url) => {
+      await warm([store!]);
+      await withSession(url, async (session) => {
+        await session.query("UPDATE baton.lease SET expires_at = expires_at - 5000");
+        await store!.jobs.submit([newJob()], AUTHOR);
+        assert.equal((await store!.jobs.claim(request("node-0"))).jobs.length, 1);
+        const { rows } = await session.query<{ ms: string }>(
+          "SELECT expires_at - (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms FROM baton.lease",
+        );
+        assert.ok(Number(rows[0]!.ms) > LEASE_MS - 1_000, `${rows[0]!.ms} ms are left of the lease`);
+      });
+    }));
+});
+
 void describe("the postgres store, shared", () => {
   void test("two stores that claim at the same time never get the same job, and get them all", () =>
     withStores(2, async ([a, b]) => {

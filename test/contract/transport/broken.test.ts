@@ -4,13 +4,20 @@ import { request as httpRequest } from "node:http";
 import { describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { Lifecycle } from "../../../src/platform/service.ts";
-import type { CallOptions, Outcome, PeerRequest, Transport } from "../../../src/transport/transport.ts";
+import type {
+  CallOptions,
+  Outcome,
+  PeerRequest,
+  StreamOutcome,
+  Transport,
+} from "../../../src/transport/transport.ts";
 import type { OpenTransport } from "../../support/peer-world.ts";
 import { openHttpTransport, openMemoryTransport, tampered, withTransport } from "../../support/peer-world.ts";
 import { findsOut } from "../promises.ts";
 import { transportPromises } from "./contract.ts";
 
 type Call = Transport["call"];
+type Stream = Transport["stream"];
 
 /** The memory transport with another `call`. */
 function broken(tamper: (call: Call, inner: Transport) => Call): OpenTransport {
@@ -20,7 +27,54 @@ function broken(tamper: (call: Call, inner: Transport) => Call): OpenTransport {
     stop: () => inner.stop(),
     [Symbol.asyncDispose]: () => inner.stop(),
     call: tamper((url, request, options) => inner.call(url, request, options), inner),
+    stream: (url, request, options) => inner.stream(url, request, options),
   }));
+}
+
+/** The memory transport with another `stream`. */
+function brokenStream(tamper: (stream: Stream) => Stream): OpenTransport {
+  return tampered(openMemoryTransport, (inner) => ({
+    kind: "broken",
+    start: () => inner.start(),
+    stop: () => inner.stop(),
+    [Symbol.asyncDispose]: () => inner.stop(),
+    call: (url, request, options) => inner.call(url, request, options),
+    stream: tamper((url, request, options) => inner.stream(url, request, options)),
+  }));
+}
+
+/** With another body. */
+function embodied(body: (inner: AsyncIterable<Buffer>) => AsyncIterable<Buffer>): OpenTransport {
+  return brokenStream((stream) => async (url, request, options) => {
+    const outcome = await stream(url, request, options);
+    return outcome.outcome === "reply" ? { ...outcome, body: body(outcome.body) } : outcome;
+  });
+}
+
+async function* gathered(inner: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const all: Buffer[] = [];
+  for await (const chunk of inner) all.push(chunk);
+  yield* all;
+}
+
+async function* quietlyCut(inner: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* inner;
+  } catch {
+    // The end, as far as the reader can tell.
+  }
+}
+
+/** Reads ahead, as fast as it comes. */
+function greedy(inner: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  const ahead = gathered(inner)[Symbol.asyncIterator]();
+  const first = ahead.next();
+  first.catch(() => {});
+  return {
+    async *[Symbol.asyncIterator]() {
+      for (let next = await first; !next.done; next = await ahead.next()) yield next.value;
+    },
+  };
 }
 
 /** With another outcome. */
@@ -56,6 +110,10 @@ class NaiveHttp extends Lifecycle implements Transport {
       });
       sent.end(request.body);
     });
+  }
+
+  async stream(): Promise<StreamOutcome> {
+    return { outcome: "refused", reason: "it cannot" };
   }
 
   protected override onStart(): void {}
@@ -183,6 +241,61 @@ const BROKEN: Readonly<Record<string, readonly [OpenTransport, ...sentences: str
       return call(url, request, options);
     }),
     "a transport that does not run refuses",
+  ],
+  "gives a stream only when it is complete": [
+    brokenStream((stream) => async (url, request, options) => {
+      const outcome = await stream(url, request, options);
+      if (outcome.outcome !== "reply") return outcome;
+      const all: Buffer[] = [];
+      for await (const chunk of outcome.body) all.push(chunk);
+      return {
+        ...outcome,
+        body: gathered(
+          (async function* () {
+            yield* all;
+          })(),
+        ),
+      };
+    }),
+    "the head of a streamed reply is there before its end",
+  ],
+  "passes on nothing before the end of a stream": [
+    embodied(gathered),
+    "the head of a streamed reply is there before its end",
+  ],
+  "ends a stream quietly where it was cut": [
+    embodied(quietlyCut),
+    "a stream that breaks off rejects, after what came before",
+    "a stream rejects when its peer dies",
+    "a stream is called off by its signal",
+  ],
+  "reads ahead of a slow reader": [embodied(greedy), "a peer waits for a slow reader of a stream"],
+  "does not tell the peer that its reader left": [
+    embodied((inner) => {
+      const chunks = inner[Symbol.asyncIterator]();
+      return { [Symbol.asyncIterator]: () => ({ next: () => chunks.next() }) };
+    }),
+    "a peer learns that the reader of a stream has left",
+  ],
+  "cannot call off a stream": [
+    brokenStream(
+      (stream) =>
+        (url, request, { headMs }) =>
+          stream(url, request, { headMs }),
+    ),
+    "a stream is called off by its signal",
+  ],
+  "waits for ever for the head": [
+    brokenStream((stream) => (url, request, options) => stream(url, request, { ...options, headMs: 60_000 })),
+    "a stream whose head does not come in time is unknown",
+  ],
+  "limits the whole stream by the time for its head": [
+    brokenStream((stream) => (url, request, options) => {
+      const late = new AbortController();
+      systemClock.after(options.headMs, () => late.abort());
+      return stream(url, request, { ...options, signal: late.signal });
+    }),
+    "the time for the head does not limit the body",
   ],
   "is naive about HTTP": [
     naive,

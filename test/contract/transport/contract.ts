@@ -7,11 +7,13 @@ import type { Promises, Skips } from "../promises.ts";
 import { deadlinePromises } from "./deadline.ts";
 import { outcomePromises } from "./outcome.ts";
 import { replyPromises } from "./reply.ts";
+import { streamPromises } from "./stream.ts";
 
 export const transportPromises: Promises<TransportWorld> = {
   ...replyPromises,
   ...outcomePromises,
   ...deadlinePromises,
+  ...streamPromises,
 };
 
 export function transportContract(

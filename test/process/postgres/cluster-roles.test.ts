@@ -34,6 +34,17 @@ it("a gateway, a worker and a scheduler make a cluster, once all three are there
     return joining_nodes === 2 || null;
   });
   await refusesChanges("2 of 3 nodes");
+
+  const shownAs = (status: string) =>
+    eventually(`the worker to be ${status}`, async () => {
+      const { nodes } = await gate.client.cluster.nodes();
+      return nodes.find(({ name }) => name === "hand")?.status === status || null;
+    });
+  assert.equal((await gate.post("/cluster/nodes/hand/drain", {})).status, 202);
+  await shownAs("draining");
+  assert.equal((await gate.post("/cluster/nodes/hand/resume", {})).status, 202);
+  await shownAs("joining");
+
   const head = await cluster.start("head", { ROLES: "scheduler" });
   const completeAt = systemClock.monotonic();
   await eventually("the gateway to be ready", async () =>

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Gate } from "../../../src/api/decide.ts";
-import type { NodeServices } from "../../../src/api/services.ts";
-import { hasCode } from "../../../src/core/errors.ts";
-import type { ErrorCode } from "../../../src/core/errors.ts";
+import { OUTSIDE } from "../../../src/api/hop.ts";
+import type { Inbound } from "../../../src/api/hop.ts";
+import type { NodeServices, Peers } from "../../../src/api/services.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import type { Target } from "../../../src/core/route.ts";
@@ -11,79 +11,135 @@ import { FakeNode } from "../http/fake-node.ts";
 
 const UUID = "0198c0de-0000-7000-8000-000000000000";
 
-/** The fake node with others beside it. */
+/** The fake node with others beside it; with a way to them unless told otherwise. */
 function among(others: readonly string[], over: Partial<NodeServices> = {}): { node: FakeNode; gate: Gate } {
   const node = new FakeNode();
   const self = node.membership.nodes()[0]!;
   const nodes: NodeInfo[] = [...others.map((name) => ({ ...self, name: name as NodeName })), self];
   const services: NodeServices = Object.assign(Object.create(node) as NodeServices, {
     membership: { ...node.membership, nodes: () => nodes },
+    peers: PEERS,
     ...over,
   });
   return { node, gate: new Gate(services) };
 }
 
-function refusedWith(gate: Gate, target: Target, mutates: boolean, code: ErrorCode): Record<string, unknown> {
-  let details: Record<string, unknown> = {};
-  assert.throws(
-    () => gate.admit(target, mutates),
-    (error) => {
-      if (!hasCode(error, code)) return false;
-      details = error.details;
-      return true;
-    },
-  );
-  return details;
+const PEERS: Peers = {
+  requestTimeoutMs: 5_000,
+  configHash: () => "ours",
+  agreed: () => true,
+  call: () => Promise.reject(new Error("a decision calls nobody")),
+  stream: () => Promise.reject(new Error("a decision calls nobody")),
+};
+const fromPeer: Inbound = { ...OUTSIDE, from: "node-b", configHash: "theirs", mayForward: false };
+
+/** What is done, to whom, or the code of the refusal. */
+function where(gate: Gate, target: Target, mutates: boolean, inbound = OUTSIDE): string {
+  const decision = gate.decide(target, mutates, inbound);
+  if (decision.do === "forward") return `to ${decision.to.name}`;
+  return decision.do === "refuse" ? decision.code : decision.do;
 }
 
 describe("where a request is answered", () => {
   const ours: Target = { at: "owner", job: `node-a-${UUID}` as JobId };
   const theirs: Target = { at: "owner", job: `node-b-${UUID}` as JobId };
+  const nobodys: Target = { at: "owner", job: `evil.com-${UUID}` as JobId };
+  const shared = { guarantees: { name: "pg", durability: "power loss", shared: true } } as const;
 
   it("is here for all that a single node is asked", () => {
     const { gate } = among([]);
     for (const target of [{ at: "here" }, { at: "any" }, { at: "leader" }, ours, theirs] as const) {
-      gate.admit(target, true);
-      gate.admit(target, false);
+      assert.equal(where(gate, target, true), "serve");
+      assert.equal(where(gate, target, false), "serve");
     }
   });
 
-  it("is not here for a job of another node that keeps its own store", () => {
+  it("is with the owner of a job where each node keeps its own", () => {
     const { gate } = among(["node-b"]);
-    gate.admit(ours, true);
-    assert.deepEqual(refusedWith(gate, theirs, false, "OWNER_UNREACHABLE"), { owner: "node-b" });
+    assert.equal(where(gate, ours, true), "serve");
+    assert.equal(where(gate, theirs, false), "to node-b");
+  });
+
+  it("is nowhere for a job of another node when there is no way to it, or the caller wants none", () => {
+    const { gate } = among(["node-b"], { peers: null });
+    assert.equal(where(gate, theirs, false), "OWNER_UNREACHABLE");
+    const stays = { ...OUTSIDE, mayForward: false };
+    const other = among(["node-b"]).gate;
+    assert.equal(where(other, theirs, false, stays), "OWNER_UNREACHABLE");
+    const { details } = other.refusal("OWNER_UNREACHABLE", theirs, stays);
+    assert.deepEqual(details, {
+      owner: "node-b",
+      detail: "not_forwarded",
+      owner_url: "http://127.0.0.1:4000",
+    });
+  });
+
+  it("is here for a job of nobody, unless the list of nodes is not agreed upon", () => {
+    const { node, gate } = among(["node-b"]);
+    assert.equal(where(gate, nobodys, false), "serve");
+    const peers = { ...PEERS, agreed: () => false };
+    assert.equal(where(among(["node-b"], { peers }).gate, nobodys, false), "OWNER_UNREACHABLE");
+    node.health.forming = "1 of 2 nodes";
+    assert.equal(where(gate, nobodys, false), "OWNER_UNREACHABLE");
+    assert.deepEqual(gate.refusal("OWNER_UNREACHABLE", nobodys, OUTSIDE).details, {
+      owner: "evil.com",
+      detail: "unknown_node",
+    });
+  });
+
+  it("S86: is not passed on a second time, and both views are told", () => {
+    const { gate } = among(["node-b"]);
+    assert.equal(where(gate, theirs, false, fromPeer), "LOOP");
+    assert.deepEqual(gate.refusal("LOOP", theirs, fromPeer).details, {
+      owner: "node-b",
+      sender: "node-b",
+      sender_config: "theirs",
+      node_id: "node-a",
+      node_config: "ours",
+    });
   });
 
   it("is here for every job of a shared store", () => {
-    const { gate } = among(["node-b"], {
-      guarantees: { name: "pg", durability: "power loss", shared: true },
-    });
-    gate.admit(theirs, true);
-    gate.admit(theirs, false);
+    const { gate } = among(["node-b"], shared);
+    assert.equal(where(gate, theirs, true), "serve");
+    assert.equal(where(gate, theirs, false), "serve");
   });
 
   it("is here for what the leader carries out, where all write the same store", () => {
-    const { node, gate } = among(["node-b"], {
-      guarantees: { name: "pg", durability: "power loss", shared: true },
-    });
+    const { node, gate } = among(["node-b"], shared);
     node.leading = false;
-    gate.admit({ at: "leader" }, true);
+    assert.equal(where(gate, { at: "leader" }, true), "serve");
   });
 
-  it("is here for a new job although another node was its turn, unless this one drains", () => {
+  it("is with whoever's turn it is for a new job, and here when it was passed on or cannot be", () => {
     const { node, gate } = among(["node-b"]);
-    gate.admit({ at: "any" }, true);
+    assert.equal(where(gate, { at: "any" }, true), "place");
+    assert.equal(where(gate, { at: "any" }, true, fromPeer), "serve");
+    const alone = among(["node-b"], { peers: null });
+    assert.equal(where(alone.gate, { at: "any" }, true), "serve");
+    alone.node.health.draining = true;
+    assert.equal(where(alone.gate, { at: "any" }, true), "DRAINING");
     node.health.draining = true;
-    refusedWith(gate, { at: "any" }, true, "DRAINING");
-    gate.admit({ at: "any" }, false);
+    assert.equal(where(gate, { at: "any" }, true), "place");
+    assert.equal(where(gate, { at: "any" }, true, fromPeer), "DRAINING");
+    assert.equal(where(gate, { at: "any" }, false), "serve");
   });
 
-  it("is with the leader, who is named", () => {
-    const { node, gate } = among(["node-b"]);
-    node.leading = false;
-    const details = refusedWith(gate, { at: "leader" }, true, "NOT_LEADER");
-    assert.deepEqual(details, {
-      leader_id: "node-a",
+  it("is with the leader, who is named to a caller that wants no forwarding", () => {
+    const { node, gate } = among(["node-b"], {
+      leadership: {
+        ...new FakeNode().leadership,
+        held: () => null,
+        current: () => ({ role: "scheduler", leader: "node-b" as NodeName, incarnation: "i", epoch: 7 }),
+      },
+    });
+    assert.equal(node.health.draining, false);
+    assert.equal(where(gate, { at: "leader" }, true), "to node-b");
+    const stays = { ...OUTSIDE, mayForward: false };
+    assert.equal(where(gate, { at: "leader" }, true, stays), "NOT_LEADER");
+    assert.equal(where(gate, { at: "leader" }, true, fromPeer), "NOT_LEADER");
+    assert.deepEqual(gate.refusal("NOT_LEADER", { at: "leader" }, stays).details, {
+      leader_id: "node-b",
       leader_url: "http://127.0.0.1:4000",
       leader_epoch: 7,
       node_id: "node-a",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Operation } from "../../../src/api/operation.ts";
+import { OUTSIDE } from "../../../src/api/hop.ts";
 import { OPERATIONS } from "../../../src/api/table.ts";
 
 const rows: readonly Operation[] = OPERATIONS;
@@ -19,16 +20,19 @@ describe("the table of operations", () => {
   });
 
   it("sends what concerns a job to its owner, new work anywhere, and changes of cluster state to the leader", () => {
-    // The registry of nodes is one for all, so whoever is asked passes a wish on.
+    // Whoever is asked passes a wish on to its node, and a pause to all nodes.
     const elsewhere = new Map([
       ["submit_jobs", "any"],
       ["call_function", "any"],
       ["drain_node", "here"],
       ["resume_node", "here"],
+      ["pause_queue", "here"],
+      ["resume_queue", "here"],
     ]);
     const id = "node-a-0198c0de-0000-7000-8000-000000000000";
     for (const row of rows) {
-      const input = { params: { id, name: "x", task: "x" }, query: {}, body: {}, headers: {} };
+      const params = { id, name: "x", task: "x" };
+      const input = { params, query: {}, body: {}, headers: {}, inbound: OUTSIDE };
       const target = typeof row.target === "function" ? row.target(input) : row.target;
       if (row.path.startsWith("/jobs/{id}")) assert.deepEqual(target, { at: "owner", job: id }, row.name);
       else if (row.mutates) assert.deepEqual(target, { at: elsewhere.get(row.name) ?? "leader" }, row.name);

@@ -34,6 +34,8 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
       { name: "hello", hasSchema: false },
     ],
     guarantees: { name: "sqlite", durability: "power loss", shared: false },
+    peers: null,
+    warnings: [],
     command: "baton",
     ...started,
   });
@@ -62,6 +64,12 @@ describe("the banner of a started node", () => {
       text,
       /^ {2}store +postgres:\/\/me:\*\*\*@db\/x: acknowledged jobs survive crashes and power loss$/m,
     );
+  });
+
+  it("names the other nodes, and says before all else what must not be overlooked", () => {
+    const over = { peers: "with node-2", warnings: ["INSECURE: no secret"] };
+    assert.match(banner(over, true), /^WARNING INSECURE: no secret\n[^]*^ {2}cluster +with node-2$/m);
+    assert.match(banner(over, false), /^WARNING INSECURE: no secret\nbaton is listening/);
   });
 
   it("is short where nobody looks", () => {

@@ -236,6 +236,28 @@ describe("baton node resume", () => {
   });
 });
 
+describe("baton node remove", () => {
+  const REMOVE = "DELETE /cluster/nodes/node-2";
+
+  it("takes the node out", async () => {
+    await using node = await fakeNode({ [REMOVE]: { name: "node-2", removed: true } });
+    const { code, out } = await runCli(["node", "remove", "node-2", "--url", node.url]);
+    assert.deepEqual([code, out], [0, "node-2 is no longer in the cluster\n"]);
+  });
+
+  it("ends with 3 for a name that nobody has, and with 4 where nodes are not removed", async () => {
+    for (const [status, error, exit] of [
+      [404, "NOT_FOUND", 3],
+      [400, "BAD_REQUEST", 4],
+      [409, "NOT_LEADER", 4],
+    ] as const) {
+      await using node = await fakeNode({ [REMOVE]: () => ({ status, body: { error, message: "no" } }) });
+      const { code, err } = await runCli(["node", "remove", "node-2", "--url", node.url]);
+      assert.deepEqual([code, err], [exit, `error: no (${error})\n`]);
+    }
+  });
+});
+
 describe("baton call", () => {
   const CALL = "POST /functions/hello";
 

@@ -147,6 +147,38 @@ describe("baton start", () => {
     ]);
   });
 
+  it("among peers that others can reach needs a good secret, and says what to type", async () => {
+    const nodes = ["--nodes", "node-1=http://10.0.0.1:8420,node-2=http://10.0.0.2:8420"];
+    const cases: [Record<string, string>, RegExp][] = [
+      [{}, /^error: cluster\.secret is missing, .*type `baton secret create --file baton\.secret`, copy /],
+      [{ BATON_SECRET: "changeme" }, /^error: cluster\.secret is known to everybody/],
+      [{ BATON_SECRET: "not-that-long" }, /^error: cluster\.secret is too short: 13 characters/],
+    ];
+    for (const [environment, message] of cases) {
+      await using node = baton(["start", "--name", "node-1", ...nodes], { cwd, environment });
+      const { code, out, err } = await node.ended;
+      assert.deepEqual([code, out], [78, ""]);
+      assert.match(err, message);
+      assert.ok(!existsSync(join(cwd, ".baton")));
+    }
+  });
+
+  it("says loudly that it goes without a secret", async () => {
+    await using reserved = await listen(0);
+    const { port } = reserved;
+    await reserved[Symbol.asyncDispose]();
+    const args = ["--host", "0.0.0.0", "--nodes", `node-1=http://127.0.0.1:${port}`, "--insecure"];
+    await using node = start(args);
+    await node.errMatch(
+      /^WARNING INSECURE: cluster\.secret is missing, and http\.host 0\.0\.0\.0 can be reached/m,
+    );
+    assert.equal(await urlOf(node), `http://127.0.0.1:${port}`);
+    node.child.kill("SIGTERM");
+    const { code, out } = await node.ended;
+    assert.equal(code, 0);
+    assert.match(out, /"level":"error".*INSECURE/);
+  });
+
   it("exits with 78 when a directory of tasks is not there", async () => {
     await using node = start(["--port", "0", "--tasks", "nowhere"]);
     const { code, err } = await node.ended;

@@ -201,7 +201,7 @@ describe("a profile", () => {
 
   it("that is not known is refused once", () => {
     assert.deepEqual(mistakes({ flags: { profile: "forg" } }), [
-      '--profile must be lan or forge, not "forg"; did you mean forge?',
+      '--profile must be one of lan, forge, langid, ghoti, not "forg"; did you mean forge?',
     ]);
   });
 

@@ -135,7 +135,7 @@ describe("a node that drains", () => {
       500,
     );
     node.leading = false;
-    assert.equal((await app.inject({ method: "POST", url: "/queues/q/pause" })).statusCode, 409);
+    assert.equal((await app.inject({ method: "DELETE", url: "/schedules/s" })).statusCode, 409);
     assert.equal((await app.inject({ method: "POST", url: "/jobs", payload: { tsk: "a" } })).statusCode, 400);
     assert.equal(inFlight.count, 0);
   });

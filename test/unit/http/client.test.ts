@@ -52,7 +52,7 @@ describe("the client and the cluster", () => {
     assert.equal((await client.cluster.leaders()).leaders[0]!.node_id, "node-a");
     assert.deepEqual((await client.cluster.metrics(1)).samples, []);
     node.add();
-    assert.equal((await client.cluster.jobs({ limit: 5 })).jobs.length, 1);
+    assert.equal((await client.cluster.jobs({ limit: 5 })).items.length, 1);
   });
 
   it("asks nodes to drain and to resume", async () => {

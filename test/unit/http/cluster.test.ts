@@ -113,7 +113,7 @@ describe("the jobs of the cluster", () => {
     node.join("node-b");
     node.add();
     const { body } = await call("GET", "/cluster/jobs");
-    assert.equal(body.jobs.length, 1);
+    assert.equal(body.items.length, 1);
     assert.deepEqual(body.nodes, [{ name: "node-a", reachable: true, job_count: 1 }]);
     assert.equal(body.next_cursor, null);
   });
@@ -126,14 +126,14 @@ describe("the jobs of the cluster", () => {
     node.add("failed", theirs);
     node.add("failed", theirs);
     const { body } = await call("GET", "/cluster/jobs?limit=2");
-    assert.equal(body.jobs.length, 2);
+    assert.equal(body.items.length, 2);
     assert.deepEqual(body.nodes, [
       { name: "node-a", reachable: true, job_count: 0 },
       { name: "node-b", reachable: false, job_count: 2 },
     ]);
     const rest = await call("GET", `/cluster/jobs?limit=2&cursor=${body.next_cursor}`);
     assert.deepEqual(rest.body.nodes[0], { name: "node-a", reachable: true, job_count: 1 });
-    assert.equal((await call("GET", "/cluster/jobs?status=failed")).body.jobs.length, 2);
+    assert.equal((await call("GET", "/cluster/jobs?status=failed")).body.items.length, 2);
   });
 });
 

@@ -31,13 +31,14 @@ const TERM: Term = { role: "scheduler", leader: NAME, incarnation: "inc-1234567"
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 interface Kept {
+  readonly arrival: number;
   job: Mutable<Job>;
   result: string | null;
   logs: LogLine[];
 }
 
 export class FakeNode implements NodeServices {
-  readonly identity = { name: NAME, incarnation: TERM.incarnation };
+  readonly identity: { readonly name: NodeName; readonly incarnation: string };
   readonly version = "0.0.0-test";
   readonly clock = new ManualClock();
   readonly startedAt = this.clock.now() - 5_000;
@@ -54,8 +55,13 @@ export class FakeNode implements NodeServices {
   readonly kept = new Map<string, Kept>();
   readonly plans = new Map<string, Mutable<Schedule>>();
   readonly paused = new Set<string>();
-  readonly #random = seededRandom(1);
+  #random = seededRandom(1);
+  #arrivals = 0;
   readonly #changed = new EventEmitter().setMaxListeners(0);
+
+  constructor(name: NodeName = NAME) {
+    this.identity = { name, incarnation: TERM.incarnation };
+  }
 
   leading = true;
   submits = 0;
@@ -89,7 +95,7 @@ export class FakeNode implements NodeServices {
   readonly membership = {
     nodes: (): readonly NodeInfo[] => [
       {
-        name: NAME,
+        name: this.identity.name,
         incarnation: TERM.incarnation,
         url: "http://127.0.0.1:4000",
         hostname: "localhost",
@@ -144,6 +150,7 @@ export class FakeNode implements NodeServices {
       if (living) this.asked.push([name, wish]);
       return living;
     },
+    remove: async (name: NodeName) => this.membership.nodes().some((node) => node.name === name),
     metrics: async (limit) => this.samples.slice(0, limit),
   };
 
@@ -177,19 +184,20 @@ export class FakeNode implements NodeServices {
     },
     result: async (id) => this.kept.get(id)?.result ?? null,
     list: async (query) => {
-      const from = query.cursor === undefined ? 0 : Number(query.cursor);
-      if (Number.isNaN(from)) {
+      const below = query.cursor === undefined ? Infinity : Number(query.cursor);
+      if (Number.isNaN(below)) {
         throw new BatonError("BAD_REQUEST", '"cursor" is not one of ours', { field: "cursor" });
       }
       const all = [...this.kept.values()]
-        .map(({ job }) => job)
         .reverse()
-        .filter((job) => query.status === undefined || job.status === query.status)
-        .filter((job) => query.queue === undefined || job.queue === query.queue)
-        .filter((job) => query.task === undefined || job.task === query.task)
-        .filter((job) => query.since === undefined || job.createdAt >= query.since);
-      const end = from + query.limit;
-      return { jobs: all.slice(from, end), cursor: end < all.length ? String(end) : null };
+        .filter(({ arrival }) => arrival < below)
+        .filter(({ job }) => query.status === undefined || job.status === query.status)
+        .filter(({ job }) => query.queue === undefined || job.queue === query.queue)
+        .filter(({ job }) => query.task === undefined || job.task === query.task)
+        .filter(({ job }) => query.since === undefined || job.createdAt >= query.since);
+      const page = all.slice(0, query.limit);
+      const cursor = page.length < all.length ? String(page.at(-1)!.arrival) : null;
+      return { jobs: page.map(({ job }) => job), cursor };
     },
     logs: async (id, after, limit) =>
       (this.kept.get(id)?.logs ?? []).filter((line) => line.seq > after).slice(0, limit),
@@ -314,8 +322,13 @@ export class FakeNode implements NodeServices {
     this.others = [...this.others, { ...self, name: name as NodeName, url: `http://${name}:8420`, ...over }];
   }
 
+  /** Ids of two fakes that begin with the same seed differ in their names alone. */
+  seed(seed: number): void {
+    this.#random = seededRandom(seed);
+  }
+
   id(): JobId {
-    return jobId(NAME, this.#random.timedUuid());
+    return jobId(this.identity.name, this.#random.timedUuid());
   }
 
   add(status: JobStatus = "queued", over: Partial<Job> = {}): JobId {
@@ -372,7 +385,9 @@ export class FakeNode implements NodeServices {
     const now = this.clock.now();
     const runAt = request.runAt ?? now + (request.delayMs ?? 0);
     const status = runAt > now ? "scheduled" : "queued";
-    const id = this.id();
+    const id = request.id ?? this.id();
+    const repeated = this.kept.get(id)?.job;
+    if (repeated) return { id, status: repeated.status, existed: true };
     const job: Job = {
       id,
       task: request.task,
@@ -396,7 +411,7 @@ export class FakeNode implements NodeServices {
       runAt,
       startedAt: null,
       finishedAt: null,
-      owner: NAME,
+      owner: this.identity.name,
       worker: null,
       jobEpoch: 0,
       ownerEpoch: 1,
@@ -404,7 +419,7 @@ export class FakeNode implements NodeServices {
       error: null,
       killed: [],
     };
-    this.kept.set(id, { job, result: null, logs: [] });
+    this.kept.set(id, { arrival: ++this.#arrivals, job, result: null, logs: [] });
     return { id, status, existed: false };
   }
 

@@ -166,7 +166,7 @@ describe("draining", () => {
 describe("a node that does not lead", () => {
   it("refuses what only the leader may change, and says who leads", async () => {
     node.leading = false;
-    for (const path of ["/queues/q/pause", "/schedules/x/trigger"]) {
+    for (const path of ["/schedules/x/pause", "/schedules/x/trigger"]) {
       const { status, body } = await call("POST", path);
       assert.equal(status, 409);
       assert.deepEqual(

@@ -1,21 +1,18 @@
 /**
- * Who is in the cluster, as this node sees it: one statement a heartbeat tells the others of us and us of the others, so
- * that `nodes()` never waits.
+ * Who is in the cluster, where all nodes write themselves into one list: one call a heartbeat tells the others of us and us
+ * of the others, so that `nodes()` never waits. A keeper brings the list.
  */
 
-import { BatonError } from "../../core/errors.ts";
-import { judge, NOTHING_SEEN, type Watch } from "../../core/failure-detector.ts";
-import type { NodeName } from "../../core/ids.ts";
-import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../../core/node.ts";
-import type { Term } from "../../core/term.ts";
-import type { Clock } from "../../platform/clock.ts";
-import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
-import type { Log } from "../../platform/log.ts";
-import { Lifecycle } from "../../platform/service.ts";
-import type { Membership, NodeWish } from "../coordination.ts";
-import { WishSlot } from "../wish-slot.ts";
-import type { ControlSession } from "./control-session.ts";
-import { NodeRegistry, wishSubject, type Namesake, type Registered, type Roll } from "./registry.ts";
+import { BatonError } from "../core/errors.ts";
+import { judge, NOTHING_SEEN, type NodeSign, type Watch } from "../core/failure-detector.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../core/node.ts";
+import type { Term } from "../core/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { Membership, NodeWish } from "./coordination.ts";
+import { WishSlot } from "./wish-slot.ts";
 
 export interface MembershipSettings {
   readonly heartbeatMs: number;
@@ -25,8 +22,59 @@ export interface MembershipSettings {
   readonly forgetAfterMs: number;
 }
 
-export interface PostgresMembershipOptions {
-  readonly control: ControlSession;
+/** What a heartbeat brings back. */
+export interface Roll {
+  /** By the clock of whoever keeps the list. */
+  readonly at: number;
+  readonly others: readonly Registered[];
+  readonly wish: string | null;
+}
+
+export interface Registered {
+  readonly node: Omit<NodeInfo, "alive">;
+  /** Since its last heartbeat. */
+  readonly ageMs: number;
+}
+
+/** Another life that has our name. */
+export interface Namesake {
+  readonly hostname: string;
+  readonly version: string;
+  readonly startedAt: number;
+}
+
+/** A leader's look at everybody. */
+export interface NodeSigns {
+  /** Changes when the server that keeps the list starts anew. */
+  readonly server: string;
+  readonly serverUpMs: number;
+  readonly signs: readonly (NodeSign & NodeIdentity)[];
+  /** Dead, and their work not taken back yet. */
+  readonly unrecovered: readonly NodeIdentity[];
+}
+
+/** The list of nodes, keyed by incarnation, as one of them writes and reads it. */
+export interface Registry {
+  /** As we show ourselves. */
+  readonly status: NodeStatus;
+  /** Enters us, unless another life with our name is alive: then who it is. */
+  register(): Promise<Namesake | null>;
+  /** Says that we live; `heard` is the wish that was told here, and that nobody has to tell again. */
+  beat(heard: string | null): Promise<Roll>;
+  setStatus(status: NodeStatus, heard: string | null): Promise<Roll>;
+  deregister(): Promise<void>;
+  ask(node: NodeName, wish: NodeWish): Promise<boolean>;
+  /** Forgets those who were laid to rest and have been silent for so long. */
+  look(fence: Term, forgetAfterMs: number): Promise<NodeSigns>;
+  /** Only those who were not heard since they were seen; answers with their incarnations. */
+  markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>>;
+  layToRest(lives: readonly NodeIdentity[], fence: Term): Promise<unknown>;
+}
+
+export interface RegisteredMembershipOptions<List extends Registry> {
+  readonly registry: List;
+  /** Why a heartbeat failed, for the log. */
+  readonly reason: (error: unknown) => string;
   readonly identity: NodeIdentity;
   readonly info: () => OwnInfo;
   readonly clock: Clock;
@@ -38,14 +86,14 @@ export interface PostgresMembershipOptions {
 const NAME_RETRY_MS = 100;
 const WISHES: ReadonlySet<string> = new Set<NodeWish>(["drain", "resume"]);
 
-export class PostgresMembership extends Lifecycle implements Membership {
-  readonly registry: NodeRegistry;
-  readonly #o: PostgresMembershipOptions;
+export class RegisteredMembership<List extends Registry> extends Lifecycle implements Membership {
+  readonly registry: List;
+  readonly #o: RegisteredMembershipOptions<List>;
   readonly #slot = new WishSlot();
-  /** Told here, and not yet cleared in our row. */
+  /** Told here, and not yet cleared in our entry. */
   #heard: string | null = null;
   #others: readonly Registered[] = [];
-  /** When the last heartbeat was answered: by the database's clock, and by ours. */
+  /** When the last heartbeat was answered: by the clock of the list, and by ours. */
   #seenAt = 0;
   #seenMono = 0;
   #failing = false;
@@ -56,11 +104,10 @@ export class PostgresMembership extends Lifecycle implements Membership {
   #loop: Promise<void> = Promise.resolve();
   #beating: Promise<void> = Promise.resolve();
 
-  constructor(options: PostgresMembershipOptions) {
+  constructor(options: RegisteredMembershipOptions<List>) {
     super();
     this.#o = options;
-    const { control, identity, info, settings } = options;
-    this.registry = new NodeRegistry({ control, identity, info, deadAfterMs: settings.deadAfterMs });
+    this.registry = options.registry;
   }
 
   nodes(): readonly NodeInfo[] {
@@ -80,7 +127,7 @@ export class PostgresMembership extends Lifecycle implements Membership {
     return [own, ...others].sort(byNameAndLife);
   }
 
-  /** A database that is away hears of it with the next heartbeat that reaches it. */
+  /** A list that is out of reach hears of it with the next heartbeat that reaches it. */
   async setStatus(status: NodeStatus): Promise<void> {
     await this.#beat((heard) => this.registry.setStatus(status, heard));
   }
@@ -95,7 +142,7 @@ export class PostgresMembership extends Lifecycle implements Membership {
 
   async findDead(fence: Term): Promise<readonly NodeIdentity[]> {
     const { clock, identity, settings } = this.#o;
-    const { server, serverUpMs, signs, unrecovered, forgettable } = await this.registry.look(
+    const { server, serverUpMs, signs, unrecovered } = await this.registry.look(
       fence,
       settings.forgetAfterMs,
     );
@@ -104,9 +151,12 @@ export class PostgresMembership extends Lifecycle implements Membership {
     const before = this.#watched.term === fence.epoch ? this.#watched.watch : NOTHING_SEEN;
     const { watch, dead } = judge(before, { at: clock.monotonic(), server, serverUpMs, nodes }, settings);
     this.#watched = { term: fence.epoch, watch };
-    if (forgettable) await this.registry.cleanupDead(settings.forgetAfterMs, fence);
-    const marked = dead.length > 0 ? await this.registry.markDead(dead, fence) : [];
-    return [...unrecovered, ...marked];
+    if (dead.length === 0) return unrecovered;
+    const marked = await this.registry.markDead(dead, fence);
+    const newly = nodes
+      .filter(({ incarnation }) => marked.has(incarnation))
+      .map(({ name, incarnation }) => ({ name, incarnation }));
+    return [...unrecovered, ...newly];
   }
 
   async laidToRest(lives: readonly NodeIdentity[], fence: Term): Promise<void> {
@@ -117,11 +167,6 @@ export class PostgresMembership extends Lifecycle implements Membership {
   hurry(): void {
     this.#hurry = true;
     this.#nap.abort();
-  }
-
-  /** Whether a notification is about this node. */
-  isAbout(subject: string): boolean {
-    return subject === wishSubject(this.#o.identity.name);
   }
 
   protected async onStart(): Promise<void> {
@@ -172,7 +217,6 @@ export class PostgresMembership extends Lifecycle implements Membership {
   #beat(send: (heard: string | null) => Promise<Roll>): Promise<void> {
     const beat = this.#beating.then(async () => {
       try {
-        await this.#o.control.ensureLocked();
         const roll = await send(this.#heard);
         this.#seenMono = this.#o.clock.monotonic();
         this.#seenAt = roll.at;
@@ -181,7 +225,7 @@ export class PostgresMembership extends Lifecycle implements Membership {
         this.#heard = null;
         if (roll.wish !== null) this.#hear(roll.wish);
       } catch (error) {
-        if (!this.#failing) this.#o.log.warn({ err: error }, reason(error));
+        if (!this.#failing) this.#o.log.warn({ err: error }, this.#o.reason(error));
         this.#failing = true;
       }
     });
@@ -195,12 +239,6 @@ export class PostgresMembership extends Lifecycle implements Membership {
     else this.#o.log.warn({ wish }, "was asked for something that this version does not know");
     this.hurry(); // to clear it
   }
-}
-
-function reason(error: unknown): string {
-  return isUniqueViolation(error)
-    ? "this node was taken for dead, and another has taken its name meanwhile: it is not in the list of nodes; restart it under another name"
-    : "no heartbeat reaches the database; trying on";
 }
 
 /** Of several lives with one name, the living one first: whoever looks a name up means that one. */

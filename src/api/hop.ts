@@ -1,0 +1,151 @@
+/**
+ * What a request carries from the node that a caller spoke to (the ingress) to the one that answers, and how that one reads it.
+ *
+ * The query says `internal=1`, and with it when it was sent and which ids new jobs get: the query is signed, most headers are
+ * not. All of it means something only in a request whose signature was verified; from anybody else it is dropped.
+ */
+
+import { isUuid } from "../core/ids.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { Clock } from "../platform/clock.ts";
+
+/** How a request got here. */
+export interface Inbound {
+  /** The node that passed it on, by its signature; null for a caller from outside. */
+  readonly from: string | null;
+  /** The first uuid for the jobs that it makes; null leaves them to us. */
+  readonly firstUuid: string | null;
+  /** What the sender thinks of the cluster (see Peers.configHash). */
+  readonly configHash: string | null;
+  /** By our monotonic clock: from then on nobody waits for the answer. Null where that is not known. */
+  readonly deadlineAt: number | null;
+  /** False when the caller wants an answer of this very node. */
+  readonly mayForward: boolean;
+}
+
+export const OUTSIDE: Inbound = {
+  from: null,
+  firstUuid: null,
+  configHash: null,
+  deadlineAt: null,
+  mayForward: true,
+};
+export const OUTSIDE_NOT_FORWARDED: Inbound = { ...OUTSIDE, mayForward: false };
+
+export const DEADLINE_HEADER = "x-baton-deadline-ms";
+export const NO_FORWARD_HEADER = "x-baton-no-forward";
+export const CONFIG_HEADER = "x-baton-config";
+/** In the answer to a node that was not believed: it must not be taken for a refusal of the caller. */
+export const PEER_REFUSAL_HEADER = "x-baton-peer-refusal";
+export const VIA_HEADER = "x-baton-via";
+
+/** Whoever calls from outside: whatever else they send stays at the node that they sent it to. */
+const PASSED_ON = [
+  "accept",
+  "authorization",
+  "content-type",
+  "idempotency-key",
+  "last-event-id",
+  "traceparent",
+  "tracestate",
+] as const;
+
+const PASSED_BACK = [
+  "allow",
+  "cache-control",
+  "content-type",
+  "etag",
+  "location",
+  "retry-after",
+  "x-baton-epoch",
+  "x-baton-node",
+  "x-baton-role",
+] as const;
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+export function headersOn(headers: Headers, requestId: string): Record<string, string> {
+  const passed: Record<string, string> = { "x-request-id": requestId };
+  for (const name of PASSED_ON) {
+    const value = headers[name];
+    if (typeof value === "string") passed[name] = value;
+  }
+  return passed;
+}
+
+export function headersBack(headers: Headers): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of PASSED_BACK) {
+    const value = headers[name];
+    if (typeof value === "string") passed[name] = value;
+  }
+  return passed;
+}
+
+export interface Departure {
+  readonly sentAt: number;
+  readonly firstUuid?: string;
+}
+
+/** The path as the next node gets it. */
+export function hopPath(path: string, { sentAt, firstUuid }: Departure): string {
+  const plain = withoutInternal(path);
+  const ids = firstUuid === undefined ? "" : `&internal_first=${firstUuid}`;
+  return `${plain}${plain.includes("?") ? "&" : "?"}internal=1&internal_sent=${sentAt}${ids}`;
+}
+
+/** Drops what callers wrote as if they were one of us, in whatever spelling a query allows. */
+function withoutInternal(path: string): string {
+  // A request line may name a whole URL; only its path is ever used.
+  const local = path.startsWith("/") ? path : path.replace(/^\w+:\/\/[^/]*/, "");
+  const cut = local.indexOf("?");
+  if (cut < 0) return local;
+  const query = new URLSearchParams(local.slice(cut + 1));
+  const spoofed = [...query.keys()].filter(isInternal);
+  if (spoofed.length === 0) return local;
+  for (const name of spoofed) query.delete(name);
+  return query.size === 0 ? local.slice(0, cut) : `${local.slice(0, cut)}?${query.toString()}`;
+}
+
+function isInternal(name: string): boolean {
+  return name.startsWith("internal");
+}
+
+/** How long the caller waits: as it says, and never longer than we allow. */
+export function patienceMs(headers: Headers, maxMs: number): number {
+  const header = headers[DEADLINE_HEADER];
+  if (typeof header !== "string" || !/^\d{1,9}$/.test(header)) return maxMs;
+  return Math.min(Math.max(Number(header), 1), maxMs);
+}
+
+export interface ArrivalOptions {
+  readonly clock: Clock;
+  /** How much longer than usual a request of this sender was on its way, by when it says that it was sent. */
+  readonly lateBy: (from: string, sentAt: number) => number;
+}
+
+/** Reads, and takes out of the query, what a verified request carries. */
+export function arrival(
+  from: NodeName | string,
+  query: Record<string, unknown>,
+  headers: Headers,
+  { clock, lateBy }: ArrivalOptions,
+): Inbound {
+  const first = query["internal_first"];
+  const sent = query["internal_sent"];
+  const config = headers[CONFIG_HEADER];
+  dropInternal(query);
+  const patience = patienceMs(headers, Number.MAX_SAFE_INTEGER);
+  const late = typeof sent === "string" && /^\d{1,15}$/.test(sent) ? lateBy(from, Number(sent)) : 0;
+  return {
+    from,
+    firstUuid: typeof first === "string" && isUuid(first) ? first : null,
+    configHash: typeof config === "string" ? config.slice(0, 64) : null,
+    deadlineAt: patience === Number.MAX_SAFE_INTEGER ? null : clock.monotonic() + patience - late,
+    mayForward: false,
+  };
+}
+
+export function dropInternal(query: Record<string, unknown>): void {
+  for (const name of Object.keys(query)) if (isInternal(name)) delete query[name];
+}

@@ -1,0 +1,35 @@
+/** What nodes ask each other about their own stores, where each has one: answered for this node alone, so it goes no further. */
+
+import { BatonError } from "../core/errors.ts";
+import type { PeerHandler, PeerReply } from "../transport/transport.ts";
+import type { NodeServices } from "./services.ts";
+
+export const QUEUES_PATH = "/peer/queues";
+
+export function peerMounts({ queues, identity }: NodeServices): Readonly<Record<string, PeerHandler>> {
+  return {
+    [QUEUES_PATH]: async ({ method, body }) => {
+      if (method === "GET") return json({ server: identity.name, queues: await queues.list() });
+      const { name, paused } = parse(body);
+      if (typeof name !== "string" || typeof paused !== "boolean") {
+        throw new BatonError("BAD_REQUEST", '"name" must be a text and "paused" true or false', {
+          field: "name",
+        });
+      }
+      await queues.setPaused(name, paused);
+      return json({ server: identity.name, name, paused });
+    },
+  };
+}
+
+function json(body: unknown): PeerReply {
+  return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+function parse(text: string): Record<string, unknown> {
+  try {
+    return (JSON.parse(text) as Record<string, unknown> | null) ?? {};
+  } catch {
+    throw new BatonError("BAD_JSON", "the body is not valid JSON");
+  }
+}

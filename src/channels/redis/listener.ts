@@ -1,0 +1,177 @@
+/**
+ * The one blocking read of a node: of the topics, from where it was, and of the wake-ups for its consumers, however many they are.
+ *
+ * What was published while the connection was away is read afterwards, as long as the stream still has it. When it has not, or the
+ * stream begins anew (Redis was emptied), hints were missed, which `onGap` tells.
+ */
+
+import type { Clock } from "../../platform/clock.ts";
+import type { RedisSession } from "../../platform/drivers/redis-session.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Written } from "../message-text.ts";
+import { messageOf, parseEntry, storedId, type TopicEntry } from "./payload.ts";
+
+export interface ListenerOptions {
+  readonly session: RedisSession;
+  readonly key: (...parts: readonly string[]) => string;
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "info" | "warn"> | undefined;
+  /** What it publishes is not told: it knows already. */
+  readonly origin: string;
+  /** The name of the consumer at the moment. */
+  readonly consumer: () => string;
+  readonly commandMs: number;
+  /** Nothing is fetched or unpacked for nobody. */
+  readonly wanted: (topic: string) => boolean;
+  readonly deliver: (topic: string, messages: readonly Written[]) => void;
+  readonly wake: (consumer: number, queue: string) => void;
+  readonly onGap: () => void;
+}
+
+type Streams = Readonly<Record<string, readonly [id: string, fields: readonly string[]][]>>;
+
+/** An abort does not reach a blocked read, so it comes back now and then by itself; its deadline is this and a command's. */
+const BLOCK_MS = 2_000;
+const COUNT = 500;
+/** Redis is there and refuses: it loads its data, or a script keeps it busy. */
+const RETRY_MS = 100;
+const FIRST_ID = "0-0";
+
+export class Listener {
+  readonly #o: ListenerOptions;
+  readonly counters = { heard: 0, gaps: 0 };
+  #topicsId = FIRST_ID;
+  #number = 0;
+  #wakeId = FIRST_ID;
+  #wakeOf = "";
+  /** How often a beat has found the stream behind what we have read of it. */
+  #behind = 0;
+  #over = true;
+  #reading: Promise<void> = Promise.resolve();
+  #opened: () => void = () => {};
+
+  constructor(options: ListenerOptions) {
+    this.#o = options;
+  }
+
+  /** The wake-ups up to this one are not needed any more. */
+  get lastWake(): string {
+    return this.#wakeId;
+  }
+
+  start(position: { readonly count: number; readonly id: string }): void {
+    this.#number = position.count;
+    this.#topicsId = position.id;
+    this.#over = false;
+    this.#reading = this.#read();
+  }
+
+  /** The connection is there (again). */
+  opened(): void {
+    this.#opened();
+  }
+
+  /** Its session ends before, or is ended now. */
+  async stop(): Promise<void> {
+    this.#over = true;
+    this.#opened();
+    await this.#reading;
+  }
+
+  /**
+   * The number of the newest entry. Ids are made of Redis' time: after a loss of its data and a step back of its clock, new entries
+   * would stand before what we have read and never be seen.
+   */
+  topicsAreAt(count: number): void {
+    this.#behind = count < this.#number ? this.#behind + 1 : 0;
+    if (this.#behind < 2) return;
+    this.#behind = 0;
+    this.#topicsId = FIRST_ID;
+    this.#number = 0;
+    this.#gap();
+  }
+
+  async #read(): Promise<void> {
+    const { session, commandMs, key, consumer, log } = this.#o;
+    while (!this.#over) {
+      if (this.#wakeOf !== consumer()) {
+        this.#wakeOf = consumer();
+        this.#wakeId = FIRST_ID;
+      }
+      const [topics, wakes] = [key("topics"), key("wake", this.#wakeOf)];
+      const [topicsId, wakeId] = [this.#topicsId, this.#wakeId];
+      const block = ["XREAD", "COUNT", String(COUNT), "BLOCK", String(BLOCK_MS)];
+      const args = [...block, "STREAMS", topics, wakes, topicsId, wakeId];
+      try {
+        const streams = await session.send<Streams | null>(args, { deadlineMs: BLOCK_MS + commandMs });
+        if (!streams) continue;
+        this.#wake(streams[wakes] ?? []);
+        // Set back meanwhile: what was read belongs to before.
+        if (this.#topicsId === topicsId) await this.#hear(streams[topics] ?? []);
+      } catch (err) {
+        if (session.open) log?.warn({ err }, "topics cannot be read at the moment");
+        await this.#again();
+      }
+    }
+  }
+
+  /** When the connection is there again; soon, when it has never gone. */
+  async #again(): Promise<void> {
+    if (this.#over) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#opened = resolve;
+    const callOff = this.#o.session.open ? this.#o.clock.after(RETRY_MS, resolve) : null;
+    await promise;
+    callOff?.();
+    this.#opened = () => {};
+  }
+
+  #wake(entries: Streams[string]): void {
+    for (const [id, fields] of entries) {
+      this.#wakeId = id;
+      this.#o.wake(Number(fields[1]), fields[3] ?? "");
+    }
+  }
+
+  async #hear(entries: Streams[string]): Promise<void> {
+    for (const [id, fields] of entries) {
+      this.#topicsId = id;
+      const entry = parseEntry(fields);
+      if (!entry) continue;
+      const missed = entry.number !== this.#number + 1;
+      this.#number = entry.number;
+      if (missed) this.#gap();
+      if (entry.origin === this.#o.origin) continue;
+      this.counters.heard += 1;
+      await this.#pass(entry);
+    }
+  }
+
+  async #pass({ values }: TopicEntry): Promise<void> {
+    const { wanted, deliver } = this.#o;
+    for (const { topic, value } of values) {
+      if (!wanted(topic)) continue;
+      const id = storedId(value);
+      const text = id === null ? value : await this.#fetch(id);
+      if (text !== null) deliver(topic, [messageOf(text)]);
+    }
+  }
+
+  async #fetch(id: string): Promise<string | null> {
+    const { session, key, log } = this.#o;
+    try {
+      const text = await session.send<string | null>(["GET", key("large", id)]);
+      if (text === null) log?.warn({ id }, "a large message was gone before it was read");
+      return text;
+    } catch (err) {
+      log?.warn({ id, err }, "a large message could not be read; it is lost here");
+      return null;
+    }
+  }
+
+  #gap(): void {
+    this.counters.gaps += 1;
+    this.#o.log?.info({ gaps: this.counters.gaps }, "hints were missed; the store has what they told");
+    this.#o.onGap();
+  }
+}

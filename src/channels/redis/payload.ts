@@ -1,0 +1,70 @@
+/**
+ * An entry of the stream `topics`: the fields `number` and `origin`, and then a field for each message whose name is the topic and
+ * whose value is `<key as JSON text>\n<body as JSON text>`. Neither of the two has a line break in it, so nothing has to be parsed to
+ * find out whether anybody wants it. A message that is too large stands in a key of its own, and its value is `@<id>`.
+ *
+ * The number counts entries from 1 without a hole: whoever reads another one than the next has missed some.
+ */
+
+import type { Written } from "../message-text.ts";
+
+export interface TopicEntry {
+  readonly number: number;
+  readonly origin: string;
+  readonly values: readonly TopicValue[];
+}
+
+export interface TopicValue {
+  readonly topic: string;
+  readonly value: string;
+}
+
+/** The stream keeps thousands of entries: this much for each is what bounds its memory. */
+export const VALUE_LENGTH_MAX = 16_000;
+/** Lua can hand on some 8,000 values at a time. */
+const FIELDS_MAX = 2_000;
+
+export function messageValue({ key, text }: Written): string {
+  return `${JSON.stringify(key)}\n${text}`;
+}
+
+export function storedValue(id: string): string {
+  return `@${id}`;
+}
+
+/** Null when it is a message itself. */
+export function storedId(value: string): string | null {
+  return value.startsWith("@") ? value.slice(1) : null;
+}
+
+export function messageOf(value: string): Written {
+  const cut = value.indexOf("\n");
+  return { key: JSON.parse(value.slice(0, cut)) as string, text: value.slice(cut + 1) };
+}
+
+/** The fields of as few entries as their size allows, in the order given. */
+export function pack(values: readonly TopicValue[]): string[][] {
+  const entries: string[][] = [];
+  let fields: string[] = [];
+  let length = 0;
+  for (const { topic, value } of values) {
+    if (fields.length > 0 && (length + value.length > VALUE_LENGTH_MAX || fields.length >= FIELDS_MAX)) {
+      entries.push(fields);
+      fields = [];
+      length = 0;
+    }
+    fields.push(topic, value);
+    length += value.length;
+  }
+  if (fields.length > 0) entries.push(fields);
+  return entries;
+}
+
+/** Null when it is none of ours: anybody may add to a stream. */
+export function parseEntry(fields: readonly string[]): TopicEntry | null {
+  const [numberName, number, originName, origin] = fields;
+  if (numberName !== "number" || originName !== "origin") return null;
+  const values: TopicValue[] = [];
+  for (let i = 4; i + 1 < fields.length; i += 2) values.push({ topic: fields[i]!, value: fields[i + 1]! });
+  return { number: Number(number), origin: origin!, values };
+}

@@ -1,0 +1,83 @@
+/** Sends hints: at once when idle, together when busy. What is published while one is under way goes out with the next entry. */
+
+import { Batcher } from "../../platform/batcher.ts";
+import { redisScript } from "../../platform/drivers/redis-script.ts";
+import type { RedisCommands } from "../../platform/drivers/redis-session.ts";
+import type { Random } from "../../platform/random.ts";
+import type { Written } from "../message-text.ts";
+import { messageValue, pack, storedValue, type TopicValue, VALUE_LENGTH_MAX } from "./payload.ts";
+
+export interface PublisherOptions {
+  readonly session: RedisCommands;
+  readonly key: (...parts: readonly string[]) => string;
+  readonly origin: string;
+  readonly random: Random;
+  /** Readers that are further behind have a gap. */
+  readonly entriesMax: number;
+}
+
+interface Outgoing {
+  readonly topic: string;
+  readonly messages: readonly Written[];
+}
+
+/** `KEYS` the topics and their count; `ARGV` how many entries are kept, who publishes, and the fields of the entry. */
+const PUBLISH = redisScript(
+  "topics-publish",
+  `local number = redis.call('INCR', KEYS[2])
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'number', number, 'origin', ARGV[2], unpack(ARGV, 3))
+return number`,
+);
+
+/** Readers fetch a large message when they hear of it. One that is slower than this has lost it. */
+const LARGE_KEPT_MS = 60_000;
+
+export class Publisher {
+  readonly #o: PublisherOptions;
+  readonly #outbox: Batcher<Outgoing, undefined>;
+  readonly counters = { entries: 0, messages: 0, large: 0 };
+
+  constructor(options: PublisherOptions) {
+    this.#o = options;
+    this.#outbox = new Batcher({ flush: (batch) => this.#flush(batch), batchMax: 10_000 });
+  }
+
+  async publish(topic: string, messages: readonly Written[]): Promise<void> {
+    await this.#outbox.add({ topic, messages });
+  }
+
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void> {
+    return this.#outbox.idle();
+  }
+
+  async #flush(batch: readonly Outgoing[]): Promise<undefined[]> {
+    const { session, key, origin, entriesMax } = this.#o;
+    const sent: Promise<unknown>[] = [];
+    const values: TopicValue[] = [];
+    for (const { topic, messages } of batch) {
+      for (const message of messages) {
+        const value = messageValue(message);
+        values.push({ topic, value: value.length <= VALUE_LENGTH_MAX ? value : this.#store(value, sent) });
+      }
+    }
+    const entries = pack(values);
+    const keys = [key("topics"), key("topics", "count")];
+    for (const fields of entries) sent.push(session.run(PUBLISH, keys, [entriesMax, origin, ...fields]));
+    this.counters.entries += entries.length;
+    this.counters.messages += values.length;
+    // All of them settle before the next flush: the order of publishing is that of the commands.
+    for (const outcome of await Promise.allSettled(sent)) {
+      if (outcome.status === "rejected") throw outcome.reason;
+    }
+    return batch.map(() => undefined);
+  }
+
+  #store(value: string, sent: Promise<unknown>[]): string {
+    const id = this.#o.random.uuid();
+    this.counters.large += 1;
+    const stored = ["SET", this.#o.key("large", id), value, "PX", String(LARGE_KEPT_MS)];
+    sent.push(this.#o.session.send(stored));
+    return storedValue(id);
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * What peers say to each other, as JSON. Read at the edge with everything checked; fields that a newer version adds are
+ * ignored, and what it says of itself is passed on as it is.
+ */
+
+import { z } from "zod";
+import { BatonError } from "../../core/errors.ts";
+import { NODE_NAME, type NodeName } from "../../core/ids.ts";
+import type { NodeRole } from "../../core/node.ts";
+
+export const PATHS = {
+  join: "/peer/join",
+  remove: "/peer/remove",
+  election: "/peer/election",
+  coordinator: "/peer/coordinator",
+  heartbeat: "/peer/heartbeat",
+  vote: "/peer/vote",
+  wish: "/peer/wish",
+} as const;
+
+/** Hardly a kilobyte for a small cluster; with a thousand members of a long name it is a hundred. */
+export const MESSAGE_BYTES_MAX = 262_144;
+const MEMBERS_MAX = 1_000;
+const ADDRESS_LENGTH_MAX = 2_048;
+
+const name = z
+  .string()
+  .regex(NODE_NAME, "must be the name of a node: 1 to 63 letters, digits or . _ -, no sign at either end")
+  .transform((text) => text as NodeName);
+const epoch = z.int().min(0);
+const ttlMs = z
+  .number()
+  .positive()
+  .max(24 * 3_600_000);
+export const addressField = z
+  .string()
+  .max(ADDRESS_LENGTH_MAX)
+  .refine(isAddress, "must be an http:// or https:// url without user, password or query");
+
+function isAddress(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, search, hash } = new URL(text);
+  return /^https?:$/.test(protocol) && !username && !password && !search && !hash;
+}
+
+const life = z.object({ name, incarnation: z.string().max(200) });
+const term = z.object({ ...life.shape, epoch });
+const ballot = z.object({ epoch, to: life.nullable(), ttlMs: z.number().min(0), released: z.boolean() });
+const setNumber = z.object({ epoch, count: z.int().min(0) });
+export const peerSet = z.object({
+  ...setNumber.shape,
+  cluster: z.string().max(200),
+  members: z
+    .record(name, addressField)
+    .refine((members) => Object.keys(members).length <= MEMBERS_MAX, `at most ${MEMBERS_MAX} members`),
+  removed: z
+    .array(
+      z.object({
+        name: z.string().max(63),
+        incarnation: z.string().max(200),
+        why: z.enum(["removed", "forgotten"]),
+      }),
+    )
+    .max(1_000),
+});
+
+/** The file of a voter. */
+export const voteRecord = z.object({
+  format: z.literal(1),
+  votes: z.boolean(),
+  ballot,
+  set: peerSet.nullable(),
+});
+export type VoteRecord = z.infer<typeof voteRecord>;
+
+const from = { from: life, set: setNumber.nullable() };
+
+const number = z.number().catch(0);
+const load = z
+  .object({ jobs: number, connections: number, cpu: number, memory: number, loopLagMs: number })
+  .catch({ jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 });
+const roles = z.array(z.string().max(100)).max(100);
+const info = z.object({
+  url: z.string().max(ADDRESS_LENGTH_MAX).nullable(),
+  hostname: z.string().max(1_000),
+  address: z.string().max(1_000).nullable(),
+  httpPort: z.int().min(0).max(65_535).nullable(),
+  roles: roles.transform((list) => list as NodeRole[]),
+  capabilities: z.array(z.string().max(1_000)).max(10_000),
+  version: z.string().max(200),
+  startedAt: z.number(),
+  load,
+});
+
+/** How a node shows itself: in a heartbeat and in the answer to one. */
+const presence = z.object({
+  node: life,
+  /** Counts up in one life: what was overtaken on its way is older. */
+  beat: z.int().min(0),
+  address: addressField.nullable(),
+  /** Of its join server, as `host:port`; null where it has none. */
+  manager: z.string().max(ADDRESS_LENGTH_MAX).nullable().default(null),
+  info,
+  status: z.string().min(1).max(100),
+  /** Of the list of nodes, where that is a setting. */
+  hash: z.string().max(200).nullable(),
+  cluster: z.string().max(200).nullable(),
+  votes: z.boolean(),
+  ballot,
+  /** Who leads, as it sees it, and for how long that is sure. */
+  leader: z.object({ term, leftMs: ttlMs, acquiredAt: z.number() }).nullable(),
+});
+export type Presence = z.infer<typeof presence>;
+
+export const heartbeat = z.object({ ...from, ...presence.shape });
+export const heartbeatAnswer = z.object({ ...presence.shape, peers: peerSet.nullable() });
+export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
+
+export const electionAsked = z.object({ ...from, candidate: life });
+export const electionAnswer = z.object({
+  node: life,
+  votes: z.boolean(),
+  willing: z.boolean(),
+  stands: z.boolean(),
+  epoch,
+  peers: peerSet.nullable(),
+});
+export type ElectionAnswer = z.infer<typeof electionAnswer>;
+
+const renewal = { term, ttlMs, granted: z.boolean(), acquiredAt: z.number() };
+export const voteAsked = z.discriminatedUnion("op", [
+  z.object({ ...from, op: z.literal("promise"), candidate: life, epoch: z.int().min(1), ttlMs }),
+  z.object({ ...from, op: z.literal("renew"), ...renewal }),
+  z.object({ ...from, op: z.literal("release"), term }),
+]);
+export type VoteAsked = z.infer<typeof voteAsked>;
+export const voteAnswer = z.object({
+  node: life,
+  answer: z.enum(["granted", "acknowledged", "denied", "behind", "abstains", "released"]),
+  /** The highest term that its store knows: below it nothing is written there. */
+  floor: epoch,
+});
+export type VoteAnswer = z.infer<typeof voteAnswer>;
+
+export const coordinator = z.object({ ...from, ...renewal });
+
+export const joinAsked = z.discriminatedUnion("op", [
+  z.object({ op: z.literal("join"), from: life, address: addressField }),
+  z.object({ ...from, op: z.literal("note"), term, ttlMs, peers: peerSet }),
+]);
+export const joinAnswer = z.object({
+  node: life,
+  fresh: z.boolean(),
+  leader: term.nullable(),
+  peers: peerSet,
+});
+export const noteAnswer = z.object({ node: life, noted: z.boolean(), epoch });
+export const removeAsked = z.discriminatedUnion("op", [
+  z.object({ op: z.literal("remove"), from: life, name }),
+  z.object({ op: z.literal("told"), from: life, peers: peerSet }),
+]);
+export const wishAsked = z.object({ from: life, wish: z.enum(["drain", "resume"]) });
+export const wishAnswer = z.object({ node: life });
+
+/** What a node answers that does not lead. */
+export const notLeader = z.object({ leader: name.nullable(), leader_url: z.string().nullable() });
+/** What a node answers to one that is no member any more. */
+export const removedAnswer = z.object({
+  removed: z.enum(["removed", "forgotten"]),
+  peers: peerSet.nullable(),
+});
+
+/** Throws BAD_REQUEST with the field that is wrong. */
+export function readMessage<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> {
+  const value = parse(text);
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const field = ["body", ...issue.path].join(".");
+  throw new BatonError("BAD_REQUEST", `${field}: ${issue.message}`, { field });
+}
+
+function parse(text: string): unknown {
+  if (text.length > MESSAGE_BYTES_MAX) {
+    throw new BatonError("BODY_TOO_LARGE", `the body is larger than ${MESSAGE_BYTES_MAX} bytes`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new BatonError("BAD_JSON", `the body is not valid JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Whose turn it is. New jobs go round among the nodes that can take them, in the order of their names; a job with a key goes
+ * to the node that the key and the names alone decide, so that a caller who repeats it through another node meets the first.
+ */
+
+import type { NodeInfo, NodeRole } from "./node.ts";
+import { acceptsWork, hasCapability, hasRole } from "./node.ts";
+
+/** What new work needs of the node that it is placed on. */
+export interface Wants {
+  readonly role: NodeRole;
+  readonly tasks: readonly string[];
+}
+
+/**
+ * Those who may be given it, in the order in which they were given. Nodes that cannot run it come in only when nobody can: where
+ * each node keeps its own jobs, one that is placed on such a node waits there until that very node is started anew.
+ */
+export function willing(nodes: readonly NodeInfo[], wants: Wants): readonly NodeInfo[] {
+  const healthy = nodes.filter((node) => acceptsWork(node) && node.alive);
+  const able = healthy.filter((node) => canRun(node, wants));
+  return able.length > 0 ? able : healthy;
+}
+
+export function canRun(node: NodeInfo, { role, tasks }: Wants): boolean {
+  return hasRole(node, role) && tasks.every((task) => hasCapability(node, task));
+}
+
+/** All of them, beginning with the one whose turn it is at this position of the round. */
+export function inTurn<Item>(items: readonly Item[], position: number): readonly Item[] {
+  if (items.length === 0) return items;
+  const first = position % items.length;
+  return first === 0 ? items : [...items.slice(first), ...items.slice(0, first)];
+}
+
+/**
+ * All of them in the order that the key gives: each node's place hangs on its own name only, so one that leaves moves no key
+ * but its own, and every node that takes part finds the same order.
+ */
+export function byKey<Item extends { readonly name: string }>(
+  items: readonly Item[],
+  key: string,
+): readonly Item[] {
+  const scored = items.map((item) => ({ item, score: score(`${item.name}\n${key}`) }));
+  scored.sort((a, b) => b.score - a.score || (a.item.name < b.item.name ? -1 : 1));
+  return scored.map(({ item }) => item);
+}
+
+/** FNV-1a with murmur's last steps, without which keys that differ in their last letter alone would stay together. */
+function score(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

@@ -1,0 +1,48 @@
+/** How a new leader finds out what the terms before it have noted (schedule-register.ts). */
+
+import type { ScheduleNote } from "./schedule-register.ts";
+import { compareVersions } from "./schedule-register.ts";
+
+/** Of all members, the dead ones included. */
+export function majorityOf(members: number): number {
+  return Math.floor(members / 2) + 1;
+}
+
+export interface ReadSoFar {
+  readonly members: number;
+  readonly required: number;
+  /** Whether each that has answered is blank: never brought up to date by a leader, as after the loss of its disk. */
+  readonly answers: readonly { readonly blank: boolean }[];
+  /** Those that may still answer. */
+  readonly left: number;
+}
+
+/**
+ * Whether a new leader has read enough. A blank node's word does not count: what it once noted with others may be gone.
+ * It does when all members have answered, for there is nothing else to be found; or when everybody is blank and nobody is
+ * left to wait for, for then the cluster is new.
+ */
+export function readEnough({ members, required, answers, left }: ReadSoFar): boolean {
+  if (answers.length === members) return true;
+  const sound = answers.filter(({ blank }) => !blank).length;
+  if (sound >= Math.max(required, majorityOf(members))) return true;
+  if (left > 0 || answers.length < required) return false;
+  return sound === 0 || sound >= required;
+}
+
+/** The highest version of each schedule, and who had it. Of equal ones that of `first`, then the alphabetical order. */
+export function newestNotes<Name extends string>(
+  answers: ReadonlyMap<Name, readonly ScheduleNote[]>,
+  first: Name,
+): Map<string, { readonly note: ScheduleNote; readonly from: Name }> {
+  const order = [...answers.keys()].sort((a, b) => (a === first ? -1 : b === first ? 1 : a < b ? -1 : 1));
+  const newest = new Map<string, { note: ScheduleNote; from: Name }>();
+  for (const from of order) {
+    for (const note of answers.get(from)!) {
+      const known = newest.get(note.name);
+      if (!known || compareVersions(note.version, known.note.version) > 0)
+        newest.set(note.name, { note, from });
+    }
+  }
+  return newest;
+}

@@ -1,0 +1,157 @@
+import type { JobId } from "../../core/ids.ts";
+import type { PlacedRun, ScheduleNote, Version } from "../../core/schedule-register.ts";
+import {
+  compareVersions,
+  mayForget,
+  placedVerdict,
+  rowGivesWay,
+  unnoted,
+} from "../../core/schedule-register.ts";
+import type { Term } from "../../core/term.ts";
+import type {
+  NoteBatch,
+  NotePage,
+  NoteState,
+  Placer,
+  PlaceVerdict,
+  Placing,
+  ScheduleNotes,
+} from "../schedule-notes.ts";
+import { staleTerm } from "../schedule-notes.ts";
+import type { NotedOccurrence } from "../store.ts";
+import type { Ledger } from "./ledger.ts";
+import type { SqliteSchedules } from "./schedules.ts";
+import type { Submit } from "./submit.ts";
+import type { SqliteTerms } from "./terms.ts";
+
+export class SqliteScheduleNotes implements ScheduleNotes {
+  readonly #ledger: Ledger;
+  readonly #terms: SqliteTerms;
+  readonly #schedules: SqliteSchedules;
+  readonly #submit: Submit;
+  readonly #sql;
+
+  constructor(parts: { ledger: Ledger; terms: SqliteTerms; submit: Submit; schedules: SqliteSchedules }) {
+    this.#ledger = parts.ledger;
+    this.#terms = parts.terms;
+    this.#submit = parts.submit;
+    this.#schedules = parts.schedules;
+    const { file } = parts.ledger;
+    this.#sql = {
+      one: file.prepare("SELECT note FROM schedule_note WHERE name = ?"),
+      keep: file.prepare("INSERT OR REPLACE INTO schedule_note VALUES (?, ?, ?, ?)"),
+      drop: file.prepare("DELETE FROM schedule_note WHERE name = ?"),
+      names: file.prepare(
+        "SELECT name FROM (SELECT name FROM schedule_note UNION SELECT name FROM schedule) WHERE name > ? ORDER BY name LIMIT ?",
+      ),
+      complete: file.prepare("SELECT count(*) AS n FROM schedule_complete"),
+      setComplete: file.prepare("INSERT INTO schedule_complete VALUES (?)"),
+      placed: file.prepare("SELECT at FROM schedule_placed WHERE schedule = ?"),
+      onePlaced: file.prepare(
+        "SELECT job, epoch, counter FROM schedule_placed WHERE schedule = ? AND at = ?",
+      ),
+      setPlaced: file.prepare("INSERT OR REPLACE INTO schedule_placed VALUES (?, ?, ?, ?, ?)"),
+      unplace: file.prepare("DELETE FROM schedule_placed WHERE schedule = ? AND at = ?"),
+    };
+  }
+
+  write(batch: NoteBatch, term: Term): Promise<NoteState> {
+    return this.#ledger.file.write(() => {
+      this.#admit(term);
+      const newer = new Set<string>();
+      for (const note of batch.notes) if (this.#keep(note)) newer.add(note.name);
+      for (const row of batch.occurrences) {
+        const known = this.#schedules.occurrence(row.schedule, row.at);
+        if (!known || rowGivesWay(known, row, newer.has(row.schedule))) this.#schedules.showOccurrence(row);
+      }
+      if (batch.complete && this.#blank()) this.#sql.setComplete.run(term.epoch);
+      return { blank: this.#blank() };
+    });
+  }
+
+  read({ after, limit }: NotePage, term: Term): Promise<readonly ScheduleNote[]> {
+    return this.#ledger.file.write(() => {
+      this.#admit(term);
+      const names = this.#sql.names.all(after ?? "", limit) as { name: string }[];
+      return names.map(({ name }) => this.#one(name) ?? unnoted(this.#schedules.one(name)!));
+    });
+  }
+
+  place(runs: readonly Placing[], by: Placer, term: Term): Promise<readonly PlaceVerdict[]> {
+    return this.#ledger.file.write(() => {
+      this.#admit(term);
+      const { self, takes } = by;
+      const author = { node: self, ownerEpoch: term.epoch, leaderEpoch: term.epoch };
+      return runs.map(({ schedule, at, job, version }): PlaceVerdict => {
+        const run = { at, runAt: job.runAt, job: job.id, target: self };
+        const known = { note: this.#one(schedule), placed: this.#placed(schedule, at) };
+        const verdict = placedVerdict(known, version, run);
+        if (verdict) return verdict;
+        this.#sql.setPlaced.run(schedule, at, takes ? job.id : null, version.epoch, version.counter);
+        if (!takes) return "absent";
+        const [submitted] = this.#submit.run([job], author, schedule);
+        return submitted!.existed ? "already" : "stored";
+      });
+    });
+  }
+
+  forget(names: readonly { readonly name: string; readonly version: Version }[], term: Term): Promise<void> {
+    return this.#ledger.file.write(() => {
+      this.#admit(term);
+      for (const { name, version } of names) {
+        const note = this.#one(name);
+        if (note?.schedule !== null || compareVersions(note.version, version) !== 0) continue;
+        this.#sql.drop.run(name);
+        for (const at of this.#placedOf(name)) this.#sql.unplace.run(name, at);
+      }
+    });
+  }
+
+  async blank(): Promise<boolean> {
+    return this.#ledger.file.read(() => this.#blank());
+  }
+
+  async get(name: string): Promise<ScheduleNote | null> {
+    return this.#ledger.file.read(() => this.#one(name) ?? null);
+  }
+
+  async noted(schedule: string, instants: readonly number[]): Promise<readonly NotedOccurrence[]> {
+    return this.#ledger.file.read(() =>
+      instants.flatMap((at) => this.#schedules.occurrence(schedule, at) ?? []),
+    );
+  }
+
+  #keep(note: ScheduleNote): boolean {
+    const { name, version, schedule } = note;
+    const known = this.#one(name);
+    if (known && compareVersions(known.version, version) >= 0) return false;
+    this.#sql.keep.run(name, version.epoch, version.counter, JSON.stringify(note));
+    this.#schedules.show(name, schedule);
+    for (const at of this.#placedOf(name)) if (mayForget(known, note, at)) this.#sql.unplace.run(name, at);
+    return true;
+  }
+
+  #one(name: string): ScheduleNote | undefined {
+    const row = this.#sql.one.get(name);
+    return row && (JSON.parse(row["note"] as string) as ScheduleNote);
+  }
+
+  #placed(schedule: string, at: number): PlacedRun | undefined {
+    const row = this.#sql.onePlaced.get(schedule, at);
+    if (!row) return undefined;
+    const version = { epoch: row["epoch"] as number, counter: row["counter"] as number };
+    return { job: row["job"] as JobId | null, version };
+  }
+
+  #placedOf(name: string): number[] {
+    return this.#sql.placed.all(name).map((row) => row["at"] as number);
+  }
+
+  #blank(): boolean {
+    return this.#sql.complete.get()!["n"] === 0;
+  }
+
+  #admit(term: Term): void {
+    if (!this.#terms.admits(term)) throw staleTerm(term);
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Takes connections of peers on an HTTP server that is there already. Whoever cannot sign is answered in plain HTTP and holds
+ * nothing; whoever can but then says nothing under the session's key is dropped by the connection's own watch.
+ */
+
+import type { IncomingMessage, Server } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import type { WebSocket } from "ws";
+import type { NodeIdentity } from "../../core/node.ts";
+import type { Random } from "../../platform/random.ts";
+import type { Authenticator } from "../authenticator.ts";
+import type { ClusterKeys } from "../cluster-keys.ts";
+import { FRAME_BYTES_MAX } from "./frame.ts";
+import { MESH_PATH, REFUSAL_HEADER, welcome } from "./handshake.ts";
+import type { SessionKeys } from "./handshake.ts";
+
+export interface AcceptorOptions {
+  readonly self: NodeIdentity;
+  readonly keys: ClusterKeys;
+  readonly authenticator: Authenticator;
+  readonly random: Random;
+  /** Null while it takes nobody, with the reason for the caller. */
+  readonly closed: () => string | null;
+  readonly onConnection: (accepted: Accepted) => void;
+}
+
+export interface Accepted {
+  readonly socket: WebSocket;
+  readonly peer: NodeIdentity;
+  readonly session: SessionKeys;
+  /** At which it came in. */
+  readonly server: Server;
+}
+
+export class Acceptor {
+  readonly #o: AcceptorOptions;
+  readonly #headers = new WeakMap<IncomingMessage, Readonly<Record<string, string>>>();
+  readonly #sockets = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: FRAME_BYTES_MAX,
+  });
+
+  constructor(options: AcceptorOptions) {
+    this.#o = options;
+    this.#sockets.on("headers", (lines, request) => {
+      for (const [name, value] of Object.entries(this.#headers.get(request) ?? {}))
+        lines.push(`${name}: ${value}`);
+    });
+  }
+
+  /** The returned function detaches it. */
+  attach(server: Server): () => void {
+    const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+      if (isMesh(request)) this.#upgrade(server, request, socket, head);
+      else if (server.listenerCount("upgrade") === 1) socket.destroy();
+    };
+    server.on("upgrade", onUpgrade);
+    // Without this a server with a listener for upgrades no longer answers requests that only offer one, as curl --http2 does.
+    const before = Reflect.get(server, "shouldUpgradeCallback") as unknown;
+    Reflect.set(
+      server,
+      "shouldUpgradeCallback",
+      (request: IncomingMessage) => isMesh(request) || server.listenerCount("upgrade") > 1,
+    );
+    return () => {
+      server.off("upgrade", onUpgrade);
+      Reflect.set(server, "shouldUpgradeCallback", before);
+    };
+  }
+
+  #upgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Node has taken its own listener away, and an error without one would end the process.
+    socket.on("error", () => socket.destroy());
+    const { self, keys, authenticator, random, closed, onConnection } = this.#o;
+    const reason = closed();
+    if (reason !== null) return answer(socket, "503 Service Unavailable", reason);
+    const { method = "", url = "", headers } = request;
+    const verdict = authenticator.check({ method, path: url, headers, body: "" });
+    if (verdict.verdict === "outside") {
+      return answer(
+        socket,
+        "401 Unauthorized",
+        "only nodes of this cluster may connect, and the request is not signed",
+      );
+    }
+    if (verdict.verdict === "refused") return answer(socket, "401 Unauthorized", verdict.reason);
+    const { from, claims, keyId } = verdict;
+    if (from.name === self.name) {
+      const why =
+        from.incarnation === self.incarnation
+          ? "this is the node itself"
+          : `${self.name} is the name of this node`;
+      return answer(socket, "401 Unauthorized", why);
+    }
+    const welcomed = welcome(keys, self, random.uuid(), claims, keyId);
+    this.#headers.set(request, welcomed.headers);
+    this.#sockets.handleUpgrade(request, socket, head, (opened) => {
+      onConnection({ socket: opened, peer: from, session: welcomed.session, server });
+    });
+  }
+}
+
+function isMesh({ url, headers }: IncomingMessage): boolean {
+  return url === MESH_PATH && headers.upgrade?.toLowerCase() === "websocket";
+}
+
+function answer(socket: Duplex, status: string, reason: string): void {
+  const text = reason.replaceAll(/[^\x20-\x7e]/g, "?");
+  const body = JSON.stringify({ error: "UNAUTHENTICATED", message: text });
+  // Whoever does not read it has no right to the socket.
+  socket.once("finish", () => socket.destroy());
+  socket.end(
+    `HTTP/1.1 ${status}\r\n${REFUSAL_HEADER}: ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,121 @@
+/**
+ * How two nodes prove to each other that they know the cluster's secret, and agree on keys for one connection.
+ *
+ *   dialler -> GET /peer/mesh, signed as any call, with its nonce
+ *   server  -> 101, its name, its own nonce, and a proof over both nonces and both names
+ *   dialler -> a first frame under the session's key: only now does the server believe it, because the signed request alone
+ *              could have been recorded elsewhere
+ *
+ * Each direction has a key of its own, made from the cluster's key and both nonces, so that nothing of one connection means
+ * anything in another. The traffic is proven, not hidden: where it may be read on the way, put TLS in front (https:// urls).
+ */
+
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { KeyObject } from "node:crypto";
+import { NODE_NAME } from "../../core/ids.ts";
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import { derivedKey } from "../cluster-keys.ts";
+import type { ClusterKey, ClusterKeys } from "../cluster-keys.ts";
+import { HEADER, sign } from "../signing.ts";
+import type { Claims, ReceivedHeaders } from "../signing.ts";
+
+export const MESH_PATH = "/peer/mesh";
+const MESH_VERSION = "1";
+const VERSION_HEADER = "x-baton-mesh";
+const PROOF_HEADER = "x-baton-proof";
+/** In the answer to a node that was not believed. */
+export const REFUSAL_HEADER = "x-baton-peer-refusal";
+
+export interface SessionKeys {
+  readonly send: KeyObject;
+  readonly receive: KeyObject;
+}
+
+/** The dialler's headers. */
+export function greet(keys: ClusterKeys, claims: Claims): Record<string, string> {
+  return sign(
+    keys,
+    { method: "GET", path: MESH_PATH, body: "", headers: { [VERSION_HEADER]: MESH_VERSION } },
+    claims,
+  );
+}
+
+interface Pair {
+  readonly dialler: NodeIdentity;
+  readonly server: NodeIdentity;
+  readonly diallerNonce: string;
+  readonly serverNonce: string;
+}
+
+/** The server's headers, and what it uses from then on. */
+export function welcome(
+  keys: ClusterKeys,
+  self: NodeIdentity,
+  nonce: string,
+  claims: Claims,
+  keyId: string,
+): { readonly headers: Record<string, string>; readonly session: SessionKeys } {
+  const key = keys.accepted.get(keyId)!;
+  const pair = { dialler: claims.from, server: self, diallerNonce: claims.nonce, serverNonce: nonce };
+  const { up, down } = sessionKeys(key, pair);
+  return {
+    headers: {
+      [VERSION_HEADER]: MESH_VERSION,
+      [HEADER.from]: self.name,
+      [HEADER.incarnation]: self.incarnation,
+      [HEADER.nonce]: nonce,
+      [PROOF_HEADER]: proofOf(key, pair).toString("base64url"),
+    },
+    session: { send: down, receive: up },
+  };
+}
+
+export type Welcomed =
+  | { readonly peer: NodeIdentity; readonly session: SessionKeys }
+  | { readonly refused: string; readonly mesh: boolean };
+
+/** What the dialler makes of the server's headers. `mesh` is false where something else than Baton switched protocols. */
+export function checkWelcome(keys: ClusterKeys, claims: Claims, headers: ReceivedHeaders): Welcomed {
+  const text = (name: string, shape: RegExp): string | null => {
+    const value = headers[name];
+    return typeof value === "string" && shape.test(value) ? value : null;
+  };
+  if (headers[VERSION_HEADER] !== MESH_VERSION)
+    return { refused: "it does not speak this mesh", mesh: false };
+  const name = text(HEADER.from, NODE_NAME) as NodeName | null;
+  const incarnation = text(HEADER.incarnation, /^[\x21-\x7e]{1,64}$/);
+  const nonce = text(HEADER.nonce, /^[A-Za-z0-9_-]{16,64}$/);
+  const proof = text(PROOF_HEADER, /^[A-Za-z0-9_-]{43}$/);
+  if (!name || !incarnation || !nonce || !proof)
+    return { refused: "it does not prove who it is", mesh: true };
+  const server = { name, incarnation };
+  const pair = { dialler: claims.from, server, diallerNonce: claims.nonce, serverNonce: nonce };
+  const expected = proofOf(keys.first, pair);
+  if (!timingSafeEqual(Buffer.from(proof, "base64url"), expected)) {
+    return { refused: `what calls itself ${name} does not know the cluster's secret`, mesh: true };
+  }
+  if (claims.to !== null && claims.to !== name) {
+    return { refused: `it is ${name}, not ${claims.to}`, mesh: true };
+  }
+  const { up, down } = sessionKeys(keys.first, pair);
+  return { peer: server, session: { send: up, receive: down } };
+}
+
+function proofOf({ key }: ClusterKey, pair: Pair): Buffer {
+  return createHmac("sha256", key)
+    .update(JSON.stringify(["baton mesh server 1", ...facts(pair)]))
+    .digest();
+}
+
+function sessionKeys(key: ClusterKey, pair: Pair): { readonly up: KeyObject; readonly down: KeyObject } {
+  const salt = `${pair.diallerNonce} ${pair.serverNonce}`;
+  return {
+    up: derivedKey(key, salt, ["baton mesh up 1", ...facts(pair)]),
+    down: derivedKey(key, salt, ["baton mesh down 1", ...facts(pair)]),
+  };
+}
+
+function facts({ dialler, server, diallerNonce, serverNonce }: Pair): string[] {
+  return [dialler.name, dialler.incarnation, server.name, server.incarnation, diallerNonce, serverNonce];
+}

@@ -1,0 +1,46 @@
+/**
+ * Remembers the signatures of calls for as long as they would be accepted, so that none is accepted twice.
+ *
+ * Two generations: what is new goes into the young one; when that is a whole window old it becomes the old one, and the old
+ * one, of which nothing would be accepted any more, is forgotten at once. When the young one is full the answer is
+ * "full": forgetting a signature inside its window would let it in again.
+ */
+
+export class SeenSignatures {
+  readonly #windowMs: number;
+  readonly #max: number;
+  #young = new Set<number>();
+  #old = new Set<number>();
+  /** On a monotonic clock: a wall clock that is set must not make it forget. */
+  #youngSince = Number.NEGATIVE_INFINITY;
+
+  /** `windowMs` is how long after it was first seen a signature could still be accepted. */
+  constructor(windowMs: number, max: number) {
+    this.#windowMs = windowMs;
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
+  /** `new` notes it. Only signatures that were found valid may come here: an outsider must not be able to fill it. */
+  note(signature: Buffer, monotonic: number): "new" | "seen" | "full" {
+    this.#turn(monotonic);
+    // 48 bits of a MAC, which nobody can choose: a number is a quarter of the memory of a text, and that one call in
+    // a hundred million is refused by chance is what its sender's retry is for.
+    const mark = signature.readUIntBE(0, 6);
+    if (this.#young.has(mark) || this.#old.has(mark)) return "seen";
+    if (this.#young.size >= this.#max) return "full";
+    this.#young.add(mark);
+    return "new";
+  }
+
+  #turn(monotonic: number): void {
+    const age = monotonic - this.#youngSince;
+    if (age < this.#windowMs) return;
+    this.#old = age < 2 * this.#windowMs ? this.#young : new Set();
+    this.#young = new Set();
+    this.#youngSince = monotonic;
+  }
+}

@@ -1,0 +1,430 @@
+/** A real server that stands still, is emptied, ends and comes back, with and without its data. */
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import type { RedisChannels, RedisChannelsOptions } from "../../../src/channels/redis/redis.ts";
+import { hasCode } from "../../../src/core/errors.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { TcpProxy } from "../../support/tcp-proxy.ts";
+import { RedisWorld } from "./redis-world.ts";
+import { gate, message, messages, Reader, until } from "./world.ts";
+
+const unavailable = (error: unknown): boolean => hasCode(error, "STORE_UNAVAILABLE");
+
+/** A keeper, what it said, and what its subscriber heard. */
+class Watched {
+  readonly channels: RedisChannels;
+  readonly warned: string[] = [];
+  readonly heard: unknown[] = [];
+  gaps = 0;
+
+  constructor(world: RedisWorld, options: Partial<RedisChannelsOptions> = {}) {
+    this.channels = world.channels({
+      beatMs: 50,
+      commandMs: 1_000,
+      log: { info() {}, warn: (_, text) => void this.warned.push(text) },
+      onGap: () => this.gaps++,
+      ...options,
+    });
+  }
+
+  async start(): Promise<this> {
+    await this.channels.start();
+    this.channels.subscribe("t", ({ body }) => void this.heard.push(body));
+    return this;
+  }
+
+  /** Publishes from elsewhere until it is heard: the first ones may fail. */
+  async hears(from: RedisChannels, body: string): Promise<void> {
+    await until(`to hear ${body}`, () => {
+      void from.publish("t", [message(body)]).catch(() => {});
+      return this.heard.includes(body);
+    });
+  }
+}
+
+/** Sends one after the other until told to stop; what it knows to have been sent. */
+function sender(channels: RedisChannels, queue: string) {
+  const sent: number[] = [];
+  let over = false;
+  const sending = (async () => {
+    for (let n = 0; !over; n++) {
+      await channels.send(queue, [message(n, `key-${n % 7}`)]).then(
+        () => sent.push(n),
+        () => new Promise((resolve) => setImmediate(resolve)),
+      );
+    }
+  })();
+  return {
+    sent,
+    stop: async () => {
+      over = true;
+      await sending;
+    },
+  };
+}
+
+describe("a Redis that fails", () => {
+  let world: RedisWorld;
+  let proxy: TcpProxy;
+  before(async () => {
+    world = await RedisWorld.open();
+    proxy = await TcpProxy.start(world.url);
+  });
+  after(async () => {
+    await proxy.stop();
+    await world.close();
+  });
+  beforeEach(() => world.clear());
+  afterEach(async () => {
+    world.server.resume();
+    await proxy.forward();
+  });
+
+  test("and cannot be reached refuses what others could not hear of; nothing is missed when it is there again", async () => {
+    const other = await world.started({ beatMs: 50 });
+    const node = await new Watched(world, { url: proxy.through(world.url) }).start();
+    const reader = new Reader();
+    node.channels.consume("q", reader.handle, { batchMax: 10 });
+    await other.send("q", messages(3));
+    await until("the first messages", () => reader.deliveries.length === 3);
+
+    await proxy.refuse();
+    await until("the loss", () => node.warned.includes("topics are not heard at the moment"));
+    await assert.rejects(node.channels.publish("t", [message("alone")]), unavailable);
+    await assert.rejects(node.channels.send("q", [message("lost")]), unavailable);
+    assert.ok(node.heard.includes("alone"), "our own subscribers hear it all the same");
+    await other.send("q", [message("meanwhile")]);
+    await other.publish("t", [message("a hint meanwhile")]);
+
+    await proxy.forward();
+    await until("what was sent meanwhile", () => reader.bodies.includes("meanwhile"));
+    await until("what was published meanwhile", () => node.heard.includes("a hint meanwhile"));
+    await node.hears(other, "again");
+    assert.equal(node.gaps, 0, "nothing was missed");
+    assert.equal(reader.bodies.includes("lost"), false);
+  });
+
+  test("and is silent is given up within the deadline, and the channels can be stopped then", async () => {
+    const node = await new Watched(world, { url: proxy.through(world.url), commandMs: 200 }).start();
+    await node.channels.send("q", [message(1)]);
+    await proxy.freeze("down");
+    const from = systemClock.monotonic();
+    await assert.rejects(node.channels.publish("t", [message(1)]), unavailable);
+    await assert.rejects(node.channels.send("q", [message(1)]), unavailable);
+    await node.channels.stop();
+    assert.ok(systemClock.monotonic() - from < 3_000);
+  });
+
+  test("whose topics went on for too long without us is a gap, and it is told", async () => {
+    const other = await world.started({ topicEntriesMax: 10 });
+    const node = await new Watched(world, { url: proxy.through(world.url) }).start();
+    await node.hears(other, "before");
+    await proxy.refuse();
+    // More than a node of the stream holds: trimming takes whole ones.
+    for (let i = 0; i < 300; i++) await other.publish("t", [message(i)]);
+    await proxy.forward();
+    await until("the gap to be told", () => node.gaps === 1);
+    await until("the last one", () => node.heard.at(-1) === 299);
+    assert.ok(!node.heard.includes(0));
+    assert.equal(node.channels.counters.gaps, 1);
+  });
+
+  test("and stands still for longer than a lease takes no batch from those who live", async () => {
+    const options = { leaseMs: 500, beatMs: 50, commandMs: 300 };
+    const [here, there] = [await world.started(options), await world.started(options)];
+    const doors = [gate(), gate()];
+    const readers = [new Reader(), new Reader()];
+    for (const [i, channels] of [here, there].entries()) {
+      channels.consume(
+        "q",
+        async (batch) => {
+          await readers[i]!.handle(batch);
+          await doors[i]!.passed;
+        },
+        { batchMax: 1 },
+      );
+    }
+    await here.send("q", messages(2, 2));
+    await until("both to be busy", () => readers.every(({ batches }) => batches.length === 1));
+    world.server.pause();
+    const from = systemClock.monotonic();
+    await assert.rejects(here.send("q", [message("lost or not")]), unavailable);
+    await until("three leases", () => systemClock.monotonic() - from > 1_500);
+    world.server.resume();
+    await until("it to answer again", answers(here));
+    const again = systemClock.monotonic();
+    await until("some beats", () => systemClock.monotonic() - again > 200);
+    for (const door of doors) door.open();
+    await until("the next ones", () => readers.some(({ batches }) => batches.length > 1));
+    const seen = readers
+      .flatMap(({ deliveries }) => deliveries)
+      .filter(({ body }) => body === 0 || body === 1);
+    assert.deepEqual(
+      seen.map(({ deliveries }) => deliveries),
+      [1, 1],
+    );
+  });
+
+  test("and was away for longer than a lease buries nobody before they had the time to say that they live", async () => {
+    const here = await world.started({ leaseMs: 2_000, beatMs: 50 });
+    const there = await world.started({ leaseMs: 2_000, beatMs: 800 });
+    const door = gate();
+    const reader = new Reader();
+    there.consume("q", async (batch) => {
+      await reader.handle(batch);
+      await door.passed;
+    });
+    await here.send("q", messages(2));
+    await until("a busy consumer", () => reader.batches.length === 1);
+    // As it is after a standstill of a minute, in the moment in which the first of them is heard.
+    await world.command(
+      "EVAL",
+      `local now = redis.call('TIME')[1] * 1000
+      redis.call('SET', '{baton}:consumers:beat', now - 60000)
+      for _, who in ipairs(redis.call('ZRANGE', '{baton}:consumers', 0, -1)) do
+        redis.call('ZADD', '{baton}:consumers', now - 58000, who)
+      end`,
+      "0",
+    );
+    const other = new Reader();
+    here.consume("q", other.handle);
+    const from = systemClock.monotonic();
+    await until("a lease and more", () => systemClock.monotonic() - from > 2_500);
+    door.open();
+    await Promise.all([here.stop(), there.stop()]);
+    assert.deepEqual([reader.batches.length, other.batches], [1, []]);
+  });
+
+  test("and hears a take of a connection that was given up does not hand out anything to it", async () => {
+    const node = await world.started({
+      url: proxy.through(world.url),
+      name: "late",
+      commandMs: 200,
+      leaseMs: 60_000,
+    });
+    const here = await world.started();
+    const reader = new Reader();
+    const door = gate();
+    const clients = String(await world.command("CLIENT", "LIST")).split("\n");
+    const line = clients.find((client) => client.includes("name=late") && !client.includes("cmd=xread"));
+    proxy.freezeOne(Number(/addr=[^ ]*:(\d+) /.exec(line!)![1]));
+    node.consume(
+      "q",
+      async (batch) => {
+        await reader.handle(batch);
+        await door.passed;
+      },
+      { batchMax: 1 },
+    );
+    await here.send("q", messages(10, 10));
+    await until("one of them, on the next connection", () => reader.deliveries.length === 1);
+    // Now the take arrives that was sent on the first one.
+    await proxy.forward();
+    await until("the old connection to be gone", () => proxy.connections === 2);
+    door.open();
+    await until("all of them", () => reader.deliveries.length === 10);
+    assert.ok(reader.deliveries.every(({ deliveries }) => deliveries === 1));
+  });
+
+  test("and reads the take of a dead connection late does not lose its messages in it", async () => {
+    const options = { leaseMs: 60_000, beatMs: 50, commandMs: 200 };
+    const node = await world.started(options);
+    const reader = new Reader();
+    await node.send("q", messages(20, 4));
+    for (let round = 0; round < 3; round++) {
+      world.server.pause();
+      // Taken on a connection that we give up before the server reads it.
+      const consumer = node.consume("q", reader.handle, { batchMax: 3 });
+      await assert.rejects(node.send("other", [message(1)]), unavailable);
+      world.server.resume();
+      await until("it to answer again", answers(node));
+      await consumer.close();
+    }
+    node.consume("q", reader.handle);
+    await until("all of them", () => new Set(reader.bodies).size === 20);
+  });
+
+  test("that is emptied is used again at once: groups, wake-ups and topics are made anew", async () => {
+    const [node, other] = [await new Watched(world).start(), await world.started({ beatMs: 50 })];
+    const reader = new Reader();
+    const door = gate();
+    const busy = new Reader();
+    node.channels.consume("q", reader.handle);
+    node.channels.consume("busy", async (batch) => {
+      await busy.handle(batch);
+      await door.passed;
+    });
+    await other.send("q", messages(3));
+    await other.send("busy", messages(3));
+    await until("the messages", () => reader.deliveries.length === 3 && busy.deliveries.length === 3);
+    await node.hears(other, "before");
+
+    await world.command("FLUSHALL");
+    await other.send("q", [message("after")]);
+    await until("what was sent afterwards", () => reader.bodies.includes("after"));
+    await until("the gap to be told", () => node.gaps >= 1);
+    await node.hears(other, "after");
+    door.open();
+    await other.send("busy", [message("next")]);
+    await until("the busy one to go on", () => busy.bodies.includes("next"));
+    await Promise.all([node.channels.stop(), other.stop()]);
+    assert.deepEqual(await world.keys(), []);
+  });
+
+  test("whose keys are deleted one by one heals", async () => {
+    const [here, there] = [await world.started({ beatMs: 50 }), await world.started({ beatMs: 50 })];
+    const seen = new Set<unknown>();
+    for (const channels of [here, there]) {
+      channels.consume(
+        "q",
+        async (batch) => {
+          for (const { body } of batch) seen.add(body);
+        },
+        { batchMax: 2 },
+      );
+    }
+    let n = 0;
+    for (const victim of [
+      "idle:q",
+      "consumers",
+      "consumers:beat",
+      "topics",
+      "topics:count",
+      "consumer",
+      "wake",
+      "uses",
+    ]) {
+      const keys = await world.command<string[]>("KEYS", `{baton}:${victim}*`);
+      if (keys.length > 0) await world.command("DEL", ...keys);
+      for (let i = 0; i < 5; i++) await here.send("q", [message(++n, `key-${i}`)]);
+      await until(`all after the loss of ${victim}`, () => seen.size === n);
+    }
+    await Promise.all([here.stop(), there.stop()]);
+    assert.deepEqual(await world.keys(), []);
+  });
+
+  test("that loses who has what delivers again what was in hand, and one that loses a queue goes on with the next message", async () => {
+    const node = await world.started({ beatMs: 50 });
+    const reader = new Reader();
+    let door = gate();
+    node.consume("q", async (batch) => {
+      await reader.handle(batch);
+      await door.passed;
+    });
+    for (const [victim, again] of [
+      ["busy", [0, 1, 0, 1]],
+      ["queue", [0, 1]],
+    ] as const) {
+      reader.batches.length = 0;
+      door = gate();
+      await node.send("q", messages(2));
+      await until("a busy handler", () => reader.deliveries.length === 2);
+      await world.command("DEL", `{baton}:${victim}:q`);
+      door.open();
+      await until(`all after the loss of ${victim}`, () => reader.deliveries.length === again.length);
+      await node.send("q", [message("next", "key-0")]);
+      await until("the next message", () => reader.bodies.includes("next"));
+      assert.deepEqual(reader.bodies, [...again, "next"]);
+    }
+    await node.stop();
+    assert.deepEqual(await world.keys(), []);
+  });
+
+  test("that forgets its scripts is told them again", async () => {
+    const node = await new Watched(world).start();
+    const reader = new Reader();
+    node.channels.consume("q", reader.handle);
+    for (let round = 1; round <= 3; round++) {
+      await world.command("SCRIPT", "FLUSH");
+      await node.channels.send("q", [message(round)]);
+      await node.channels.publish("t", [message(round)]);
+      await until("both", () => reader.deliveries.length === round && node.heard.length === round);
+    }
+    assert.deepEqual([node.warned, node.gaps], [[], 0]);
+  });
+
+  test("that is out of memory refuses what is sent and lets what it has be handled", async () => {
+    const [here, there] = [await world.started({ beatMs: 50 }), await world.started({ beatMs: 50 })];
+    await here.send("q", messages(50, 10));
+    await world.command("CONFIG", "SET", "maxmemory", "1mb");
+    const reader = new Reader();
+    try {
+      await assert.rejects(here.send("q", [message("too much")]), unavailable);
+      there.consume("q", reader.handle, { batchMax: 10 });
+      const from = systemClock.monotonic();
+      await until("some time", () => systemClock.monotonic() - from > 300);
+    } finally {
+      await world.command("CONFIG", "SET", "maxmemory", "0");
+    }
+    await until("all of them", () => reader.deliveries.length >= 50);
+    assert.equal(new Set(reader.bodies).size, 50);
+  });
+
+  function answers(channels: RedisChannels): () => boolean {
+    let answered = false;
+    return () => {
+      void channels.publish("answers?", [message(1)]).then(
+        () => (answered = true),
+        () => {},
+      );
+      return answered;
+    };
+  }
+});
+
+describe("a Redis that ends", () => {
+  test("by kill -9 and comes back with its data loses no message that was sent", async () => {
+    const world = await RedisWorld.open({ persistent: true });
+    try {
+      const options = { beatMs: 50, commandMs: 1_000 };
+      const [here, there] = [await world.started(options), await world.started(options)];
+      const seen = new Set<unknown>();
+      there.consume(
+        "q",
+        async (batch) => {
+          for (const { body } of batch) seen.add(body);
+        },
+        { batchMax: 5 },
+      );
+      const sending = sender(here, "q");
+      for (let round = 0; round < 2; round++) {
+        const before = sending.sent.length;
+        await until("some messages", () => sending.sent.length > before + 50);
+        await world.server.halt("kill");
+        await world.server.relaunch();
+      }
+      const before = sending.sent.length;
+      await until("more messages", () => sending.sent.length > before + 50);
+      await sending.stop();
+      await until("every message that was sent", () => sending.sent.every((n) => seen.has(n)));
+      await Promise.all([here.stop(), there.stop()]);
+      assert.deepEqual(await world.keys(), []);
+    } finally {
+      await world.close();
+    }
+  });
+
+  test("and comes back without its data is used again, and the gap is told", async () => {
+    const world = await RedisWorld.open();
+    try {
+      const [node, other] = [await new Watched(world).start(), await world.started({ beatMs: 50 })];
+      const reader = new Reader();
+      node.channels.consume("q", reader.handle);
+      await other.send("q", [message("before")]);
+      await node.hears(other, "before");
+      await until("the message", () => reader.bodies.includes("before"));
+      await world.server.halt("kill");
+      await assert.rejects(other.send("q", [message("lost")]), unavailable);
+      await world.server.relaunch();
+      await node.hears(other, "after");
+      await until("the message afterwards", () => {
+        void other.send("q", [message("after")]).catch(() => {});
+        return reader.bodies.includes("after");
+      });
+      assert.ok(node.gaps >= 1);
+    } finally {
+      await world.close();
+    }
+  });
+});

@@ -1,0 +1,66 @@
+/** The promises about schedules, kept by the leader of a cluster whose nodes have a store each. */
+
+import { describe, test } from "node:test";
+import type { Term } from "../../../src/core/term.ts";
+import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { MemoryNetwork } from "../../../src/transport/memory.ts";
+import { nodeNames, ReplicaNode } from "../../support/replica-node.ts";
+import type { OpenStore } from "../../support/store-world.ts";
+import { StoreWorld } from "../../support/store-world.ts";
+import { firingPromises } from "./firing.ts";
+import { schedulePromises } from "./schedules.ts";
+
+type OpenDisk = (options: Parameters<OpenStore>[0] & { readonly name: string }) => Store;
+
+const DISKS: Readonly<Record<string, OpenDisk>> = {
+  memory: ({ clock }) => openMemoryStore({ clock }),
+  sqlite: ({ clock, dir, name }) => new SqliteStore({ dir: `${dir}/${name}`, clock }),
+};
+
+/** The store of the node that leads, with the cluster's schedules in the place of its own. */
+function openCluster(count: number, openDisk: OpenDisk): OpenStore {
+  return async ({ clock, dir }) => {
+    const network = new MemoryNetwork(clock);
+    const members = nodeNames(count);
+    const disks = members.map((name) => openDisk({ clock, dir, name }));
+    await Promise.all(disks.map((disk) => disk.start()));
+    const nodes = members.map(
+      (name, index) => new ReplicaNode({ name, members, disk: disks[index]!, network, clock }),
+    );
+    await Promise.all(nodes.map((node) => node.start()));
+    const [disk, leader] = [disks[0]!, nodes[0]!];
+    const lead = (term: Term): Term => (leader.term = term);
+    lead(await disk.terms.grant("scheduler", { name: leader.name, incarnation: "0" }));
+    return {
+      guarantees: disk.guarantees,
+      problem: null,
+      jobs: disk.jobs,
+      queues: disk.queues,
+      samples: disk.samples,
+      schedules: leader.schedules,
+      terms: {
+        grant: async (role, candidate) => lead(await disk.terms.grant(role, candidate)),
+        admit: (term) => disk.terms.admit(term),
+        read: (role) => disk.terms.read(role),
+      },
+      start: async () => {},
+      stop: async () => {
+        await Promise.all(nodes.map((node) => node.stop()));
+        await Promise.all(disks.map((one) => one.stop()));
+      },
+      [Symbol.asyncDispose]: async () => {},
+    };
+  };
+}
+
+for (const [kind, openDisk] of Object.entries(DISKS)) {
+  for (const count of [1, 3]) {
+    void describe(`the schedules of ${count} ${kind} ${count === 1 ? "store" : "stores"}`, () => {
+      for (const [sentence, proof] of Object.entries({ ...schedulePromises, ...firingPromises })) {
+        void test(sentence, () => StoreWorld.with(openCluster(count, openDisk), proof));
+      }
+    });
+  }
+}

@@ -1,0 +1,245 @@
+/** What a store keeps of schedules for its cluster, on every keeper that can be one of several. */
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { hasCode } from "../../../src/core/errors.ts";
+import { jobId } from "../../../src/core/ids.ts";
+import type { OpenRun, ScheduleNote } from "../../../src/core/schedule-register.ts";
+import { putNote } from "../../../src/core/schedule-register.ts";
+import type { Term } from "../../../src/core/term.ts";
+import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import type { NoteBatch, Placing, ScheduleNotes } from "../../../src/store/schedule-notes.ts";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import type { NotedOccurrence } from "../../../src/store/store.ts";
+import type { OpenStore, Promises } from "../../support/store-world.ts";
+import { NODE, StoreWorld } from "../../support/store-world.ts";
+
+const UUID = "00000000-0000-7000-a000-000000000001";
+const JOB = jobId(NODE, UUID);
+const term = (epoch: number): Term => ({ role: "scheduler", leader: NODE, incarnation: "1", epoch });
+const stale = (error: unknown): boolean => hasCode(error, "STALE_EPOCH");
+
+function noteOf(
+  world: StoreWorld,
+  version: [number, number],
+  fields: Partial<ScheduleNote> = {},
+): ScheduleNote {
+  const { draft } = putNote(undefined, world.definition({ name: fields.name ?? "nightly" }), 5, 1);
+  return { ...draft!, version: { epoch: version[0], counter: version[1] }, ...fields };
+}
+
+const open = (at: number): ScheduleNote["open"] => {
+  const run: OpenRun = { at, runAt: at, job: JOB, target: NODE };
+  return [{ template: null, runs: [run] }];
+};
+
+const row = (at: number, leaderEpoch: number, job: string): NotedOccurrence => ({
+  schedule: "nightly",
+  at,
+  do: "fire",
+  reason: null,
+  job: jobId(NODE, job),
+  leaderEpoch,
+  notedAt: 1,
+});
+
+function notesOf(world: StoreWorld): ScheduleNotes {
+  return world.store.scheduleNotes!;
+}
+
+function write(world: StoreWorld, epoch: number, batch: Partial<NoteBatch>): Promise<{ blank: boolean }> {
+  return notesOf(world).write({ notes: [], occurrences: [], complete: false, ...batch }, term(epoch));
+}
+
+async function place(world: StoreWorld, version: [number, number], takes = true): Promise<string> {
+  const run: Placing = {
+    schedule: "nightly",
+    at: 5,
+    version: { epoch: version[0], counter: version[1] },
+    job: world.newJob({ id: JOB, runAt: 5 }),
+  };
+  const [verdict] = await notesOf(world).place([run], { self: NODE, takes }, term(version[0]));
+  return verdict!;
+}
+
+const promises: Promises = {
+  "the higher version stays, and is what the schedule shows": async (world) => {
+    const second = noteOf(world, [1, 2], { open: open(5) });
+    await write(world, 1, { notes: [second] });
+    await write(world, 1, { notes: [noteOf(world, [1, 1], { schedule: null })] });
+    assert.deepEqual(await notesOf(world).get("nightly"), second);
+    assert.deepEqual(await world.store.schedules.get("nightly"), second.schedule);
+    await write(world, 2, { notes: [noteOf(world, [2, 1], { schedule: null })] });
+    assert.equal(await world.store.schedules.get("nightly"), null);
+    assert.deepEqual(await world.store.schedules.list(), []);
+  },
+
+  "an older term is refused whatever it asks, and leaves nothing behind": async (world) => {
+    await write(world, 2, {});
+    await assert.rejects(write(world, 1, { notes: [noteOf(world, [1, 9])], complete: true }), stale);
+    await assert.rejects(notesOf(world).read({ after: null, limit: 5 }, term(1)), stale);
+    await assert.rejects(place(world, [1, 9]), stale);
+    await assert.rejects(notesOf(world).forget([], term(1)), stale);
+    await assert.rejects(
+      notesOf(world).read({ after: null, limit: 5 }, { ...term(2), incarnation: "2" }),
+      stale,
+    );
+    assert.equal(await notesOf(world).get("nightly"), null);
+    assert.equal(await notesOf(world).blank(), true);
+    assert.equal(await world.store.jobs.get(JOB), null);
+  },
+
+  "asking is enough to shut out older terms": async (world) => {
+    await notesOf(world).read({ after: null, limit: 5 }, term(3));
+    assert.deepEqual(await world.store.terms.read("scheduler"), term(3));
+    await assert.rejects(write(world, 2, {}), stale);
+  },
+
+  "a store is blank until a leader says that it has all": async (world) => {
+    assert.deepEqual(await write(world, 1, { notes: [noteOf(world, [1, 1])] }), { blank: true });
+    assert.deepEqual(await write(world, 1, { complete: true }), { blank: false });
+    assert.deepEqual(await write(world, 2, { complete: true }), { blank: false });
+    assert.equal(await notesOf(world).blank(), false);
+  },
+
+  "notes are read page by page, with schedules that nobody has noted": async (world) => {
+    await world.store.schedules.put(world.definition({ name: "b" }), 7);
+    await write(world, 1, { notes: ["a", "c", "d"].map((name, n) => noteOf(world, [1, n + 1], { name })) });
+    const first = await notesOf(world).read({ after: null, limit: 2 }, term(1));
+    const second = await notesOf(world).read({ after: "b", limit: 5 }, term(1));
+    assert.deepEqual(
+      [...first, ...second].map(({ name, version }) => [name, version.epoch]),
+      [
+        ["a", 1],
+        ["b", 0],
+        ["c", 1],
+        ["d", 1],
+      ],
+    );
+    assert.deepEqual(first[1]!.schedule, await world.store.schedules.get("b"));
+  },
+
+  "an occurrence gives way to that of a newer term, and to no other": async (world) => {
+    const [a, b, c] = ["1", "2", "3"].map((digit) => UUID.slice(0, -1) + digit) as [string, string, string];
+    await write(world, 2, { notes: [noteOf(world, [2, 1])], occurrences: [row(5, 2, a)] });
+    await write(world, 2, { occurrences: [row(5, 1, b), row(6, 1, b)] });
+    await write(world, 2, { notes: [noteOf(world, [2, 1])], occurrences: [row(5, 2, c)] });
+    const jobs = async (): Promise<unknown[]> =>
+      (await world.store.schedules.history("nightly", 9)).map(({ at, job }) => [at, job?.slice(-1)]);
+    assert.deepEqual(await jobs(), [
+      [6, "2"],
+      [5, "1"],
+    ]);
+    await write(world, 2, { notes: [noteOf(world, [2, 2])], occurrences: [row(5, 2, c), row(6, 2, c)] });
+    assert.deepEqual(await jobs(), [
+      [6, "3"],
+      [5, "3"],
+    ]);
+    assert.deepEqual(
+      (await notesOf(world).noted("nightly", [4, 5])).map(({ at }) => at),
+      [5],
+    );
+  },
+
+  "a run's job is stored once, also after it is gone": async (world) => {
+    await write(world, 1, { notes: [noteOf(world, [1, 1], { open: open(5) })] });
+    assert.equal(await place(world, [1, 1]), "stored");
+    const job = await world.job(JOB);
+    assert.deepEqual([job.schedule, job.owner, job.leaderEpoch, job.runAt], ["nightly", NODE, 1, 5]);
+    assert.equal(await place(world, [1, 1]), "already");
+    assert.equal(await world.store.jobs.remove(JOB), "removed");
+    assert.equal(await place(world, [2, 1]), "already");
+    assert.equal(await world.store.jobs.get(JOB), null);
+  },
+
+  "a refusal holds for what was sent before it, and not for what is noted anew": async (world) => {
+    assert.equal(await place(world, [1, 1], false), "absent");
+    assert.equal(await place(world, [1, 1]), "absent");
+    assert.equal(await world.store.jobs.get(JOB), null);
+    assert.equal(await place(world, [1, 2]), "stored");
+    assert.equal(await place(world, [1, 2], false), "already");
+  },
+
+  "a run that a newer note has done with, or gives to another node, is not stored": async (world) => {
+    await write(world, 1, { notes: [noteOf(world, [1, 2])] });
+    assert.equal(await place(world, [1, 1]), "already");
+    const [group] = open(5);
+    const elsewhere = [{ ...group!, runs: [{ ...group!.runs[0]!, target: "node-b" as typeof NODE }] }];
+    await write(world, 1, { notes: [noteOf(world, [1, 3], { open: elsewhere })] });
+    assert.equal(await place(world, [1, 2]), "already");
+    assert.equal(await world.store.jobs.get(JOB), null);
+  },
+
+  "one note without the run is not reason enough to forget it, for the next leader may ask again": async (
+    world,
+  ) => {
+    await write(world, 1, { notes: [noteOf(world, [1, 1], { open: open(5) })] });
+    await place(world, [1, 1]);
+    await world.store.jobs.remove(JOB);
+    await write(world, 1, { notes: [noteOf(world, [1, 2])] });
+    await write(world, 2, { notes: [noteOf(world, [2, 1], { open: open(5) })] });
+    assert.equal(await place(world, [2, 1]), "already");
+    // The second one of the same leader says that a majority has the first.
+    await write(world, 2, { notes: [noteOf(world, [2, 2])] });
+    await write(world, 2, { notes: [noteOf(world, [2, 3])] });
+    await write(world, 3, { notes: [noteOf(world, [3, 1], { open: open(5) })] });
+    assert.equal(await place(world, [3, 1]), "stored");
+  },
+
+  "only a removal of exactly that version is forgotten": async (world) => {
+    const forget = (name: string, version: [number, number]): Promise<void> =>
+      notesOf(world).forget([{ name, version: { epoch: version[0], counter: version[1] } }], term(1));
+    await write(world, 1, {
+      notes: [noteOf(world, [1, 1], { schedule: null }), noteOf(world, [1, 2], { name: "other" })],
+    });
+    await forget("nightly", [1, 9]);
+    await forget("other", [1, 2]);
+    await forget("nothing", [1, 1]);
+    assert.notEqual(await notesOf(world).get("nightly"), null);
+    assert.notEqual(await notesOf(world).get("other"), null);
+    await forget("nightly", [1, 1]);
+    assert.equal(await notesOf(world).get("nightly"), null);
+  },
+};
+
+const onDisk: Promises = {
+  "all of it is there after a restart": async (world) => {
+    const note = noteOf(world, [1, 1], { open: open(5) });
+    await write(world, 1, { notes: [note], occurrences: [row(5, 1, UUID)], complete: true });
+    await place(world, [1, 1]);
+    await world.store.jobs.remove(JOB);
+    await world.reopen();
+    assert.deepEqual(await notesOf(world).get("nightly"), note);
+    assert.equal((await world.store.schedules.history("nightly", 5)).length, 1);
+    assert.equal(await notesOf(world).blank(), false);
+    assert.equal(await place(world, [1, 1]), "already");
+    await assert.rejects(write(world, 0, {}), stale);
+  },
+};
+
+const KEEPERS: Readonly<Record<string, { readonly open: OpenStore; readonly promises: Promises }>> = {
+  memory: {
+    open: async ({ clock }) => {
+      const store = openMemoryStore({ clock });
+      await store.start();
+      return store;
+    },
+    promises,
+  },
+  sqlite: {
+    open: async ({ clock, dir }) => {
+      const store = new SqliteStore({ dir, clock });
+      await store.start();
+      return store;
+    },
+    promises: { ...promises, ...onDisk },
+  },
+};
+
+for (const [name, keeper] of Object.entries(KEEPERS)) {
+  void describe(`the schedule notes of the ${name} store`, () => {
+    for (const [sentence, proof] of Object.entries(keeper.promises)) {
+      void test(sentence, () => StoreWorld.with(keeper.open, proof));
+    }
+  });
+}

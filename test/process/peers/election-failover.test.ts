@@ -1,0 +1,84 @@
+/** How fast another node leads at the default times, and what becomes of the leader that was slow or dead. */
+
+import assert from "node:assert/strict";
+import { before, describe, it } from "node:test";
+import { percentile } from "../../../bench/statistics.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { roleOf } from "../../support/cluster.ts";
+import { listedFile } from "../../support/host-cluster.ts";
+import { LeaderClaims } from "../../support/leader-claims.ts";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { PeerCluster } from "../../support/peer-cluster.ts";
+import { allVote, failover, killLeader } from "../../support/peer-failover.ts";
+import { eventually } from "../../support/process-node.ts";
+
+/** The default. */
+const LEASE_MS = 5_000;
+const KILLS = 3;
+
+describe("a cluster at its default times", () => {
+  const suite = suiteScope();
+  let cluster: PeerCluster;
+  let claims: LeaderClaims;
+
+  before(async () => {
+    cluster = await PeerCluster.start(suite, { file: listedFile });
+    claims = new LeaderClaims(suite, () => cluster.nodes);
+  });
+
+  it("is led by its highest node", async () => {
+    assert.equal((await cluster.leader()).name, "node-c");
+  });
+
+  it("does not change its leader for one that is slow for less than its lease", async () => {
+    const { name, node, epoch } = await cluster.leader();
+    node.signal("SIGSTOP");
+    await systemClock.sleep(2_500); // the seed would have a new leader by now, or two
+    node.signal("SIGCONT");
+    await cluster.gathered();
+    const now = await cluster.leader();
+    assert.deepEqual([now.name, now.epoch], [name, epoch]);
+    claims.assertOneAtATime();
+  });
+
+  it("has another leader when its leader stands still, and the old one follows when it goes on", async (t) => {
+    const { name, node, next, epoch, tookMs } = await failover(cluster, (each) => each.signal("SIGSTOP"));
+    t.diagnostic(`${next} leads ${tookMs.toFixed(0)} ms after SIGSTOP`);
+    assert.ok(tookMs < LEASE_MS + 3_000, `${tookMs} ms`);
+    node.signal("SIGCONT");
+    const role = await eventually(`${name} to follow`, async () => {
+      const role = await roleOf(node);
+      return role?.leader_id === next ? role : null;
+    });
+    assert.deepEqual([role.role, role.leader_epoch], ["STANDBY", epoch]);
+    await cluster.gathered();
+    assert.equal((await cluster.leader()).epoch, epoch, "it does not take its place back");
+    claims.assertOneAtATime();
+  });
+
+  it("has another leader within two seconds of kill -9, and a new life of the old one follows", async (t) => {
+    await allVote(cluster);
+    const tookMs: number[] = [];
+    for (let kill = 0; kill < KILLS; kill++) {
+      const dead = await killLeader(cluster);
+      tookMs.push(dead.tookMs);
+      await cluster.restart(dead.name);
+      const now = await cluster.leader();
+      assert.deepEqual([now.name, now.epoch], [dead.next, dead.epoch], "who comes back does not take over");
+    }
+    t.diagnostic(`led again after ${tookMs.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+    assert.ok(percentile(tookMs, 0.5) < 2_000, `${tookMs.join(", ")} ms`);
+    // A machine that is busy with other things may be slow once; waiting for the lease is something else.
+    assert.ok(Math.max(...tookMs) < LEASE_MS, `${tookMs.join(", ")} ms`);
+    claims.assertOneAtATime();
+  });
+
+  it("has another leader at once when its leader is stopped in good order", async (t) => {
+    const { name, next, tookMs, node } = await failover(cluster, (each) => each.signal("SIGTERM"));
+    t.diagnostic(`${next} leads ${tookMs.toFixed(0)} ms after SIGTERM`);
+    assert.ok(tookMs < 2_000, `${tookMs} ms`);
+    assert.equal((await node.exited).code, 0);
+    cluster.nodes.delete(name);
+    claims.assertOneAtATime();
+  });
+});

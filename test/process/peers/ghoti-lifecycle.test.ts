@@ -1,0 +1,218 @@
+/** The second seed's own files, from the first node to the removal of one: its document read from the top to the bottom. */
+
+import assert from "node:assert/strict";
+import { before, describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { roleOf } from "../../support/cluster.ts";
+import { askManager, CREDENTIALS, heartbeatOf } from "../../support/join-server-calls.ts";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { ghotiFile, PeerCluster, statuses } from "../../support/peer-cluster.ts";
+import { killLeader } from "../../support/peer-failover.ts";
+import { eventually } from "../../support/process-node.ts";
+
+const NAMES = ["node1", "node2", "node3"];
+
+describe("three nodes with the files of the second seed", () => {
+  const suite = suiteScope();
+  let cluster: PeerCluster;
+  const manager = (name: string): string => cluster.plan(name).manager(name);
+  const members = async (name: string): Promise<string[]> => {
+    const { nodes } = await cluster.node(name).client.cluster.nodes();
+    return nodes.map((node) => node.name);
+  };
+
+  before(async () => {
+    cluster = await PeerCluster.open(suite, {
+      names: NAMES,
+      file: ghotiFile(),
+      settings: { DRAIN__TIMEOUT: "2s", DRAIN__CLEANUP: "1s" },
+      url: (_name, _seenBy, port) => `http://localhost:${port}`,
+    });
+  });
+
+  it("the first, with nothing to join, leads a cluster of its own", async () => {
+    await cluster.start("node1");
+    const { name, epoch } = await cluster.leader();
+    assert.deepEqual([name, epoch], ["node1", 1]);
+    assert.deepEqual(await members("node1"), ["node1"]);
+  });
+
+  it("the others join as followers, and higher names do not push the leader out", async () => {
+    for (const name of ["node2", "node3"]) {
+      await cluster.start(name);
+      await cluster.gathered();
+      const role = await roleOf(cluster.node(name));
+      assert.deepEqual([role?.role, role?.leader_id, role?.leader_epoch], ["STANDBY", "node1", 1]);
+    }
+    for (const name of NAMES) {
+      assert.deepEqual(await members(name), NAMES, `as ${name} sees it`);
+      assert.deepEqual(await statuses(cluster.node(name)), {
+        node1: "active",
+        node2: "active",
+        node3: "active",
+      });
+    }
+    assert.equal((await cluster.leader()).epoch, 1);
+  });
+
+  it("everybody answers a heartbeat without a password", async () => {
+    for (const name of NAMES) assert.equal(await heartbeatOf(manager(name)), 200);
+  });
+
+  it("everything else is refused with 400 without the cluster's user and password", async () => {
+    const { user, pass } = CREDENTIALS;
+    for (const path of ["/join", "/remove", "/election", "/coordinator"]) {
+      for (const credentials of [
+        null,
+        { user, pass: "cluster_pasS" },
+        { user: "another", pass },
+        { user: "", pass: "" },
+        { user: pass, pass: user },
+      ]) {
+        const body = { id: "node9", addr: "localhost:1" };
+        const answer = await askManager(manager("node1"), path, { credentials, body });
+        assert.equal(answer.status, 400, `${path} with ${JSON.stringify(credentials)}: ${answer.text}`);
+        assert.doesNotMatch(answer.text, /cluster_pas/, "no password is told");
+      }
+    }
+    assert.doesNotMatch(cluster.node("node1").stdout, /cluster_pas/i, "nor logged");
+    assert.deepEqual(await members("node2"), NAMES);
+  });
+
+  it("bodies that make no sense are refused with 400", async () => {
+    const bodies = {
+      "/join": ["", "no json", {}, { id: "node9" }, { addr: "localhost:1" }, { id: 9, addr: "localhost:1" }],
+      "/remove": ["", "no json", {}, { name: "node2" }],
+      "/coordinator": ["", "no json", {}, { leader: "node2" }],
+    };
+    for (const [path, list] of Object.entries(bodies)) {
+      for (const body of list) {
+        const answer = await askManager(manager("node1"), path, { body });
+        assert.equal(answer.status, 400, `${path} ${JSON.stringify(body)}: ${answer.text}`);
+      }
+    }
+    const more = { id: "node9", addr: "localhost:1", more: "x" };
+    assert.equal((await askManager(manager("node1"), "/join", { body: more })).status, 400);
+  });
+
+  it("a join that is repeated is answered with the list and the leader, and changes nothing", async () => {
+    for (const through of NAMES) {
+      for (let n = 0; n < 5; n++) {
+        const body = { id: "node2", addr: manager("node2") };
+        const answer = await askManager(manager(through), "/join", { body });
+        assert.equal(answer.status, 200, answer.text);
+        assert.equal(answer.body["leader"], "node1");
+        assert.deepEqual(answer.body["peers"], {
+          node1: manager("node1"),
+          node2: manager("node2"),
+          node3: manager("node3"),
+        });
+      }
+    }
+    assert.deepEqual(await members("node3"), NAMES);
+    assert.equal((await cluster.leader()).epoch, 1);
+  });
+
+  it("a join with a wrong address does not take a living node away from the others", async () => {
+    const until = systemClock.monotonic() + 2_000;
+    while (systemClock.monotonic() < until) {
+      for (const id of ["node1", "node2"]) {
+        for (const through of NAMES)
+          await askManager(manager(through), "/join", { body: { id, addr: "localhost:9" } });
+      }
+      const { body } = await askManager(manager("node3"), "/remove", { body: { id: "nobody" } });
+      assert.equal(body["leader_url"], cluster.node("node1").url);
+      for (const name of NAMES) {
+        const seen = await statuses(cluster.node(name));
+        assert.deepEqual(Object.values(seen), ["active", "active", "active"], `as ${name} sees them`);
+      }
+      const { name, epoch } = await cluster.leader();
+      assert.deepEqual([name, epoch], ["node1", 1]);
+    }
+  });
+
+  it("words of elections and coordinators do not move a leader that is well", async () => {
+    for (const to of NAMES) {
+      for (const id of ["node3", "node0", "nobody"]) {
+        assert.equal((await askManager(manager(to), "/election", { body: { id } })).status, 200);
+        assert.equal((await askManager(manager(to), "/coordinator", { body: { id } })).status, 200);
+      }
+    }
+    for (const name of NAMES) {
+      const role = await roleOf(cluster.node(name));
+      assert.deepEqual([role?.leader_id, role?.leader_epoch], ["node1", 1]);
+    }
+  });
+
+  it("a follower that is told to remove a node names the leader and where it is", async () => {
+    const answer = await askManager(manager("node3"), "/remove", { body: { id: "node2" } });
+    assert.equal(answer.status, 409);
+    assert.equal(answer.body["error"], "NOT_LEADER");
+    assert.equal(answer.body["leader"], "node1");
+    const { leader_url } = answer.body as { leader_url: string };
+    assert.equal(((await (await fetch(`${leader_url}/role`)).json()) as { role: string }).role, "LEADER");
+    assert.deepEqual(await members("node1"), NAMES);
+  });
+
+  it("a leader that crashes is followed by the highest of those that are left, and comes back as a follower", async (t) => {
+    const { job_id } = await cluster.node("node1").client.submit({ task: "work", payload: { ms: 0 } });
+    const kept = await cluster.jobAt("node1", { task: "work", payload: { ms: 0 } });
+    await cluster.node("node1").client.wait(kept, { timeoutMs: 10_000 });
+    const dead = await killLeader(cluster);
+    t.diagnostic(`${dead.next} leads after ${dead.tookMs.toFixed(0)} ms`);
+    assert.deepEqual([dead.name, dead.next, dead.epoch], ["node1", "node3", 2]);
+    assert.ok(dead.tookMs < 4_000, "sooner than the seed");
+    await eventually("node2 to follow", async () =>
+      (await roleOf(cluster.node("node2")))?.leader_id === "node3" ? true : null,
+    );
+    // With its file as it was, which has nothing to join: the seed's founds a second cluster here.
+    await cluster.restart("node1");
+    const now = await cluster.leader();
+    assert.deepEqual([now.name, now.epoch], ["node3", 2]);
+    assert.deepEqual(await members("node1"), NAMES);
+    // And with what it had; the seed's comes back empty.
+    assert.equal((await cluster.node("node2").client.job(kept)).status, "completed");
+    assert.equal((await cluster.node("node2").client.job(job_id)).job_id, job_id);
+  });
+
+  it("a leader that is stopped says 503 while it finishes its work, and another leads meanwhile", async () => {
+    const held = await cluster.jobAt("node3", { task: "hold" });
+    await cluster.node("node3").processing(held);
+    const leaving = cluster.node("node3");
+    leaving.signal("SIGTERM");
+    await eventually("a heartbeat of 503", async () =>
+      (await heartbeatOf(manager("node3"))) === 503 ? true : null,
+    );
+    cluster.nodes.delete("node3");
+    const next = await cluster.leader();
+    assert.deepEqual([next.name, next.epoch], ["node2", 3]);
+    assert.equal((await leaving.exited).code, 0, leaving.stderr);
+    assert.equal(await heartbeatOf(manager("node3")), null);
+    await cluster.restart("node3");
+    assert.equal((await cluster.leader()).epoch, 3);
+    await cluster.node("node3").client.cancel(held);
+  });
+
+  it("a node that the leader removes is told, is ignored, and may come back when it is started again", async () => {
+    const answer = await askManager(manager("node2"), "/remove", { body: { id: "node3" } });
+    assert.deepEqual([answer.status, answer.text], [200, ""]);
+    assert.equal((await askManager(manager("node2"), "/remove", { body: { id: "nobody" } })).status, 200);
+    for (const name of ["node1", "node2"]) {
+      await eventually(`${name} to forget node3`, async () =>
+        (await members(name)).includes("node3") ? null : true,
+      );
+    }
+    const removed = cluster.node("node3");
+    await eventually("node3 to know", async () =>
+      removed.stdout.includes("this node was removed from the cluster") ? true : null,
+    );
+    await askManager(manager("node3"), "/election", { body: { id: "node1" } });
+    assert.notEqual((await roleOf(removed))?.role, "LEADER", "it does not lead, nor found a cluster");
+    await cluster.terminate("node3");
+    await cluster.gathered();
+    await cluster.restart("node3");
+    assert.deepEqual(await members("node1"), NAMES);
+    const now = await cluster.leader();
+    assert.deepEqual([now.name, now.epoch], ["node2", 3]);
+  });
+});

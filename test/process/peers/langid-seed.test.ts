@@ -1,0 +1,371 @@
+/** Three nodes started from LangID's own cluster_config.json do what its document says: whoever is asked, it is one service. */
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+import { before, describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { birthplace, PeerCluster, type WriteNodeFile } from "../../support/peer-cluster.ts";
+import { eventually } from "../../support/process-node.ts";
+
+/** To the letter, but for where the machines are and for the file, which three nodes of one machine do not share. */
+const SEED = `{
+  "self_name": "node-a",
+  "nodes": {
+    "node-a": "http://node-a.internal:8080",
+    "node-b": "http://node-b.internal:8080",
+    "node-c": "http://node-c.internal:8080"
+  },
+  "health_check_interval_seconds": 5,
+  "internal_request_timeout_seconds": 5,
+  "enable_round_robin": true,
+  "rr_state_file": "/tmp/langid_rr_state.json",
+  "rr_strategy": "global"
+}
+`;
+
+const seedFile: WriteNodeFile = ({ name, names, url }) => {
+  let text = SEED.replace('"self_name": "node-a"', `"self_name": "${name}"`);
+  for (const each of names) text = text.replace(`http://${each}.internal:8080`, url(each));
+  return { file: "cluster_config.json", text: text.replace("/tmp/langid_rr_state.json", "rr_state.json") };
+};
+
+const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+const ABC = ["node-a", "node-b", "node-c"];
+
+interface ListBody {
+  readonly server: string;
+  readonly jobs: readonly { readonly job_id: string; readonly status: string; readonly created_at: string }[];
+}
+
+describe("a cluster from LangID's own file", { timeout: 120_000 }, () => {
+  const suite = suiteScope();
+  let cluster: PeerCluster;
+
+  before(async () => {
+    cluster = await PeerCluster.open(suite, { file: seedFile });
+    // The three ways in which a node is told of its file.
+    const files = new Map<string, string>();
+    for (const name of ABC) files.set(name, await cluster.writeFile(name));
+    await Promise.all([
+      cluster.start("node-a", { args: ["--config", files.get("node-a")!] }),
+      cluster.start("node-b", {
+        args: [],
+        environment: { LANGID_CLUSTER_CONFIG_FILE: files.get("node-b")! },
+      }),
+      cluster.start("node-c", { args: [], cwd: dirname(files.get("node-c")!) }),
+    ]);
+    await cluster.gathered();
+  });
+
+  const any = () => ABC.map((name) => cluster.node(name));
+  const keptBy = async (name: string): Promise<string> => cluster.jobAt(name, { task: "tick" });
+  const done = async (id: string): Promise<void> => {
+    await cluster.node(birthplace(id)).jobWhen(id, ({ status }) => status === "completed");
+  };
+
+  it("does not start as somebody who is not in its list, and says so", async () => {
+    const wrong: WriteNodeFile = (plan) => seedFile({ ...plan, name: "node-x" });
+    const file = await cluster.writeFile("node-a", (plan) => ({ ...wrong(plan), file: "wrong.json" }));
+    const node = await cluster.spawn("node-a", {
+      args: ["--config", file, "--data", cluster.data("node-x")],
+    });
+    const { code } = await node.exited;
+    assert.equal(code, 78);
+    assert.match(
+      node.stderr,
+      /wrong\.json:\d+:\d+.*must be one of nodes \(node-a, node-b, node-c\), not "node-x"/,
+    );
+  });
+
+  it("listens where its own URL says, and tells who it is", async () => {
+    for (const name of ABC) {
+      assert.equal(cluster.node(name).url, cluster.url(name));
+      const { status, body } = await cluster.node(name).call("/health");
+      assert.deepEqual([status, body], [200, { status: "ok", node: name }]);
+    }
+  });
+
+  it("shows all nodes up, with when each was last seen, whoever is asked", async () => {
+    for (const node of any()) {
+      const { nodes } = await node.client.cluster.nodes();
+      assert.deepEqual(
+        nodes.map(({ name, status, alive, url }) => [name, status, alive, url]),
+        ABC.map((name) => [name, "active", true, cluster.url(name)]),
+      );
+      for (const { last_seen } of nodes) {
+        const ageMs = systemClock.now() - Date.parse(last_seen!);
+        assert.ok(ageMs >= -1_000 && ageMs < 10_000, `seen ${ageMs} ms ago, with checks every 5 s`);
+      }
+    }
+  });
+
+  it("gives new jobs to the nodes in the order of their names, whichever node is asked", async () => {
+    const owners: string[] = [];
+    for (let i = 0; i < 18; i++) {
+      // Everybody once in turn, then always the same one.
+      const { job_id } = await cluster
+        .node(i < 9 ? ABC[(2 * i) % 3]! : "node-b")
+        .client.submit({ task: "tick" });
+      assert.match(job_id, new RegExp(`^node-[abc]-${UUID}$`));
+      owners.push(birthplace(job_id));
+      // It lies in the store of the node that its id names, and nowhere else.
+      for (const name of ABC) {
+        const { jobs } = await cluster.node(name).client.jobs({ limit: 5 });
+        assert.equal(
+          jobs.some((job) => job.job_id === job_id),
+          name === birthplace(job_id),
+          name,
+        );
+      }
+    }
+    const first = ABC.indexOf(owners[0]!);
+    assert.deepEqual(
+      owners,
+      owners.map((_, turn) => ABC[(first + turn) % 3]),
+    );
+  });
+
+  it("answers a submit with the same body whether the job stayed or was passed on", async () => {
+    for (let i = 0; i < 3; i++) {
+      const { status, body, headers } = await cluster.node("node-a").post("/jobs", { task: "tick" });
+      const { job_id } = body as { job_id: string };
+      assert.deepEqual([status, body], [200, { job_id, status: "queued" }]);
+      assert.equal(headers.get("x-baton-node"), birthplace(job_id));
+      const passedOn = birthplace(job_id) !== "node-a";
+      assert.equal(headers.get("x-baton-via"), passedOn ? "node-a" : null);
+    }
+  });
+
+  it("answers for a job through any node: state, result, logs, delete", async () => {
+    for (const owner of ABC) {
+      const id = await cluster.jobAt(owner, { task: "work", payload: { ms: 0 } });
+      await done(id);
+      const direct = (await cluster.node(owner).call(`/jobs/${id}`)).body;
+      for (const node of any()) {
+        const job = await node.call(`/jobs/${id}`);
+        assert.deepEqual([job.status, job.body], [200, direct]);
+        const result = await node.call(`/jobs/${id}/result`);
+        assert.deepEqual(
+          [result.status, result.body],
+          [200, { job_id: id, status: "completed", result: { epoch: 1 } }],
+        );
+        const logs = await node.call(`/jobs/${id}/logs?limit=10`);
+        assert.deepEqual([logs.status, logs.body], [200, { job_id: id, logs: [], next_after: 0 }]);
+      }
+      const through = cluster.node(ABC.find((name) => name !== owner)!);
+      const gone = await through.call(`/jobs/${id}`, { method: "DELETE" });
+      assert.deepEqual([gone.status, gone.body], [200, { status: "ok", job_id: id }]);
+      for (const node of any()) {
+        const { status, body } = await node.call(`/jobs/${id}`);
+        assert.deepEqual([status, (body as { error: string }).error], [404, "NOT_FOUND"]);
+      }
+    }
+  });
+
+  it("cancels and retries through any node, and streams the log live through it", async () => {
+    const id = await cluster.jobAt("node-a", { task: "hold" });
+    const [b, c] = [cluster.node("node-b"), cluster.node("node-c")];
+    const lines: string[] = [];
+    const following = (async () => {
+      for await (const event of b.client.followLogs(id)) {
+        if (event.event === "log") lines.push(event.line.message);
+        else if (event.event === "end") lines.push(`end: ${event.status}`);
+      }
+    })();
+    await eventually("the first line while the job runs", async () => lines.includes("holding") || null);
+    const early = await c.call(`/jobs/${id}/result`);
+    assert.deepEqual([early.status, (early.body as { error: string }).error], [409, "NOT_FINISHED"]);
+    const running = await c.call(`/jobs/${id}`, { method: "DELETE" });
+    assert.deepEqual([running.status, (running.body as { error: string }).error], [409, "JOB_RUNNING"]);
+
+    const cancelled = await c.post(`/jobs/${id}/cancel`, { reason: "seen enough" });
+    assert.deepEqual(
+      [cancelled.status, cancelled.body],
+      [202, { job_id: id, status: "processing", cancel_requested: true }],
+    );
+    await following;
+    assert.deepEqual(lines, ["holding", "told: cancel", "end: cancelled"]);
+    assert.equal((await b.client.job(id)).error?.message, "seen enough");
+    const { logs } = await c.client.logs(id);
+    assert.deepEqual(
+      logs.map(({ message }) => message),
+      ["holding", "told: cancel"],
+    );
+
+    const retried = await b.call(`/jobs/${id}/retry`, { method: "POST" });
+    assert.deepEqual([retried.status, retried.body], [200, { job_id: id, status: "queued" }]);
+    await c.processing(id);
+    await b.client.cancel(id);
+  });
+
+  it("lists under /admin/jobs the jobs of that node alone, by status and since", async () => {
+    const ids = await Promise.all(ABC.map(keptBy));
+    await Promise.all(ids.map(done));
+    const held = await cluster.jobAt("node-b", { task: "hold" });
+    await cluster.node("node-b").processing(held);
+    for (const [index, name] of ABC.entries()) {
+      const { body } = await cluster.node(name).call("/admin/jobs?limit=1000");
+      const { server, jobs } = body as ListBody;
+      assert.equal(server, name);
+      assert.ok(jobs.some(({ job_id }) => job_id === ids[index]));
+      assert.deepEqual([...new Set(jobs.map(({ job_id }) => birthplace(job_id)))], [name]);
+    }
+    const list = async (query: string): Promise<ListBody["jobs"]> =>
+      ((await cluster.node("node-b").call(`/admin/jobs?${query}`)).body as ListBody).jobs;
+    assert.deepEqual(
+      (await list("status=processing")).map(({ job_id }) => job_id),
+      [held],
+    );
+    for (const { status } of await list("status=completed")) assert.equal(status, "completed");
+    assert.deepEqual(await list("status=failed"), []);
+    const [newest] = await list("limit=1");
+    assert.ok(
+      (await list(`since=${newest!.created_at}`)).every(({ created_at }) => created_at >= newest!.created_at),
+    );
+    assert.deepEqual(
+      await list(`since=${new Date(Date.parse(newest!.created_at) + 1_000).toISOString()}`),
+      [],
+    );
+    for (const query of ["status=lost", "since=yesterday"]) {
+      const { status, body } = await cluster.node("node-b").call(`/admin/jobs?${query}`);
+      assert.deepEqual([status, (body as { field: string }).field], [400, query.split("=")[0]]);
+    }
+    await cluster.node("node-a").client.cancel(held);
+  });
+
+  it("lists under /cluster/jobs those of all nodes, newest first, with what each has", async () => {
+    const counts = await Promise.all(any().map(async (node) => (await node.allJobs()).length));
+    for (const node of any()) {
+      const { items, nodes, partial } = await node.client.cluster.jobs({ limit: 1_000 });
+      assert.deepEqual(
+        nodes,
+        ABC.map((name, index) => ({ name, reachable: true, job_count: counts[index] })),
+      );
+      assert.equal(partial, false);
+      assert.equal(
+        items.length,
+        counts.reduce((sum, count) => sum + count, 0),
+      );
+      const times = items.map(({ created_at }) => created_at);
+      assert.deepEqual(times, times.toSorted().reverse());
+      const { items: cancelled } = await node.client.cluster.jobs({ status: "cancelled", limit: 1_000 });
+      assert.ok(cancelled.length > 0 && cancelled.every(({ status }) => status === "cancelled"));
+    }
+    // In small pages it is the same list.
+    const whole = await cluster.node("node-a").client.cluster.jobs({ limit: 1_000 });
+    const paged: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await cluster.node("node-c").client.cluster.jobs({ limit: 7, ...(cursor && { cursor }) });
+      paged.push(...page.items.map(({ job_id }) => job_id));
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor);
+    assert.deepEqual(
+      paged,
+      whole.items.map(({ job_id }) => job_id),
+    );
+  });
+
+  it("keeps a job with a key once, whichever node it is sent to", async () => {
+    const job = { task: "tick", idempotency_key: "invoice-4711" };
+    const ids = await Promise.all(
+      [...any(), ...any()].map(async (node) => (await node.client.submit(job)).job_id),
+    );
+    assert.equal(new Set(ids).size, 1);
+    const { jobs } = await cluster.node(birthplace(ids[0]!)).client.jobs({ limit: 1_000 });
+    assert.equal(jobs.filter(({ idempotency_key }) => idempotency_key === "invoice-4711").length, 1);
+  });
+
+  it("takes internal=1 from outside for nothing, however it is written", async () => {
+    const spoofed = [
+      "internal=1",
+      "internal=1&internal=1",
+      "%69nternal=1",
+      `internal=1&internal_first=01890000-0000-7000-8000-000000000000&internal_sent=${systemClock.now()}`,
+    ];
+    const headers = {
+      "content-type": "application/json",
+      "x-baton-from": "node-c",
+      "X-Baton-Config": "0",
+      "x-cluster-internal": "1",
+    };
+    const owners = new Set<string>();
+    for (const query of [...spoofed, ...spoofed]) {
+      const { status, body } = await cluster
+        .node("node-a")
+        .call(`/jobs?${query}`, { method: "POST", headers, body: '{"task":"tick"}' });
+      const { job_id } = body as { job_id: string };
+      assert.deepEqual([status, job_id.includes("01890000-0000-7000")], [200, false]);
+      owners.add(birthplace(job_id));
+    }
+    assert.deepEqual([...owners].toSorted(), ABC, "placed as if nothing had been said");
+    const id = await keptBy("node-c");
+    for (const query of spoofed) {
+      const { status, body } = await cluster.node("node-a").call(`/jobs/${id}?${query}`, { headers });
+      assert.deepEqual([status, (body as { job_id: string }).job_id], [200, id], "passed on to its owner");
+    }
+    for (const path of ["/peer/placement/next", "/peer/election", "/peer/retractions", "/peer/schedules"]) {
+      const { status } = await cluster
+        .node("node-a")
+        .call(`${path}?internal=1`, { method: "POST", headers, body: "{}" });
+      assert.ok(status === 401 || status === 404, `${path} answered ${status}`);
+    }
+  });
+
+  it("S87: connects nowhere for an id that names no node of the cluster", async (t) => {
+    let connections = 0;
+    const capture = createServer((socket) => {
+      connections++;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => capture.listen(0, "127.0.0.1", resolve));
+    t.after(() => capture.close());
+    const { port } = capture.address() as AddressInfo;
+    const uuid = "0197f3a0-0000-7000-8000-000000000000";
+    const crafted = [
+      `127.0.0.1:${port}-${uuid}`,
+      `127.0.0.1%3A${port}-${uuid}`,
+      `http:%2F%2F127.0.0.1:${port}%2F-${uuid}`,
+      `x@127.0.0.1:${port}-${uuid}`,
+      `evil.com-${uuid}`,
+      `..%2F..%2Fadmin%2Fjobs-${uuid}`,
+      "..%2F..%2Fhealth",
+      `node-a%00-${uuid}`,
+      `NODE-A-${uuid}`,
+      `node-${uuid}`,
+      "node-b",
+      "-",
+      `${"a".repeat(10_000)}-${uuid}`,
+    ];
+    for (const id of crafted) {
+      for (const [method, path] of [
+        ["GET", `/jobs/${id}`],
+        ["GET", `/jobs/${id}/result`],
+        ["DELETE", `/jobs/${id}`],
+      ] as const) {
+        const { status } = await cluster.node("node-a").call(path, { method });
+        assert.ok(
+          status === 400 || status === 404 || status === 414,
+          `${method} ${id.slice(0, 60)}: ${status}`,
+        );
+      }
+    }
+    assert.equal(connections, 0);
+  });
+
+  it("writes the position of its round into rr_state_file, beside the file that names it", async () => {
+    await cluster.node("node-a").client.submit({ task: "tick" });
+    const { name } = await cluster.leader();
+    const file = join(cluster.directory, `${name}.files`, "rr_state.json");
+    await eventually("the position", async () => {
+      const text = await readFile(file, "utf8").catch(() => null);
+      return text !== null && Number.isSafeInteger((JSON.parse(text) as { index: number }).index)
+        ? text
+        : null;
+    });
+  });
+});

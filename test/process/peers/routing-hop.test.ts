@@ -1,0 +1,154 @@
+/** What passes through a hop: names that contain each other, large bodies, cut replies, many followers, a node that drains. */
+
+import assert from "node:assert/strict";
+import { get, type IncomingMessage } from "node:http";
+import { before, describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { birthplace, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
+import { eventually } from "../../support/process-node.ts";
+
+const NAMES = ["node", "node-a", "node-a-b"];
+
+describe("through a hop", { timeout: 120_000 }, () => {
+  const suite = suiteScope();
+  let cluster: PeerCluster;
+
+  before(async () => {
+    cluster = await PeerCluster.start(suite, { names: NAMES, settings: QUICK_PEERS });
+  });
+
+  it("S93: names that are the beginning of others are told apart", async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 12; i++)
+      ids.push((await cluster.node(NAMES[i % 3]!).client.submit({ task: "tick" })).job_id);
+    assert.deepEqual([...new Set(ids.map(birthplace))].toSorted(), NAMES);
+    for (const id of ids) {
+      for (const name of NAMES) {
+        const { status, headers } = await cluster.node(name).call(`/jobs/${id}`);
+        assert.deepEqual([status, headers.get("x-baton-node")], [200, birthplace(id)]);
+      }
+    }
+  });
+
+  it("a large body arrives as it was sent, and one that is too large is refused where it was sent", async () => {
+    const filling = "ü€\u0000\"'".repeat(60_000);
+    const owners = new Set<string>();
+    for (let i = 0; i < 3; i++) {
+      const payload = { letter: "x", length: 1, filling };
+      const { job_id } = await cluster.node("node").client.submit({ task: "blob", payload });
+      owners.add(birthplace(job_id));
+      const job = await cluster.node("node-a").client.job(job_id);
+      assert.equal((job.payload as { filling: string }).filling, filling);
+    }
+    assert.equal(owners.size, 3);
+    const { status, body } = await cluster.node("node").post("/jobs", {
+      task: "blob",
+      payload: { letter: "x", length: 1, filling: "x".repeat(1_048_576) },
+    });
+    assert.deepEqual([status, (body as { error: string }).error], [413, "BODY_TOO_LARGE"]);
+  });
+
+  it("a large result is passed on whole", async (t) => {
+    const id = await cluster.jobAt("node-a", { task: "blob", payload: { letter: "€", length: 8_000_000 } });
+    await cluster.node("node-a").jobWhen(id, ({ status }) => status === "completed");
+    const startedAt = systemClock.monotonic();
+    const { result } = (await cluster.node("node").client.result(id)) as { result: string };
+    t.diagnostic(`24 MB through a hop in ${Math.round(systemClock.monotonic() - startedAt)} ms`);
+    assert.equal(result, "€".repeat(8_000_000));
+  });
+
+  it("200 followers of a log see every line live, while others are answered", async (t) => {
+    const id = await cluster.jobAt("node-a-b", { task: "hold" });
+    await cluster.node("node-a-b").processing(id);
+    const through = cluster.node("node");
+    let begun = 0;
+    const follow = async (): Promise<string> => {
+      const answer = await fetch(`${through.url}/jobs/${id}/logs`, {
+        headers: { accept: "text/event-stream" },
+      });
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers.get("x-baton-via"), "node");
+      let text = "";
+      let told = false;
+      for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
+        text += chunk;
+        if (!told && text.includes("holding")) {
+          told = true;
+          begun++;
+        }
+      }
+      return text;
+    };
+    const startedAt = systemClock.monotonic();
+    const following = Promise.all(Array.from({ length: 200 }, follow));
+    await eventually("all to have seen the first line", async () => begun === 200 || null, 20_000);
+    t.diagnostic(`200 followers were served within ${Math.round(systemClock.monotonic() - startedAt)} ms`);
+    const askedAt = systemClock.monotonic();
+    assert.equal((await through.client.job(id)).status, "processing");
+    assert.ok(systemClock.monotonic() - askedAt < 1_000);
+
+    await through.client.cancel(id);
+    for (const text of await following) {
+      const events = [...text.matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
+      assert.deepEqual(events, ["log", "log", "end"], text);
+      assert.match(text, /holding[^]*told: cancel[^]*cancelled/);
+    }
+    await eventually("nobody to be left", async () => {
+      const { load } = await through.client.cluster.node("node");
+      return load.connections < 50 || null;
+    });
+  });
+
+  it("a node that drains is given nothing, passes on what it is asked for, and takes its turn again afterwards", async () => {
+    await cluster.node("node").client.cluster.drain("node-a");
+    for (const name of NAMES) await cluster.sees(name, "node-a", "draining");
+    const submit = async (name: string): Promise<string> =>
+      birthplace((await cluster.node(name).client.submit({ task: "tick" })).job_id);
+    const owners: string[] = [];
+    for (let i = 0; i < 12; i++) owners.push(await submit(NAMES[i % 3]!));
+    assert.deepEqual([...new Set(owners)].toSorted(), ["node", "node-a-b"]);
+    assert.equal(owners.filter((owner) => owner === "node").length, 6, owners.join(" "));
+    const { status, body } = await cluster.node("node-a").call("/jobs", {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-baton-no-forward": "1" },
+      body: JSON.stringify({ task: "tick" }),
+    });
+    assert.deepEqual([status, (body as { error: string }).error], [503, "DRAINING"]);
+
+    await cluster.node("node-a-b").client.cluster.resume("node-a");
+    for (const name of NAMES) await cluster.sees(name, "node-a", "active");
+    const again: string[] = [];
+    for (let i = 0; i < 6; i++) again.push(await submit(NAMES[i % 3]!));
+    assert.equal(again.filter((owner) => owner === "node-a").length, 2, again.join(" "));
+  });
+
+  it("S89: a result whose owner dies in the middle of it is cut off for the caller too, and is never a short 200", async () => {
+    const id = await cluster.jobAt("node-a", { task: "blob", payload: { letter: "€", length: 8_000_000 } });
+    await cluster.node("node-a").jobWhen(id, ({ status }) => status === "completed");
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      get(`${cluster.url("node")}/jobs/${id}/result`, resolve).on("error", reject);
+    });
+    assert.equal(response.statusCode, 200);
+    let received = 0;
+    // Reads a little and rests, so that the rest is still with the owner when that dies.
+    const rested = Promise.withResolvers<void>();
+    response.on("data", (chunk: Buffer) => {
+      const before = received;
+      received += chunk.length;
+      if (before >= 100_000 || received < 100_000) return;
+      response.pause();
+      rested.resolve();
+    });
+    await rested.promise;
+    await cluster.kill("node-a");
+    const ended = new Promise<string>((resolve) => {
+      response.once("error", (error: NodeJS.ErrnoException) => resolve(String(error.code)));
+      response.once("end", () => resolve("end"));
+    });
+    response.resume();
+    assert.equal(await ended, "ECONNRESET");
+    assert.equal(response.complete, false);
+    assert.ok(received < 24_000_000, `${received} bytes came`);
+  });
+});

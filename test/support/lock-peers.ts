@@ -1,0 +1,181 @@
+/** Clusters of peers in memory: nodes with disks that can be lost, a network that can be cut, and time that moves by hand. */
+
+import { openPeers, type BullyCoordination } from "../../src/coordination/open.ts";
+import { DEFAULT_SETTINGS, type BullySettings } from "../../src/coordination/bully/settings.ts";
+import type { VoteFile } from "../../src/coordination/bully/vote-file.ts";
+import type { PeerSource } from "../../src/coordination/bully/roster.ts";
+import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import type { Log } from "../../src/platform/log.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { MemoryNetwork } from "../../src/transport/memory.ts";
+import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
+import { candidate } from "./lock-candidates.ts";
+import { OWN_INFO } from "./lock-postgres.ts";
+import { MemoryTerms } from "./lock-terms.ts";
+
+/** What outlives a life of a node. */
+export class Disk implements VoteFile {
+  text: string | null = null;
+  terms = new MemoryTerms();
+  writes = 0;
+  /** Every write fails while it is set. */
+  broken = false;
+
+  async read(): Promise<string | null> {
+    return this.text;
+  }
+
+  async write(text: string): Promise<void> {
+    await Promise.resolve();
+    if (this.broken) throw new Error("no space left on device");
+    this.writes += 1;
+    this.text = text;
+  }
+
+  lose(): void {
+    this.text = null;
+    this.terms = new MemoryTerms();
+  }
+}
+
+export interface PeerOptions {
+  readonly source?: PeerSource;
+  readonly settings?: Partial<BullySettings>;
+  readonly info?: () => OwnInfo;
+  readonly clock?: Clock;
+  /** Instead of the network's own. */
+  readonly transport?: Transport;
+  readonly file?: VoteFile;
+  readonly address?: () => string | null;
+}
+
+export interface Peer {
+  readonly name: string;
+  readonly identity: NodeIdentity;
+  readonly coordination: BullyCoordination;
+  readonly transport: Transport;
+  readonly logged: string[];
+  /** As kill -9: from now on nobody hears it, and it hears nobody. */
+  kill(): Promise<void>;
+  /** As a process that ends well. */
+  stop(): Promise<void>;
+}
+
+export function urlOf(name: string): string {
+  return `http://${name}:1`;
+}
+
+export class PeerWorld implements AsyncDisposable {
+  readonly network: MemoryNetwork;
+  readonly disks = new Map<string, Disk>();
+  readonly peers = new Map<string, Peer>();
+  readonly #clock: Clock;
+  readonly #nodes: Readonly<Record<string, string>>;
+  readonly #settings: Partial<BullySettings>;
+  readonly #all: Peer[] = [];
+  #lives = 0;
+
+  constructor(clock: Clock, names: readonly string[], settings: Partial<BullySettings> = {}) {
+    this.network = new MemoryNetwork(clock);
+    this.#clock = clock;
+    this.#nodes = Object.fromEntries(names.map((name) => [name, urlOf(name)]));
+    this.#settings = settings;
+  }
+
+  disk(name: string): Disk {
+    let disk = this.disks.get(name);
+    if (!disk) this.disks.set(name, (disk = new Disk()));
+    return disk;
+  }
+
+  /** A new life of this name. */
+  async start(name: string, options: PeerOptions = {}): Promise<Peer> {
+    const peer = this.make(name, options);
+    await peer.transport.start();
+    await peer.coordination.start();
+    return peer;
+  }
+
+  make(name: string, options: PeerOptions = {}): Peer {
+    const url = urlOf(name);
+    const disk = this.disk(name);
+    const identity = candidate(name, `${name}/${++this.#lives}`);
+    const transport = options.transport ?? this.network.transport(url);
+    const logged: string[] = [];
+    const note = (_fields: object, message: string): void => void logged.push(message);
+    const log: Log = { debug: note, info: note, warn: note, error: note };
+    const coordination = openPeers({
+      identity,
+      info: options.info ?? (() => ({ ...OWN_INFO, url })),
+      address: options.address ?? (() => url),
+      clock: options.clock ?? this.#clock,
+      random: seededRandom(this.#lives),
+      log,
+      transport,
+      dir: "",
+      file: options.file ?? disk,
+      terms: disk.terms,
+      source: options.source ?? { kind: "static", nodes: this.#nodes },
+      settings: { ...this.#settings, ...options.settings },
+      probe: (address, deadlineMs) => this.probe(url, address, deadlineMs),
+    });
+    const handler: PeerHandler = (request) => coordination.handle(request);
+    const close = this.network.listen(url, handler);
+    const peer: Peer = {
+      name,
+      identity,
+      coordination,
+      transport,
+      logged,
+      kill: async () => {
+        close();
+        await transport.stop();
+      },
+      stop: async () => {
+        await coordination.stop();
+        close();
+        await transport.stop();
+      },
+    };
+    this.peers.set(name, peer);
+    this.#all.push(peer);
+    return peer;
+  }
+
+  /** A connection attempt over the network's links: only an address where nobody listens refuses. */
+  async probe(
+    from: string,
+    address: string,
+    deadlineMs: number,
+  ): Promise<"listening" | "refusing" | "silent"> {
+    const transport = this.network.transport(from);
+    await transport.start();
+    const outcome = await transport.call(address, { method: "GET", path: "/" }, { deadlineMs });
+    await transport.stop();
+    if (outcome.outcome === "reply") return "listening";
+    return outcome.outcome === "refused" ? "refusing" : "silent";
+  }
+
+  coordination(name: string): BullyCoordination {
+    return this.peers.get(name)!.coordination;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const peer of this.#all) await peer.kill();
+    await Promise.all(this.#all.map((peer) => peer.coordination.stop()));
+  }
+}
+
+/** Fast, for tests on the real clock. */
+export const QUICK: Partial<BullySettings> = {
+  heartbeatMs: 20,
+  heartbeatTimeoutMs: 200,
+  deadAfterMs: 1_000,
+  electionTimeoutMs: 100,
+  joinRetryMs: 10,
+  joinRetryMsMax: 50,
+  leaseMs: 300,
+};
+
+export { DEFAULT_SETTINGS };

@@ -1,0 +1,105 @@
+/** Nodes that stand for leadership on a real Redis, with a real PostgreSQL that admits their terms. */
+
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { Elector } from "../../src/coordination/elector.ts";
+import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
+import type { RedisCoordination } from "../../src/coordination/redis/redis.ts";
+import { hasCode } from "../../src/core/errors.ts";
+import type { NodeIdentity } from "../../src/core/node.ts";
+import type { Term } from "../../src/core/term.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { systemRandom } from "../../src/platform/random.ts";
+import { PostgresStore } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
+import { candidate } from "./lock-candidates.ts";
+import { RedisCluster, type RedisMemberOptions } from "./lock-redis.ts";
+import { ROLE } from "./lock-world.ts";
+import type { PostgresServer } from "./postgres-server.ts";
+import type { RedisServer } from "./redis-server.ts";
+
+export interface Stander extends AsyncDisposable {
+  readonly identity: NodeIdentity;
+  readonly coordination: RedisCoordination;
+  readonly elector: Elector;
+}
+
+/** A cluster whose terms are kept by a database of its own. */
+export class RedisElection implements AsyncDisposable {
+  readonly cluster: RedisCluster;
+  readonly store: Store;
+  readonly storeAt: { readonly url: string; readonly schema: string };
+  readonly #postgres: PostgresServer;
+
+  private constructor(
+    redis: RedisServer,
+    postgres: PostgresServer,
+    store: Store,
+    storeAt: RedisElection["storeAt"],
+  ) {
+    this.cluster = new RedisCluster(redis, store.terms);
+    this.#postgres = postgres;
+    this.store = store;
+    this.storeAt = storeAt;
+  }
+
+  static async open(redis: RedisServer, postgres: PostgresServer): Promise<RedisElection> {
+    const storeAt = { url: await postgres.createDatabase(), schema: "baton" };
+    const store = new PostgresStore({ ...storeAt, clock: systemClock, connections: 2 });
+    await store.start();
+    return new RedisElection(redis, postgres, store, storeAt);
+  }
+
+  /** The elector ends before its coordination does. */
+  async stander(name: string, settings: ElectorSettings, options: RedisMemberOptions = {}): Promise<Stander> {
+    const identity = candidate(name, systemRandom.uuid());
+    const coordination = await this.cluster.start(name, { identity, ...options });
+    const shared = { identity, clock: systemClock, random: systemRandom };
+    const elector = new Elector({ lock: coordination.lock(ROLE), role: ROLE, settings, ...shared });
+    await elector.start();
+    return { identity, coordination, elector, [Symbol.asyncDispose]: () => elector.stop() };
+  }
+
+  /** Whether the store takes a write under this term. */
+  async takes(term: Term): Promise<boolean> {
+    try {
+      await this.store.samples.note("{}", term);
+      return true;
+    } catch (error) {
+      assert.ok(hasCode(error, "STALE_EPOCH"), String(error));
+      return false;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.cluster[Symbol.asyncDispose]();
+    await this.store.stop();
+    await this.#postgres.giveBack(this.storeAt.url);
+  }
+}
+
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | null | undefined | false> | T | null | undefined | false,
+): Promise<T> {
+  const giveUpAt = systemClock.monotonic() + 20_000;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    assert.ok(systemClock.monotonic() < giveUpAt, `in vain: ${what}`);
+    await systemClock.sleep(2);
+  }
+}
+
+export const leads = ({ elector }: Pick<Stander, "elector">): Promise<Term> =>
+  until("a term", () => elector.held());
+
+/** A standby that was refused once watches the leader: what happens from now on is noticed by it. */
+export const standsBy = ({ elector }: Pick<Stander, "elector">): Promise<Term> =>
+  until("a standby that sees its leader", () => elector.current());
+
+export function tellTimes(t: TestContext, what: string, times: readonly number[]): void {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))]!.toFixed(1);
+  t.diagnostic(`${what}: p50 ${at(0.5)} ms, max ${at(1)} ms of ${times.length}`);
+}

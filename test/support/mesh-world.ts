@@ -1,0 +1,205 @@
+/** Nodes with a mesh on real sockets: each has an HTTP server, and serves the same handler over the mesh and over HTTP. */
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { pipeline, Readable } from "node:stream";
+import type { NodeName } from "../../src/core/ids.ts";
+import type { NodeIdentity } from "../../src/core/node.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import type { Log, LogFields } from "../../src/platform/log.ts";
+import { systemRandom } from "../../src/platform/random.ts";
+import { authenticated, Authenticator } from "../../src/transport/authenticator.ts";
+import { clusterKeys } from "../../src/transport/cluster-keys.ts";
+import { HttpTransport } from "../../src/transport/http.ts";
+import { MeshTransport } from "../../src/transport/mesh/mesh.ts";
+import type { MeshOptions } from "../../src/transport/mesh/mesh.ts";
+import { SignedTransport } from "../../src/transport/signed.ts";
+import type { PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
+import { replyOf, until } from "./peer-world.ts";
+import type { OpenTransport, Peer, Received } from "./peer-world.ts";
+
+export const SECRET = "a secret of the tests, long enough to be one";
+
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly fields: LogFields;
+  readonly message: string;
+}
+
+export interface MeshNodeOptions extends Partial<
+  Pick<MeshOptions, "limits" | "connectMs" | "plainMs" | "connectionsMax" | "clock">
+> {
+  readonly secrets?: readonly string[];
+  readonly incarnation?: string;
+  readonly port?: number;
+  /** False: an older version, with plain HTTP only. */
+  readonly mesh?: boolean;
+  readonly skewMs?: number;
+}
+
+export class MeshNode {
+  readonly identity: NodeIdentity;
+  readonly url: string;
+  readonly mesh: MeshTransport;
+  readonly server: Server;
+  readonly log: readonly LogLine[];
+  readonly detach: () => Promise<void>;
+  readonly #sockets: ReadonlySet<Socket>;
+
+  private constructor(
+    made: Pick<MeshNode, "identity" | "url" | "mesh" | "server" | "log" | "detach">,
+    sockets: Set<Socket>,
+  ) {
+    this.identity = made.identity;
+    this.url = made.url;
+    this.mesh = made.mesh;
+    this.server = made.server;
+    this.log = made.log;
+    this.detach = made.detach;
+    this.#sockets = sockets;
+  }
+
+  static async start(name: string, handler: PeerHandler, options: MeshNodeOptions = {}): Promise<MeshNode> {
+    const {
+      secrets = [SECRET],
+      clock = systemClock,
+      skewMs,
+      port = 0,
+      mesh: attached = true,
+      ...rest
+    } = options;
+    const identity = { name: name as NodeName, incarnation: options.incarnation ?? systemRandom.uuid() };
+    const keys = clusterKeys(secrets);
+    const log: LogLine[] = [];
+    const random = systemRandom;
+    const authenticator = new Authenticator({ keys, self: identity.name, clock, skewMs });
+    const inner = new HttpTransport({ clock: systemClock });
+    const mesh = new MeshTransport({
+      self: identity,
+      keys,
+      authenticator,
+      fallback: new SignedTransport({ inner, keys, self: identity, clock, random }),
+      handler,
+      clock,
+      random,
+      log: logTo(log),
+      ...rest,
+    });
+    const server = createServer((request, response) => {
+      if (request.url === "/peer/mesh") response.writeHead(404).end();
+      else void serve(authenticated(authenticator, handler), request, response);
+    });
+    const sockets = new Set<Socket>();
+    server.on("connection", (socket: Socket) => {
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+    });
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    const detach = attached ? mesh.attach(server) : async () => {};
+    await mesh.start();
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return new MeshNode({ identity, url, mesh, server, log, detach }, sockets);
+  }
+
+  get name(): NodeName {
+    return this.identity.name;
+  }
+
+  /** As when the process dies: no goodbye. */
+  async kill(): Promise<void> {
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+    const closing = this.server.listening ? once(this.server, "close") : null;
+    this.server.close();
+    await closing;
+    await this.mesh.stop();
+  }
+}
+
+function logTo(lines: LogLine[]): Log {
+  const level = (name: LogLine["level"]) => (fields: LogFields, message: string) =>
+    void lines.push({ level: name, fields, message });
+  return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
+}
+
+async function serve(
+  handler: PeerHandler,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  try {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { method, url = "", headers } = request;
+    const reply = await handler({
+      from: "",
+      method: method as PeerRequest["method"],
+      path: url,
+      headers: headers as Record<string, string>,
+      body: Buffer.concat(chunks).toString("utf8"),
+    });
+    response.writeHead(reply.status, reply.headers);
+    if (reply.stream) pipeline(Readable.from(reply.stream), response, () => {});
+    else response.end(reply.body);
+  } catch {
+    response.destroy();
+  }
+}
+
+/** For the contract: the caller has a mesh, and so has every peer, or none of them. */
+export function openMeshTransport(options: MeshNodeOptions = {}): OpenTransport {
+  return async () => {
+    const caller = await MeshNode.start("caller", async () => ({ status: 404 }));
+    const nodes: MeshNode[] = [];
+    const names = new Map<string, NodeName>();
+    let count = 0;
+    const listen = async (handler: PeerHandler, port: number): Promise<MeshNode> => {
+      const node = await MeshNode.start(`peer-${count++}`, handler, { ...options, port });
+      nodes.push(node);
+      names.set(node.url, node.name);
+      return node;
+    };
+    return {
+      transport: named(caller.mesh, (url) => names.get(URL.canParse(url) ? new URL(url).origin : url)),
+      listen: async (behave, url) => {
+        const received: Received[] = [];
+        const handler: PeerHandler = async ({ method, path, headers, body }) => {
+          const request: Received = { method, path, headers, body };
+          received.push(request);
+          return replyOf(behave(request));
+        };
+        const node = await listen(handler, url ? Number(new URL(url).port) : 0);
+        const kill = async (): Promise<void> => {
+          await node.kill();
+          // The news of it takes a turn of the event loop, and until then a call would be written.
+          await until(() => !caller.mesh.isConnected(node.name));
+        };
+        const peer: Peer = { url: node.url, received, kill };
+        return peer;
+      },
+      nowhere: async () => {
+        const node = await listen(async () => ({ status: 500 }), 0);
+        await node.kill();
+        return node.url;
+      },
+      close: async () => {
+        await caller.kill();
+        await Promise.all(nodes.map((node) => node.kill()));
+      },
+    };
+  };
+}
+
+/** Says whom each call is meant for, as a node does. */
+function named(inner: Transport, nameOf: (url: string) => NodeName | undefined): Transport {
+  return {
+    kind: inner.kind,
+    start: () => inner.start(),
+    stop: () => inner.stop(),
+    [Symbol.asyncDispose]: () => inner.stop(),
+    call: (url, request, options) => inner.call(url, request, { ...options, to: nameOf(url) }),
+    stream: (url, request, options) => inner.stream(url, request, { ...options, to: nameOf(url) }),
+  };
+}

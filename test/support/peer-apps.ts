@@ -1,0 +1,221 @@
+/**
+ * Several nodes in one process, each with its own jobs: the real API and its door, over real sockets or in memory. Instead of a
+ * signature a call between them carries a word that only they know.
+ */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FastifyInstance } from "fastify";
+import type { NodeServices, Peers } from "../../src/api/services.ts";
+import { InFlight } from "../../src/cluster/in-flight.ts";
+import { Position } from "../../src/cluster/placement-position.ts";
+import { Rounds } from "../../src/cluster/placement-rounds.ts";
+import type { PlacementStrategy } from "../../src/cluster/placement-rounds.ts";
+import { RoundRobinPlacement } from "../../src/cluster/placement.ts";
+import { KeptRetractedJobs } from "../../src/cluster/retracted-jobs.ts";
+import { Retractions } from "../../src/cluster/retractions.ts";
+import type { NodeName } from "../../src/core/ids.ts";
+import type { NodeInfo } from "../../src/core/node.ts";
+import type { Term } from "../../src/core/term.ts";
+import { buildApp } from "../../src/http/app.ts";
+import type { Authenticate } from "../../src/http/inbound.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { HttpTransport } from "../../src/transport/http.ts";
+import { MemoryNetwork } from "../../src/transport/memory.ts";
+import type { Outcome, PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
+import { FakeNode, keptLog } from "../unit/http/fake-node.ts";
+
+export const WORD = "only-we-know";
+
+export interface PeerApp {
+  readonly name: NodeName;
+  readonly url: string;
+  readonly node: FakeNode;
+  readonly app: FastifyInstance;
+  readonly log: ReturnType<typeof keptLog>;
+  readonly placement: RoundRobinPlacement;
+  readonly retractions: Retractions;
+  readonly inFlight: InFlight;
+  /** What this node sent to others, in order. */
+  readonly sent: { readonly to: string; readonly request: PeerRequest }[];
+  /** Ends the listener as a death would. */
+  kill(): Promise<void>;
+}
+
+export interface PeerApps extends AsyncDisposable {
+  readonly nodes: readonly PeerApp[];
+  readonly network: MemoryNetwork | null;
+  /** What everybody thinks of a node, on top of what it is. */
+  see(name: string, change: Partial<NodeInfo>): void;
+  lead(name: string | null): void;
+}
+
+export interface PeerAppsOptions {
+  readonly names: readonly string[];
+  readonly way?: "http" | "memory";
+  readonly strategy?: PlacementStrategy;
+  readonly requestTimeoutMs?: number;
+  readonly clock?: Clock;
+  /** Beside the nodes, in everybody's view. */
+  readonly others?: readonly { readonly name: string; readonly url: string | null }[];
+  /** Comes before what a node does with a call of another one, in memory only. */
+  readonly meddle?: (name: string, handle: PeerHandler) => PeerHandler;
+  readonly configHash?: (name: string) => string;
+  /** In place of the word. */
+  readonly authenticate?: (name: string) => Authenticate;
+  readonly dress?: (name: string, inner: Transport) => Transport;
+  readonly view?: (name: string, nodes: readonly NodeInfo[]) => readonly NodeInfo[];
+}
+
+export const authenticate: Authenticate = ({ headers }) => {
+  const word = headers["x-test-word"];
+  if (word === undefined) return null;
+  return word === WORD ? { from: headers["x-test-from"] ?? "nobody" } : { refused: "the word is wrong" };
+};
+
+export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
+  const { names, way = "http", clock = systemClock } = options;
+  const dir = await mkdtemp(join(tmpdir(), "baton-peers-"));
+  const network = way === "memory" ? new MemoryNetwork(clock) : null;
+  const changes = new Map<string, Partial<NodeInfo>>();
+  let leader: string | null = names[0] ?? null;
+  const term = (): Term | null =>
+    leader === null ? null : { role: "scheduler", leader: leader as NodeName, incarnation: "i", epoch: 7 };
+  const nodes: PeerApp[] = [];
+  const closing: (() => Promise<unknown>)[] = [];
+  const view = (name: string): readonly NodeInfo[] => {
+    const known = nodes.map((each) => ({ ...each.node.membership.nodes()[0]!, url: each.url }));
+    const beside = (options.others ?? []).map((other) => ({
+      ...known[0]!,
+      name: other.name as NodeName,
+      url: other.url,
+    }));
+    const all = [...known, ...beside].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const seen = all.map((each): NodeInfo => ({ ...each, ...changes.get(each.name) }));
+    return options.view?.(name, seen) ?? seen;
+  };
+
+  const add = async (name: string, index: number): Promise<void> => {
+    const node = new FakeNode(name as NodeName);
+    node.seed(index + 1);
+    const log = keptLog();
+    const inFlight = new InFlight(clock);
+    const sent: PeerApp["sent"] = [];
+    let url = `http://${name}:8420`;
+    const inner: Transport = network
+      ? network.transport(url)
+      : new HttpTransport({ clock, connectMs: 1_000 });
+    const transport = options.dress?.(name, inner) ?? inner;
+    await transport.start();
+    const dress = (to: string, request: PeerRequest): PeerRequest => {
+      sent.push({ to, request });
+      if (options.dress) return request;
+      return { ...request, headers: { ...request.headers, "x-test-word": WORD, "x-test-from": name } };
+    };
+    const peers: Peers = {
+      requestTimeoutMs: options.requestTimeoutMs ?? 2_000,
+      configHash: () => options.configHash?.(name) ?? "same",
+      agreed: () => true,
+      call: (to, request, rest) => transport.call(to, dress(to, request), rest),
+      stream: (to, request, rest) => transport.stream(to, dress(to, request), rest),
+    };
+    const call = (to: NodeInfo, request: PeerRequest, deadlineMs: number): Promise<Outcome> =>
+      peers.call(to.url!, request, { deadlineMs, to: to.name });
+    const random = seededRandom(100 + index);
+    const leadership = {
+      ...node.leadership,
+      current: term,
+      held: () => (leader === name ? term() : null),
+    };
+    const position = new Position({ file: null, clock, random, log });
+    const rounds = new Rounds({
+      strategy: options.strategy ?? "global",
+      position,
+      leadership,
+      nodes: () => view(name),
+      call,
+      clock,
+    });
+    const self = name as NodeName;
+    const retracted = new KeptRetractedJobs({ node: self, jobs: node.jobs, clock, log });
+    const file = join(dir, `${name}.retractions`);
+    const retractions = new Retractions({ self, file, nodes: () => view(name), call, retracted, clock, log });
+    await retractions.start();
+    const placement = new RoundRobinPlacement({
+      self,
+      strategy: options.strategy ?? "global",
+      rounds,
+      peers,
+      nodes: () => view(name),
+      draining: () => node.health.draining,
+      retractions,
+      retracted,
+      clock,
+      random,
+      log,
+    });
+    const services: NodeServices = Object.assign(Object.create(node) as NodeServices, {
+      clock,
+      leadership,
+      membership: { ...node.membership, nodes: () => view(name) },
+      cluster: { ...node.cluster, nodes: () => view(name) },
+      peers,
+      placement,
+    });
+    const mounts = {
+      "/peer/placement": (request: Parameters<PeerHandler>[0]) => rounds.handle(request),
+      "/peer/retractions": (request: Parameters<PeerHandler>[0]) => retractions.handle(request),
+    };
+    const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
+    const app = await buildApp({
+      services,
+      ...limits,
+      log,
+      clock,
+      inFlight,
+      mounts,
+      authenticate: options.authenticate?.(name) ?? authenticate,
+    });
+    let kill: () => Promise<void>;
+    if (network) {
+      const handle = app.peerDoor.handle;
+      const end = network.listen(url, options.meddle?.(name, handle) ?? handle);
+      kill = async () => end();
+    } else {
+      await app.listen({ host: "127.0.0.1", port: 0 });
+      url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+      kill = async () => {
+        app.server.closeAllConnections();
+        await new Promise<void>((resolve) => app.server.close(() => resolve()));
+      };
+    }
+    closing.push(async () => {
+      await kill();
+      await retractions.stop();
+      await transport.stop();
+      await app.close();
+    });
+    nodes.push({ name: self, url, node, app, log, placement, retractions, inFlight, sent, kill });
+  };
+
+  try {
+    for (const [index, name] of names.entries()) await add(name, index);
+  } catch (error) {
+    await Promise.allSettled(closing.map((close) => close()));
+    throw error;
+  }
+  return {
+    nodes,
+    network,
+    see: (name, change) => void changes.set(name, { ...changes.get(name), ...change }),
+    lead: (name) => void (leader = name),
+    async [Symbol.asyncDispose]() {
+      await Promise.allSettled(closing.map((close) => close()));
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}

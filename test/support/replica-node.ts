@@ -1,0 +1,99 @@
+/**
+ * Nodes with a store each, whose schedules are kept by a majority: on a network in memory, under a clock that moves when
+ * told. A node's store is its disk and outlives the node; everything else ends with a life.
+ */
+
+import type { NodeName } from "../../src/core/ids.ts";
+import type { NodeInfo } from "../../src/core/node.ts";
+import { BatonError } from "../../src/core/errors.ts";
+import type { Term } from "../../src/core/term.ts";
+import { ReplicatedSchedules } from "../../src/cluster/replicated-schedules.ts";
+import type { ReplicatedSchedulesOptions } from "../../src/cluster/replicated-schedules.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { MemoryNetwork } from "../../src/transport/memory.ts";
+import type { Transport } from "../../src/transport/transport.ts";
+
+export function nodeNames(count: number): NodeName[] {
+  return Array.from({ length: count }, (_, index) => `node-${"abcdefg"[index]}` as NodeName);
+}
+
+export function urlOf(name: NodeName): string {
+  return `http://${name}:1`;
+}
+
+export function nodeInfo(name: NodeName, fields: Partial<NodeInfo> = {}): NodeInfo {
+  return {
+    name,
+    incarnation: "1",
+    url: urlOf(name),
+    hostname: name,
+    address: name,
+    httpPort: 1,
+    roles: ["worker", "scheduler"],
+    capabilities: ["work"],
+    version: "0",
+    status: "active",
+    startedAt: 0,
+    lastSeenAt: 0,
+    alive: true,
+    load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
+    ...fields,
+  };
+}
+
+export interface ReplicaOptions {
+  readonly name: NodeName;
+  readonly members: readonly NodeName[];
+  readonly disk: Store;
+  readonly network: MemoryNetwork;
+  readonly clock: Clock;
+  readonly parts?: Partial<ReplicatedSchedulesOptions>;
+}
+
+/** One life of a node. */
+export class ReplicaNode {
+  readonly name: NodeName;
+  readonly schedules: ReplicatedSchedules;
+  readonly transport: Transport;
+  /** What this node believes to lead. */
+  term: Term | null = null;
+  #close: () => void = () => {};
+  readonly #network: MemoryNetwork;
+
+  constructor(options: ReplicaOptions) {
+    const { name, members, disk, network, clock, parts } = options;
+    this.name = name;
+    this.#network = network;
+    this.transport = network.transport(urlOf(name));
+    this.schedules = new ReplicatedSchedules({
+      self: name,
+      store: disk,
+      voters: () => members.map((member) => nodeInfo(member)),
+      call: (node, request, call) => this.transport.call(node.url!, request, call),
+      leadership: {
+        held: () => this.term,
+        require: () => {
+          if (this.term) return this.term;
+          throw new BatonError("NOT_LEADER", `${name} does not lead`);
+        },
+      },
+      targets: () => [name],
+      accepts: () => true,
+      onPlaced: () => {},
+      clock,
+      ...parts,
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.transport.start();
+    this.#close = this.#network.listen(urlOf(this.name), (request) => this.schedules.handle(request));
+  }
+
+  /** Whatever it is in the middle of ends here. */
+  async stop(): Promise<void> {
+    this.#close();
+    await this.transport.stop();
+  }
+}

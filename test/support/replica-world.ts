@@ -1,0 +1,176 @@
+/** A few replica nodes that do as they are told: who leads, who is dead, who reaches whom. */
+
+import type { JobId, NodeName } from "../../src/core/ids.ts";
+import { jobId } from "../../src/core/ids.ts";
+import type { Job } from "../../src/core/job.ts";
+import type { ScheduleDefinition } from "../../src/core/schedule.ts";
+import type { Term } from "../../src/core/term.ts";
+import type { ReplicatedSchedulesOptions } from "../../src/cluster/replicated-schedules.ts";
+import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { MemoryStore } from "../../src/store/memory/memory.ts";
+import type { FireVerdict, Firing, NotedOccurrence } from "../../src/store/store.ts";
+import { MemoryNetwork } from "../../src/transport/memory.ts";
+import { nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
+
+export const SECOND_MS = 1_000;
+
+export class ReplicaWorld {
+  readonly clock = new ManualClock();
+  readonly network = new MemoryNetwork(this.clock);
+  readonly members: readonly NodeName[];
+  readonly disks = new Map<NodeName, MemoryStore>();
+  readonly nodes = new Map<NodeName, ReplicaNode>();
+  readonly warnings: string[] = [];
+  /** Where jobs go, best first; those that drain. */
+  targets: readonly NodeName[];
+  readonly draining = new Set<NodeName>();
+  readonly parts: Partial<ReplicatedSchedulesOptions> = {};
+  readonly #random = seededRandom(3);
+  readonly #duties: { readonly name: NodeName; readonly ending: AbortController }[] = [];
+  #epoch = 0;
+
+  private constructor(count: number) {
+    this.members = nodeNames(count);
+    this.targets = this.members;
+  }
+
+  static async with(
+    count: number,
+    body: (world: ReplicaWorld, ...names: NodeName[]) => Promise<void>,
+  ): Promise<void> {
+    const world = new ReplicaWorld(count);
+    try {
+      for (const name of world.members) await world.start(name);
+      await body(world, ...world.members);
+    } finally {
+      for (const { ending } of world.#duties) ending.abort();
+      await Promise.all([...world.nodes.values()].map((node) => node.stop()));
+      await Promise.all([...world.disks.values()].map((disk) => disk.stop()));
+    }
+  }
+
+  /** With the disk that it had, or with an empty one. */
+  async start(name: NodeName, wiped = false): Promise<void> {
+    if (wiped || !this.disks.has(name)) {
+      await this.disks.get(name)?.stop();
+      const empty = new MemoryStore({ clock: this.clock });
+      await empty.start();
+      this.disks.set(name, empty);
+    }
+    const parts: Partial<ReplicatedSchedulesOptions> = {
+      targets: () => this.targets,
+      accepts: () => !this.draining.has(name),
+      log: { info: () => {}, warn: (_, message) => this.warnings.push(message) },
+      ...this.parts,
+    };
+    const { members, network, clock } = this;
+    const node = new ReplicaNode({ name, members, disk: this.disks.get(name)!, network, clock, parts });
+    this.nodes.set(name, node);
+    await node.start();
+  }
+
+  async kill(name: NodeName): Promise<void> {
+    this.depose(name);
+    await this.nodes.get(name)!.stop();
+  }
+
+  /** The duty of the term runs unless told otherwise; firing is up to the test. */
+  async elect(name: NodeName, options: { duty?: boolean } = {}): Promise<Term> {
+    const term: Term = { role: "scheduler", leader: name, incarnation: "1", epoch: ++this.#epoch };
+    const node = this.nodes.get(name)!;
+    node.term = term;
+    if (options.duty ?? true) {
+      const ending = new AbortController();
+      this.#duties.push({ name, ending });
+      void node.schedules.duty(term, ending.signal);
+      await this.clock.advance(10);
+    }
+    return term;
+  }
+
+  depose(name: NodeName): void {
+    this.nodes.get(name)!.term = null;
+    for (const duty of this.#duties) if (duty.name === name) duty.ending.abort();
+  }
+
+  isolate(name: NodeName, how: "silent" | "refused" = "silent"): void {
+    for (const other of this.members) if (other !== name) this.network.cut(urlOf(name), urlOf(other), how);
+  }
+
+  /** Moves the clock on until the promise has settled. */
+  async during<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const watch = promise.then(
+      () => (settled = true),
+      () => (settled = true),
+    );
+    for (let waited = 0; !settled && waited < 60_000; waited += 50) await this.clock.advance(50);
+    if (settled) await watch;
+    return promise;
+  }
+
+  of(name: NodeName): ReplicaNode["schedules"] {
+    return this.nodes.get(name)!.schedules;
+  }
+
+  put(name: NodeName, fields: Partial<ScheduleDefinition> = {}, nextAt = this.clock.now()) {
+    return this.during(this.of(name).put(definition(fields), nextAt));
+  }
+
+  /** The occurrence that is due, and the next one a second later. */
+  async fire(name: NodeName, fields: Partial<Firing> = {}): Promise<readonly FireVerdict[]> {
+    const { schedules, term } = this.nodes.get(name)!;
+    const schedule = fields.schedule ?? "tick";
+    const at = (await this.during(schedules.leading.get(schedule)))!.nextAt!;
+    const id: JobId = jobId(name, this.#random.timedUuid());
+    const template = {
+      task: "work",
+      queue: "default",
+      priority: 0,
+      payload: "1",
+      maxAttempts: 3,
+      timeoutMs: null,
+    };
+    const job = { ...template, id, delayMs: 0, runAt: at, idempotencyKey: null };
+    const firing: Firing = {
+      schedule,
+      occurrences: [{ at, do: "fire", reason: null, job }],
+      nextAt: at + SECOND_MS,
+      expectedNextAt: at,
+      overlap: "allow",
+      ...fields,
+    };
+    const author = { node: name, ownerEpoch: 0, leaderEpoch: 0 };
+    return this.during(schedules.fire(firing, author, term!));
+  }
+
+  /** Of all nodes: `node-b 3` is the job of the third second, on node-b. */
+  async jobs(): Promise<string[]> {
+    const start = Date.UTC(2026, 0, 1);
+    const found: Job[] = [];
+    for (const disk of this.disks.values()) found.push(...(await disk.jobs.list({ limit: 1_000 })).jobs);
+    return found.map(({ owner, runAt }) => `${owner} ${Math.floor((runAt - start) / SECOND_MS)}`).sort();
+  }
+
+  async history(name: NodeName, schedule = "tick"): Promise<readonly NotedOccurrence[]> {
+    return this.of(name).history(schedule, 100);
+  }
+}
+
+export function definition(fields: Partial<ScheduleDefinition> = {}): ScheduleDefinition {
+  return {
+    name: "tick",
+    timing: { kind: "every", everyMs: SECOND_MS, anchor: 0 },
+    task: "work",
+    payload: "1",
+    queue: "default",
+    priority: 0,
+    maxAttempts: 3,
+    timeoutMs: null,
+    missed: "run_all",
+    missedMax: 100,
+    overlap: "allow",
+    ...fields,
+  };
+}

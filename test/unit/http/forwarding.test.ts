@@ -1,0 +1,494 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { connect } from "node:net";
+import type { AddressInfo } from "node:net";
+import { describe, it } from "node:test";
+import { jobId } from "../../../src/core/ids.ts";
+import type { JobId, NodeName } from "../../../src/core/ids.ts";
+import { peerApps, WORD } from "../../support/peer-apps.ts";
+import type { PeerApp, PeerAppsOptions } from "../../support/peer-apps.ts";
+
+const UUID = "0198c0de-0000-7000-8000-000000000000";
+
+async function ask(at: PeerApp, path: string, init: RequestInit = {}) {
+  const answer = await fetch(`${at.url}${path}`, init);
+  const text = await answer.text();
+  return { status: answer.status, headers: answer.headers, text, body: JSON.parse(text || "null") };
+}
+
+function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+async function two(options: Partial<PeerAppsOptions> = {}) {
+  const cluster = await peerApps({ names: ["node-a", "node-b"], ...options });
+  return { cluster, a: cluster.nodes[0]!, b: cluster.nodes[1]! };
+}
+
+/** Something that listens where a node is thought to be. */
+async function impostor(serve: (request: IncomingMessage, response: ServerResponse) => void) {
+  let connections = 0;
+  const server = createServer(serve);
+  server.on("connection", () => connections++);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    connections: () => connections,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+describe("a request about a job of another node", () => {
+  it("is answered through any node as by its owner", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add();
+    const direct = await ask(b, `/jobs/${id}`);
+    const passed = await ask(a, `/jobs/${id}`);
+    assert.equal(passed.status, 200);
+    assert.equal(passed.text, direct.text);
+    assert.equal(passed.headers.get("content-type"), direct.headers.get("content-type"));
+    assert.equal(passed.headers.get("x-baton-node"), "node-b", "who answers");
+    assert.equal(passed.headers.get("x-baton-via"), "node-a", "who passed it on");
+    assert.equal(a.sent.length, 1);
+    const { path, method } = a.sent[0]!.request;
+    assert.equal(method, "GET");
+    assert.match(path, new RegExp(`^/jobs/${id}\\?internal=1&`));
+    const own = a.node.add();
+    assert.equal((await ask(a, `/jobs/${own}`)).status, 200);
+    assert.equal(a.sent.length, 1, "what is its own is answered here");
+  });
+
+  it("reaches it with method, query and body, and so do cancel, retry, delete, result and logs", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add();
+    b.node.log(id, "one");
+    b.node.log(id, "two");
+    const logs = await ask(a, `/jobs/${id}/logs?after=1&limit=5`);
+    assert.deepEqual(
+      logs.body.logs.map(({ message }: { message: string }) => message),
+      ["two"],
+    );
+    assert.equal((await ask(a, `/jobs/${id}/result`)).status, 409);
+    assert.equal((await ask(a, `/jobs/${id}/cancel`, post({ reason: "no more" }))).status, 200);
+    assert.equal(b.node.kept.get(id)!.job.error!.message, "no more");
+    assert.equal((await ask(a, `/jobs/${id}/retry`, { method: "POST" })).status, 200);
+    b.node.finish(id, "completed", { words: ["é", "😀"] });
+    assert.deepEqual((await ask(a, `/jobs/${id}/result`)).body.result, { words: ["é", "😀"] });
+    assert.equal((await fetch(`${a.url}/jobs/${id}`, { method: "HEAD" })).status, 200);
+    assert.equal((await fetch(`${a.url}/jobs/${id}/result`, { method: "HEAD" })).status, 200);
+    assert.deepEqual((await ask(a, `/jobs/${id}`, { method: "DELETE" })).body, { status: "ok", job_id: id });
+    assert.equal((await ask(a, `/jobs/${id}`)).status, 404);
+    assert.equal((await ask(b, `/jobs/${id}`)).status, 404);
+  });
+
+  it("takes along the headers that matter, and none that only this node should see", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add();
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const answer = await ask(a, `/jobs/${id}`, {
+      headers: {
+        "x-request-id": "mine-1",
+        traceparent,
+        authorization: "Bearer caller",
+        cookie: "secret=1",
+        "x-forwarded-for": "10.0.0.1",
+        "x-http-method-override": "DELETE",
+        "x-baton-config": "forged",
+        "x-test-word": "forged",
+      },
+    });
+    assert.equal(answer.headers.get("x-request-id"), "mine-1");
+    const { headers } = a.sent[0]!.request;
+    assert.deepEqual(
+      [
+        headers!["x-request-id"],
+        headers!["traceparent"],
+        headers!["authorization"],
+        headers!["x-baton-config"],
+      ],
+      ["mine-1", traceparent, "Bearer caller", "same"],
+    );
+    for (const name of ["cookie", "x-forwarded-for", "x-http-method-override", "host", "x-test-word"]) {
+      assert.equal(headers![name], undefined, name);
+    }
+  });
+
+  it("has its log streamed live, and the stream ends when the reader leaves", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add("processing");
+    b.node.log(id, "before");
+    const left = new AbortController();
+    const answer = await fetch(`${a.url}/jobs/${id}/logs`, {
+      headers: { accept: "text/event-stream" },
+      signal: left.signal,
+    });
+    assert.match(answer.headers.get("content-type")!, /^text\/event-stream/);
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    const until = async (word: string): Promise<string> => {
+      let text = "";
+      while (!text.includes(word)) {
+        const { value, done } = await reader.read();
+        assert.ok(!done, `the stream ended before "${word}"`);
+        text += value;
+      }
+      return text;
+    };
+    await until("before");
+    b.node.log(id, "meanwhile");
+    assert.match(await until("meanwhile"), /^id: 2\nevent: log\n/);
+    assert.equal(b.node.followers(id), 1);
+    left.abort();
+    await reader.read().catch(() => {});
+    while (b.node.followers(id) > 0) await new Promise((turn) => setImmediate(turn));
+  });
+
+  it("has its log resumed behind the last event, and ended with the job", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add("processing");
+    for (const line of ["one", "two", "three"]) b.node.log(id, line);
+    b.node.finish(id, "completed");
+    const headers = { accept: "text/event-stream", "last-event-id": "2" };
+    const text = await (await fetch(`${a.url}/jobs/${id}/logs`, { headers })).text();
+    assert.match(text, /^id: 3\nevent: log\n/);
+    assert.match(text, /event: end\n/);
+  });
+});
+
+describe("an owner that does not answer", () => {
+  it("is named in a 503 when it is down", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add();
+    await b.kill();
+    for (const path of [`/jobs/${id}`, `/jobs/${id}/result`]) {
+      const { status, body, headers } = await ask(a, path);
+      assert.deepEqual([status, body.error, body.owner], [503, "owner_node_unreachable", "node-b"], path);
+      assert.equal(headers.get("retry-after"), "1");
+    }
+  });
+
+  it("is not even called when it is known to be dead, or has no address", async () => {
+    const { cluster, a, b } = await two({ others: [{ name: "node-c", url: null }] });
+    await using _ = cluster;
+    const id = b.node.add();
+    cluster.see("node-b", { status: "dead", alive: false });
+    for (const job of [id, jobId("node-c" as NodeName, UUID)]) {
+      const { status, body } = await ask(a, `/jobs/${job}`);
+      assert.deepEqual([status, body.error], [503, "owner_node_unreachable"]);
+    }
+    assert.equal(a.sent.length, 0);
+  });
+
+  it("S88: is too slow for a caller's own deadline, which travels along", async () => {
+    await using slow = await impostor(() => {});
+    const { cluster, a } = await two({ others: [{ name: "node-z", url: slow.url }] });
+    await using _ = cluster;
+    const began = performance.now();
+    const path = `/jobs/${jobId("node-z" as NodeName, UUID)}`;
+    const { status, body } = await ask(a, path, { headers: { "x-baton-deadline-ms": "150" } });
+    assert.deepEqual([status, body.error, body.owner], [504, "DEADLINE", "node-z"]);
+    assert.ok(performance.now() - began < 1_500);
+    const told = Number(a.sent[0]!.request.headers!["x-baton-deadline-ms"]);
+    assert.ok(told > 0 && told <= 150, String(told));
+    const cancel = await ask(a, `${path}/cancel`, {
+      method: "POST",
+      headers: { "x-baton-deadline-ms": "50" },
+    });
+    assert.deepEqual([cancel.status, cancel.body.outcome], [504, "unknown"], "it may have been carried out");
+    await ask(a, path, { headers: { "x-baton-deadline-ms": "999999999" } });
+    assert.ok(
+      Number(a.sent[2]!.request.headers!["x-baton-deadline-ms"]) <= 2_000,
+      "the node's own limit holds",
+    );
+  });
+
+  it("S89: does not make a short answer look whole", async () => {
+    await using broken = await impostor((request, response) => {
+      const half = '{"job_id":"x","result":[1,2,';
+      response.writeHead(200, {
+        "content-type": "application/json",
+        ...(request.url!.includes("result") && { "content-length": "1000" }),
+      });
+      response.write(half, () => setTimeout(() => response.destroy(), 20));
+    });
+    const { cluster, a } = await two({ others: [{ name: "node-z", url: broken.url }] });
+    await using _ = cluster;
+    const id = jobId("node-z" as NodeName, UUID);
+    const whole = await ask(a, `/jobs/${id}`);
+    assert.deepEqual([whole.status, whole.body.error], [503, "owner_node_unreachable"]);
+    await assert.rejects(fetch(`${a.url}/jobs/${id}/result`).then((answer) => answer.text()));
+    await assert.rejects(fetch(`${a.url}/jobs/${id}/logs`).then((answer) => answer.text()));
+  });
+
+  it("X11: is not followed elsewhere when it redirects", async () => {
+    await using other = await impostor((_request, response) => response.end("{}"));
+    await using wrong = await impostor((_request, response) => {
+      response.writeHead(302, { location: other.url, "content-length": "0" });
+      response.end();
+    });
+    const { cluster, a } = await two({ others: [{ name: "node-z", url: wrong.url }] });
+    await using _ = cluster;
+    for (const rest of ["", "/result"]) {
+      const { status, body } = await ask(a, `/jobs/${jobId("node-z" as NodeName, UUID)}${rest}`);
+      assert.deepEqual([status, body.error], [502, "BAD_PEER_REPLY"]);
+    }
+    assert.equal(other.connections(), 0);
+  });
+
+  it("does not pass its refusal of us on as if it were one of the caller", async () => {
+    await using stranger = await impostor((_request, response) => {
+      response.writeHead(401, { "x-baton-peer-refusal": "the key is wrong", "content-length": "2" });
+      response.end("{}");
+    });
+    const { cluster, a } = await two({ others: [{ name: "node-z", url: stranger.url }] });
+    await using _ = cluster;
+    const { status, body } = await ask(a, `/jobs/${jobId("node-z" as NodeName, UUID)}`);
+    assert.deepEqual([status, body.error], [503, "owner_node_unreachable"]);
+    assert.match(body.message, /the key is wrong/);
+  });
+
+  it("holds a large result back while its reader is slow, without keeping it in memory", async () => {
+    const chunk = Buffer.alloc(64 * 1_024, "x");
+    let written = 0;
+    await using large = await impostor((_request, response) => {
+      const total = 64 * 1_024 * 1_024;
+      response.writeHead(200, { "content-type": "application/json", "content-length": String(total) });
+      const more = (): void => {
+        while (written < total) {
+          written += chunk.length;
+          if (!response.write(chunk)) return void response.once("drain", more);
+        }
+        response.end();
+      };
+      more();
+    });
+    const { cluster, a } = await two({ others: [{ name: "node-z", url: large.url }] });
+    await using _ = cluster;
+    const { hostname, port } = new URL(a.url);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      `GET /jobs/${jobId("node-z" as NodeName, UUID)}/result HTTP/1.1\r\nhost: ${hostname}\r\nconnection: close\r\n\r\n`,
+    );
+    await once(socket, "readable");
+    let before = -1;
+    while (written !== before) {
+      before = written;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assert.ok(written < 32 * 1_024 * 1_024, `${written} bytes were taken for a reader that takes none`);
+    socket.destroy();
+  });
+});
+
+describe("a name that is no node", () => {
+  it("S87: is looked up nowhere: 400 or 404, and no connection", async () => {
+    await using evil = await impostor((_request, response) => response.end("{}"));
+    const { cluster, a } = await two();
+    await using _ = cluster;
+    const { host } = new URL(evil.url);
+    const ids = [
+      `evil.com-${UUID}`,
+      `${host.split(":")[0]}-${UUID}`,
+      `node-c-${UUID}`,
+      `..%2f..%2fadmin-${UUID}`,
+      encodeURIComponent(`http://${host}/-${UUID}`),
+      encodeURIComponent(`${host}@node-b-${UUID}`),
+      `${"n".repeat(10_000)}-${UUID}`,
+      "nodash",
+      UUID,
+      "%00",
+    ];
+    for (const id of ids) {
+      for (const rest of ["", "/result", "/logs"]) {
+        const { status } = await ask(a, `/jobs/${id}${rest}`);
+        assert.ok(status === 400 || status === 404, `${id.slice(0, 50)}${rest}: ${status}`);
+      }
+      const { status } = await ask(a, `/jobs/${id}`, { method: "DELETE" });
+      assert.ok(status === 400 || status === 404, `${id.slice(0, 50)}: ${status}`);
+    }
+    assert.deepEqual(a.sent, []);
+    assert.equal(evil.connections(), 0);
+  });
+
+  it("is told as such while the cluster may not know all its nodes", async () => {
+    const { cluster, a } = await two();
+    await using _ = cluster;
+    cluster.lead(null);
+    const { status, body } = await ask(a, `/jobs/node-c-${UUID}`);
+    assert.deepEqual(
+      [status, body.error, body.owner, body.detail],
+      [503, "owner_node_unreachable", "node-c", "unknown_node"],
+    );
+  });
+
+  it("S93: is not mistaken for another one of which it is a part", async () => {
+    await using cluster = await peerApps({ names: ["node", "node-a", "node-a-1"] });
+    const [first] = cluster.nodes;
+    for (const each of cluster.nodes) {
+      const { status, headers } = await ask(first!, `/jobs/${each.node.add()}`);
+      assert.deepEqual([status, headers.get("x-baton-node")], [200, each.name]);
+    }
+  });
+});
+
+describe("being internal", () => {
+  it("X1: is nothing that a caller can say", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add();
+    for (const query of [
+      "internal=1",
+      "internal=1&internal=1",
+      "%69nternal=1",
+      "internal_first=x&internal=1",
+    ]) {
+      const { status, headers } = await ask(a, `/jobs/${id}?${query}`, {
+        headers: { "x-test-from": "node-b" },
+      });
+      assert.deepEqual([status, headers.get("x-baton-node")], [200, "node-b"], query);
+    }
+    for (const { request } of a.sent) {
+      assert.equal(request.path.match(/internal=/g)!.length, 1, request.path);
+      assert.equal(request.path.includes("internal_first"), false, request.path);
+    }
+    assert.equal((await ask(a, "/admin/jobs?internal=1&limit=3")).status, 200, "it is dropped, not refused");
+    assert.equal((await ask(a, `/cluster/jobs?internal_first=${UUID}&internal=1`)).status, 200);
+    const forged = `/jobs?internal=1&internal_first=${UUID}`;
+    cluster.see("node-b", { status: "draining" });
+    const { body } = await ask(a, forged, post({ task: "hello" }));
+    assert.notEqual(body.job_id, `node-a-${UUID}`, "a caller does not choose ids");
+  });
+
+  it("is refused with a signature that is not believed, and without one where only nodes may call", async () => {
+    const { cluster, a } = await two();
+    await using _ = cluster;
+    const wrong = { "x-test-word": "guess" };
+    for (const [path, headers] of [
+      ["/health?internal=1", wrong],
+      ["/peer/queues", wrong],
+      ["/peer/queues", {}],
+      ["/peer/", {}],
+      ["/peer/nothing/here", {}],
+    ] as const) {
+      const answer = await ask(a, path, { headers });
+      assert.deepEqual([answer.status, answer.body.error], [401, "UNAUTHENTICATED"], path);
+      assert.ok(answer.headers.get("x-baton-peer-refusal"));
+    }
+    const known = { "x-test-word": WORD, "x-test-from": "node-b" };
+    assert.equal((await ask(a, "/peer/queues", { headers: known })).status, 200);
+    assert.equal((await ask(a, "/peer/nothing", { headers: known })).status, 404);
+  });
+
+  it("S86: ends a request that two nodes would send to each other, with both views", async () => {
+    // Each thinks that the other one is called node-z.
+    const { cluster, a, b } = await two({
+      configHash: (name) => `hash-of-${name}`,
+      view: (name, nodes) =>
+        nodes.map((each) => (each.name === name ? each : { ...each, name: "node-z" as NodeName })),
+    });
+    await using _ = cluster;
+    for (const rest of ["", "/result"]) {
+      const { status, body } = await ask(a, `/jobs/node-z-${UUID}${rest}`);
+      assert.deepEqual(
+        [status, body.error, body.sender_config, body.node_config],
+        [508, "LOOP", "hash-of-node-a", "hash-of-node-b"],
+      );
+    }
+    assert.equal(b.sent.length, 0);
+  });
+});
+
+describe("what only the leader does", () => {
+  const plan = { task: "hello", every_ms: 60_000 };
+
+  it("is passed on to it by the others", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const put = { ...post(plan), method: "PUT" };
+    const { status, headers } = await ask(b, "/schedules/tick", put);
+    assert.deepEqual([status, headers.get("x-baton-node")], [201, "node-a"]);
+    assert.ok(a.node.plans.has("tick"));
+    assert.equal(b.node.plans.size, 0);
+  });
+
+  it("is refused with the leader's name and address to whoever wants no forwarding", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const put = { ...post(plan, { "x-baton-no-forward": "1" }), method: "PUT" };
+    const { status, body } = await ask(b, "/schedules/tick", put);
+    assert.deepEqual(
+      [status, body.error, body.leader_id, body.leader_url, body.node_id],
+      [409, "NOT_LEADER", "node-a", a.url, "node-b"],
+    );
+    assert.equal(b.sent.length, 0);
+  });
+
+  it("is done by nobody while nobody leads, or the leader is gone", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const put = { ...post(plan), method: "PUT" };
+    cluster.lead(null);
+    assert.equal((await ask(b, "/schedules/tick", put)).body.error, "NOT_LEADER");
+    cluster.lead("node-a");
+    await a.kill();
+    const { status, body } = await ask(b, "/schedules/tick", put);
+    assert.deepEqual([status, body.error, body.leader_id], [503, "NO_LEADER", "node-a"]);
+  });
+});
+
+describe("a function", () => {
+  it("runs here where it can, and elsewhere where it cannot", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    a.node.ending = b.node.ending = { status: "completed", result: "done" };
+    const here = await ask(a, "/functions/hello", post({}));
+    assert.deepEqual([here.status, here.body.result, a.sent.length], [200, "done", 0]);
+    cluster.see("node-a", { capabilities: [] });
+    const there = await ask(a, "/functions/hello?timeout_ms=1000", post({}));
+    assert.deepEqual([there.status, there.headers.get("x-baton-node")], [200, "node-b"]);
+    assert.ok((there.body.job_id as JobId).startsWith("node-b-"));
+  });
+});
+
+describe("a node that drains", () => {
+  it("still passes on what belongs to others, and is waited for", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    const id = b.node.add();
+    a.node.health.draining = true;
+    a.inFlight.close();
+    assert.equal((await ask(a, `/jobs/${id}/cancel`, { method: "POST" })).status, 200);
+    const { status, body } = await ask(a, "/jobs", post({ task: "hello" }));
+    assert.equal(status, 200);
+    assert.ok(body.job_id.startsWith("node-b-"));
+    cluster.see("node-b", { status: "draining" });
+    const refused = await ask(a, "/jobs", post({ task: "hello" }));
+    assert.deepEqual([refused.status, refused.body.error], [503, "DRAINING"]);
+  });
+
+  it("still cancels its own jobs, which nobody else can, whoever is asked", async () => {
+    const { cluster, a, b } = await two();
+    await using _ = cluster;
+    a.node.health.draining = true;
+    a.inFlight.close();
+    for (const through of [a, b]) {
+      const id = a.node.add();
+      assert.equal((await ask(through, `/jobs/${id}/cancel`, { method: "POST" })).status, 200);
+    }
+  });
+});

@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Operation } from "../../../src/api/operation.ts";
+import { OPERATIONS } from "../../../src/api/table.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import type { PeerReply, ReceivedRequest } from "../../../src/transport/transport.ts";
+import { peerApps } from "../../support/peer-apps.ts";
+import type { PeerApp } from "../../support/peer-apps.ts";
+
+const ID = "node-a-0198c0de-0000-7000-8000-000000000000";
+const ROWS: readonly Operation[] = OPERATIONS;
+
+function knock(at: PeerApp, method: ReceivedRequest["method"], path: string, body = "", headers = {}) {
+  return at.app.peerDoor.handle({ from: "node-b", method, path, headers, body });
+}
+
+async function one(clock = new ManualClock()) {
+  const cluster = await peerApps({ names: ["node-a", "node-b"], way: "memory", clock, strategy: "local" });
+  return { cluster, a: cluster.nodes[0]!, clock };
+}
+
+const bodyOf = (reply: PeerReply) => JSON.parse(reply.body!);
+
+describe("the door for nodes", () => {
+  it("answers every operation as the HTTP route does, body for body and header for header", async () => {
+    const { cluster, a } = await one();
+    await using _ = cluster;
+    const id = a.node.add("failed");
+    a.node.log(id, "a line");
+    const bodies: Readonly<Record<string, object>> = {
+      submit_jobs: { task: "picky" },
+      post_schedule: { name: "tick", task: "hello", every_ms: 60_000 },
+      put_schedule: { task: "hello", every_ms: 60_000 },
+      preview_timing: { every_ms: 60_000, count: 2 },
+    };
+    const kept = structuredClone(a.node.kept.get(id)!);
+    const anew = (): void => {
+      a.node.plans.clear();
+      a.node.kept.set(id, structuredClone(kept));
+    };
+    // Each call of a function makes a job with an id of its own; who may remove a node is another matter.
+    const others = new Set(["call_function", "remove_node"]);
+    for (const row of ROWS.filter(({ name }) => !others.has(name))) {
+      const path = row.path.replace("{id}", id).replace("{name}", "node-a").replace("{task}", "hello");
+      const payload = bodies[row.name];
+      const headers = { "x-request-id": "r" };
+      anew();
+      const direct = await a.app.inject({ method: row.method, url: path, payload, headers });
+      anew();
+      const text = payload === undefined ? "" : JSON.stringify(payload);
+      const reply = await knock(a, row.method, `${path}?internal=1`, text, headers);
+      assert.equal(reply.status, direct.statusCode, row.name);
+      assert.equal(reply.body, direct.body, row.name);
+      for (const name of ["content-type", "x-request-id", "x-baton-node", "x-baton-role", "x-baton-epoch"]) {
+        assert.equal(reply.headers![name], String(direct.headers[name]), `${row.name}: ${name}`);
+      }
+      assert.equal(reply.headers!["retry-after"], direct.headers["retry-after"], row.name);
+    }
+  });
+
+  it("judges what it gets by the same rules", async () => {
+    const { cluster, a } = await one();
+    await using _ = cluster;
+    const cases: [ReceivedRequest["method"], string, string, number, string][] = [
+      ["POST", "/jobs?internal=1", "{", 400, "BAD_JSON"],
+      ["POST", "/jobs?internal=1", '{"__proto__":{}}', 400, "BAD_JSON"],
+      ["POST", "/jobs?internal=1", "", 400, "BAD_REQUEST"],
+      ["POST", "/jobs?internal=1", '{"tsk":"hello"}', 400, "BAD_REQUEST"],
+      [
+        "POST",
+        "/jobs?internal=1",
+        `{"task":"a","payload":${"[".repeat(99)}${"]".repeat(99)}}`,
+        400,
+        "BAD_JSON",
+      ],
+      ["GET", "/jobs/nonsense", "", 400, "BAD_ID"],
+      ["GET", "/jobs/%zz", "", 400, "BAD_REQUEST"],
+      ["GET", `/jobs/${ID}`, "", 404, "NOT_FOUND"],
+      ["GET", "/admin/jobs?limit=0", "", 400, "BAD_REQUEST"],
+      ["GET", "/admin/jobs?limit=1&limit=2", "", 400, "BAD_REQUEST"],
+      ["GET", "/admin/jobs?since=yesterday", "", 400, "BAD_REQUEST"],
+      ["GET", "/admin/jobs?other=1", "", 400, "BAD_REQUEST"],
+      ["GET", "/nowhere", "", 404, "NOT_FOUND"],
+      ["DELETE", "/health", "", 404, "NOT_FOUND"],
+      ["GET", "/peer/nothing", "", 404, "NOT_FOUND"],
+      ["POST", "/peer/queues", "{", 400, "BAD_JSON"],
+      ["POST", "/peer/queues", "{}", 400, "BAD_REQUEST"],
+    ];
+    for (const [method, path, body, status, code] of cases) {
+      const reply = await knock(a, method, path, body);
+      assert.deepEqual(
+        [reply.status, bodyOf(reply).error],
+        [status, code],
+        `${method} ${path} ${body.slice(0, 30)}`,
+      );
+    }
+    assert.equal((await knock(a, "GET", "/admin/jobs?limit=5&internal=1")).status, 200);
+    assert.equal(a.log.lines.length, 0, "refusals are no faults");
+  });
+
+  it("takes nothing in while the node drains, and lets out what is inside", async () => {
+    const { cluster, a } = await one();
+    await using _ = cluster;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    a.node.hold = promise;
+    const inside = knock(a, "POST", "/jobs?internal=1", '{"task":"hello"}');
+    while (a.node.submits === 0) await new Promise((turn) => setImmediate(turn));
+    assert.equal(a.inFlight.count, 1);
+    a.inFlight.close();
+    const late = await knock(a, "POST", "/jobs?internal=1", '{"task":"hello"}');
+    assert.deepEqual([late.status, bodyOf(late).error, late.headers!["retry-after"]], [503, "DRAINING", "1"]);
+    resolve();
+    assert.equal((await inside).status, 200);
+    assert.equal(a.inFlight.count, 0);
+  });
+
+  it("serves nodes also where callers are not served: a worker has no other way to be asked", async () => {
+    const { cluster, a } = await one();
+    await using _ = cluster;
+    a.node.roles = new Set(["worker"] as const);
+    const id = a.node.add();
+    assert.equal((await a.app.inject(`/jobs/${id}`)).statusCode, 421);
+    assert.equal((await knock(a, "GET", `/jobs/${id}`)).status, 200);
+  });
+
+  it("does not store what nobody waits for any more", async () => {
+    const { cluster, a, clock } = await one();
+    await using _ = cluster;
+    const send = (tookMs: number) =>
+      knock(a, "POST", `/jobs?internal=1&internal_sent=${clock.now() - tookMs}`, '{"task":"hello"}', {
+        "x-baton-deadline-ms": "2000",
+      });
+    assert.equal((await send(1)).status, 200);
+    assert.equal((await send(1_500)).status, 200);
+    const late = await send(2_500);
+    assert.deepEqual([late.status, bodyOf(late).error], [504, "DEADLINE"]);
+    assert.equal(a.node.kept.size, 2);
+  });
+
+  it("gives events as they happen, with signs of life between them, until their reader leaves", async () => {
+    const { cluster, a, clock } = await one();
+    await using _ = cluster;
+    const id = a.node.add("processing");
+    a.node.log(id, "first");
+    const reply = await knock(a, "GET", `/jobs/${id}/logs`, "", { accept: "text/event-stream" });
+    assert.match(reply.headers!["content-type"]!, /^text\/event-stream/);
+    const events = reply.stream![Symbol.asyncIterator]();
+    assert.match((await events.next()).value!.toString(), /^id: 1\nevent: log\n/);
+    const beat = events.next();
+    await clock.advance(15_000);
+    assert.equal((await beat).value!.toString(), ":\n\n");
+    const more = events.next();
+    a.node.log(id, "second");
+    assert.match((await more).value!.toString(), /^id: 2\n/);
+    assert.equal(a.node.followers(id), 1);
+    void events.next();
+    await events.return!();
+    assert.equal(a.node.followers(id), 0);
+  });
+
+  it("tells a fault of its own under the id of the request, and keeps the rest for the log", async () => {
+    const { cluster, a } = await one();
+    await using _ = cluster;
+    a.node.trouble = new Error("secret detail");
+    const reply = await knock(a, "POST", "/jobs?internal=1", '{"task":"hello"}', { "x-request-id": "r-7" });
+    assert.deepEqual([reply.status, bodyOf(reply).request_id], [500, "r-7"]);
+    assert.doesNotMatch(reply.body!, /secret/);
+    assert.equal(a.log.lines.at(-1)!.fields["reqId"], "r-7");
+  });
+});

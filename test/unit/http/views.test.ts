@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { peerApps } from "../../support/peer-apps.ts";
+import type { PeerApp, PeerApps, PeerAppsOptions } from "../../support/peer-apps.ts";
+
+async function three(options: Partial<PeerAppsOptions> = {}) {
+  const cluster = await peerApps({ names: ["node-a", "node-b", "node-c"], way: "memory", ...options });
+  return { cluster, nodes: cluster.nodes as readonly [PeerApp, PeerApp, PeerApp] };
+}
+
+async function ask(at: PeerApp, url: string, method: "GET" | "POST" = "GET") {
+  const answer = await at.app.inject({ method, url });
+  return { status: answer.statusCode, body: answer.json() };
+}
+
+const ids = (body: { items: { job_id: string }[] }): string[] => body.items.map(({ job_id }) => job_id);
+
+/** One job after the other, so that their order is known. */
+async function fill(cluster: PeerApps, count: number): Promise<string[]> {
+  const made: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const { node } = cluster.nodes[(i * 7) % cluster.nodes.length]!;
+    for (const each of cluster.nodes) await each.node.clock.advance(1);
+    made.unshift(node.add());
+  }
+  return made;
+}
+
+describe("the jobs of one node", () => {
+  it("are its own alone, by status and since when", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    const [a, b] = nodes;
+    const old = a.node.add("failed");
+    await a.node.clock.advance(1_000);
+    const young = a.node.add();
+    b.node.add();
+    const { body } = await ask(a, "/admin/jobs");
+    assert.deepEqual([body.server, body.job_count], ["node-a", 2]);
+    assert.deepEqual(
+      body.jobs.map(({ job_id }: { job_id: string }) => job_id),
+      [young, old],
+    );
+    const failed = await ask(a, "/admin/jobs?status=failed");
+    assert.deepEqual([failed.body.jobs.length, failed.body.job_count], [1, 1]);
+    const since = new Date(a.node.clock.now()).toISOString();
+    assert.equal((await ask(a, `/admin/jobs?since=${since}`)).body.jobs[0].job_id, young);
+    assert.equal((await ask(a, "/admin/jobs?since=yesterday")).status, 400);
+    assert.equal((await ask(a, "/admin/jobs?status=dancing")).status, 400);
+  });
+});
+
+describe("the jobs of all nodes", () => {
+  it("are one list, newest first, with what each node has", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    const made = await fill(cluster, 7);
+    const { status, body } = await ask(nodes[1], "/cluster/jobs");
+    assert.equal(status, 200);
+    assert.deepEqual(ids(body), made);
+    assert.deepEqual(body.nodes, [
+      { name: "node-a", reachable: true, job_count: 3 },
+      { name: "node-b", reachable: true, job_count: 2 },
+      { name: "node-c", reachable: true, job_count: 2 },
+    ]);
+    assert.deepEqual([body.partial, body.next_cursor], [false, null]);
+  });
+
+  it("are cut after they were put together, and counted before", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    const made = await fill(cluster, 9);
+    const { body } = await ask(nodes[0], "/cluster/jobs?limit=2");
+    assert.deepEqual(ids(body), made.slice(0, 2));
+    assert.deepEqual(
+      body.nodes.map(({ job_count }: { job_count: number }) => job_count),
+      [3, 3, 3],
+    );
+  });
+
+  it("are filtered by every node", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    await fill(cluster, 6);
+    const failed = nodes.map(({ node }) => node.add("failed"));
+    const { body } = await ask(nodes[0], "/cluster/jobs?status=failed");
+    assert.deepEqual(ids(body).sort(), failed.sort());
+    assert.equal((await ask(nodes[0], "/cluster/jobs?since=never")).status, 400);
+  });
+
+  it("are read page by page to the end, each once, also while new ones come", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    const made = await fill(cluster, 40);
+    for (const limit of [1, 3, 7, 100]) {
+      const read: string[] = [];
+      let cursor: string | null = "";
+      for (let pages = 0; cursor !== null; pages++) {
+        assert.ok(pages < 200, "it has an end");
+        const { status, body } = await ask(
+          nodes[pages % 3]!,
+          `/cluster/jobs?limit=${limit}${cursor && `&cursor=${cursor}`}`,
+        );
+        assert.equal(status, 200);
+        read.push(...ids(body));
+        cursor = body.next_cursor;
+        if (pages === 1) made.unshift(...(await fill(cluster, 1)));
+      }
+      const known = new Set(read);
+      assert.equal(known.size, read.length, `each once, ${limit} at a time`);
+      const before = made.slice(-40);
+      assert.deepEqual(
+        read.filter((id) => before.includes(id)),
+        before,
+        `${limit} at a time`,
+      );
+    }
+    for (const cursor of ["x", "W10x", Buffer.from('[["a",1,2]]').toString("base64url")]) {
+      const { status, body } = await ask(nodes[0], `/cluster/jobs?cursor=${cursor}`);
+      assert.deepEqual([status, body.field], [400, "cursor"], cursor);
+    }
+  });
+
+  it("S94: are those of who answers in time, and it is said who does not", async () => {
+    const { cluster, nodes } = await three({
+      others: [{ name: "node-d", url: "http://node-d:8420" }],
+      meddle: (name, handle) => (name === "node-c" ? () => new Promise(() => {}) : handle),
+    });
+    await using _ = cluster;
+    const mine = nodes[0].node.add();
+    const theirs = nodes[1].node.add();
+    const began = performance.now();
+    const { status, body } = await ask(nodes[0], "/cluster/jobs");
+    const tookMs = performance.now() - began;
+    assert.equal(status, 200);
+    assert.deepEqual(ids(body).sort(), [mine, theirs].sort());
+    assert.equal(body.partial, true);
+    assert.deepEqual(body.nodes.slice(2), [
+      { name: "node-c", reachable: false, job_count: 0 },
+      { name: "node-d", reachable: false, job_count: 0 },
+    ]);
+    assert.ok(tookMs < 2_000, `${tookMs} ms`);
+    cluster.see("node-c", { alive: false });
+    const again = performance.now();
+    assert.equal((await ask(nodes[0], "/cluster/jobs")).body.partial, true);
+    assert.ok(performance.now() - again < 500, "nobody waits for a node that is known to be away");
+  });
+
+  it("are not taken from a node that answers nonsense", async () => {
+    const { cluster, nodes } = await three({
+      meddle: (name, handle) =>
+        name === "node-b"
+          ? async () => ({ status: 200, body: "<html>" })
+          : name === "node-c"
+            ? async () => ({ status: 500, body: "{}" })
+            : handle,
+    });
+    await using _ = cluster;
+    const { body } = await ask(nodes[0], "/cluster/jobs");
+    assert.deepEqual(
+      body.nodes.map(({ reachable }: { reachable: boolean }) => reachable),
+      [true, false, false],
+    );
+  });
+});
+
+describe("a queue of all nodes", () => {
+  it("has the jobs of all of them", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    for (const { node } of nodes) node.add();
+    nodes[1].node.add("failed");
+    const { body } = await ask(nodes[2], "/queues");
+    assert.equal(body.queues.length, 1);
+    assert.deepEqual([body.queues[0].counts.queued, body.queues[0].counts.failed], [3, 1]);
+    assert.equal(body.partial, false);
+  });
+
+  it("is paused on all that can be reached, and it is said on whom not, also without a leader", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    for (const { node } of nodes) node.add();
+    cluster.lead(null);
+    await nodes[2].kill();
+    const { status, body } = await ask(nodes[0], "/queues/default/pause", "POST");
+    assert.equal(status, 200);
+    assert.deepEqual(body, {
+      name: "default",
+      paused: true,
+      nodes: [
+        { name: "node-a", reachable: true },
+        { name: "node-b", reachable: true },
+        { name: "node-c", reachable: false },
+      ],
+    });
+    assert.deepEqual(
+      nodes.map(({ node }) => node.paused.has("default")),
+      [true, true, false],
+    );
+    const { body: seen } = await ask(nodes[1], "/queues");
+    assert.deepEqual([seen.queues[0].paused, seen.partial], [true, true]);
+    await ask(nodes[1], "/queues/default/resume", "POST");
+    assert.equal(nodes[0].node.paused.size, 0);
+  });
+});
+
+describe("the nodes", () => {
+  it("are all there, up or down", async () => {
+    const { cluster, nodes } = await three();
+    await using _ = cluster;
+    cluster.see("node-c", { alive: false, status: "dead" });
+    const { body } = await ask(nodes[0], "/cluster/nodes");
+    assert.deepEqual(
+      body.nodes.map(({ name, alive, status }: Record<string, unknown>) => [name, alive, status]),
+      [
+        ["node-a", true, "active"],
+        ["node-b", true, "active"],
+        ["node-c", false, "dead"],
+      ],
+    );
+    for (const node of body.nodes) assert.ok(Date.parse(node.last_seen) > 0);
+    assert.deepEqual((await ask(nodes[0], "/health")).body, { status: "ok", node: "node-a" });
+  });
+});
+
+describe("who placed what where", () => {
+  it("is counted by each node, and added up for all", async () => {
+    const { cluster, nodes } = await three({ strategy: "per-node" });
+    await using _ = cluster;
+    for (let i = 0; i < 6; i++) {
+      await nodes[0].app.inject({ method: "POST", url: "/jobs", payload: { task: "hello" } });
+      await nodes[1].app.inject({ method: "POST", url: "/jobs", payload: { task: "hello" } });
+    }
+    const { body } = await ask(nodes[0], "/cluster/local-metrics");
+    assert.deepEqual(body.jobs_submitted, { "node-a,node-a": 2, "node-a,node-b": 2, "node-a,node-c": 2 });
+    assert.deepEqual([body.jobs_owned, body.node_up["node-c"]], [{ "node-a": 4 }, 1]);
+    const summary = await ask(nodes[2], "/cluster/metrics-summary");
+    for (const row of summary.body.nodes) {
+      assert.deepEqual([row.up, row.jobs_owned_total, row.jobs_submitted_as_target], [true, 4, 4], row.name);
+    }
+    await nodes[1].kill();
+    cluster.see("node-b", { alive: false });
+    const [a, b] = (await ask(nodes[0], "/cluster/metrics-summary")).body.nodes;
+    assert.deepEqual([a.up, a.jobs_submitted_as_target], [true, 2]);
+    assert.deepEqual([b.up, b.jobs_owned_total], [false, 0]);
+  });
+});
