@@ -9,8 +9,9 @@ export interface Written {
   readonly text: string;
 }
 
-/** Both stand in the keys of an index, which has room for some 2,700 bytes, and each unit may take six. */
-const NAME_LENGTH_MAX = 144;
+/** Both stand in the keys of an index, which has room for some 2,700 bytes, and each unit of a key may take six. */
+const NAME_LENGTH_MAX = 288;
+const NAME_BYTES_MAX = 864;
 const KEY_LENGTH_MAX = 255;
 
 /** All of them, or none: a bad one is refused by its place. */
@@ -21,12 +22,16 @@ export function written(messages: readonly Message[]): Written[] {
 /** The name of a queue or a topic. */
 export function checkName(field: "queue" | "topic", name: string): void {
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
-  if (typeof name === "string" && /^[^\u0000-\u001f]+$/.test(name) && name.length <= NAME_LENGTH_MAX) return;
+  if (typeof name === "string" && /^[^\u0000-\u001f]+$/.test(name) && fits(name)) return;
   throw new BatonError(
     "BAD_REQUEST",
     `the name of a ${field} must be 1 to ${NAME_LENGTH_MAX} characters without control characters, not ${JSON.stringify(name)}`,
     { field },
   );
+}
+
+function fits(name: string): boolean {
+  return name.length <= NAME_LENGTH_MAX && Buffer.byteLength(JSON.stringify(name)) <= NAME_BYTES_MAX;
 }
 
 export function checkBatchMax(batchMax: number): void {

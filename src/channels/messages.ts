@@ -8,6 +8,8 @@
 import type { JobId, NodeName } from "../core/ids.ts";
 import type { JobStatus } from "../core/job.ts";
 import type { NodeStatus } from "../core/node.ts";
+import type { AssignmentId, DispatchedJob } from "../store/ownership.ts";
+import type { Report, Settlement, Verdict } from "../store/store.ts";
 
 export interface JobChange {
   readonly id: JobId;
@@ -20,65 +22,58 @@ export interface CancelWish {
   readonly reason: string | null;
 }
 
-/** One attempt of a job. Another attempt of the same job is another execution. */
-export interface Execution {
-  readonly jobId: JobId;
-  readonly jobEpoch: number;
-}
-
-/** To a worker: run this. */
-export interface Dispatch extends Execution {
-  readonly task: string;
-  readonly payload: unknown;
+/** To a worker: run these. One job, or several that are short. */
+export interface Dispatch {
+  readonly assignment: AssignmentId;
   readonly leaderEpoch: number;
-  /** Failed attempts so far, and how many there may be. */
-  readonly retries: number;
-  readonly retriesMax: number;
-  readonly timeoutMs: number | null;
-  readonly correlationId?: string;
+  readonly jobs: readonly DispatchedJob[];
 }
 
-/** To the nodes: one of you owns the events of this execution. */
-export interface Assignment extends Execution {
-  readonly queue: string;
-  readonly task: string;
+/** To the nodes: one of you owns the events of these jobs. */
+export interface Assignment {
+  readonly assignment: AssignmentId;
+  readonly ownerEpoch: number;
+  readonly jobs: number;
   readonly leaderEpoch: number;
   readonly at: string;
 }
 
-/** From the worker to the owner. */
-export interface StatusReport extends Execution {
-  readonly status: JobStatus;
-  readonly worker: string;
-  readonly at: string;
-  readonly result?: unknown;
-  readonly error?: { readonly message: string; readonly code?: string };
-  /** Between 0 and 1. */
-  readonly progress?: number;
+/** From a worker to the owner: what its runs logged and how they ended, in order. */
+export interface StatusReport {
+  readonly assignment: AssignmentId;
+  /** Who is to get the receipt: a node, its life, and the number that it gave this report. */
+  readonly worker: NodeName;
+  readonly incarnation: string;
+  readonly number: number;
+  readonly reports: readonly Report[];
+  readonly settlements: readonly Settlement[];
 }
 
-export interface LogLine extends Execution {
-  readonly at: string;
-  readonly level: "debug" | "info" | "warn" | "error" | (string & {});
-  readonly message: string;
+/** From the owner to a worker. */
+export interface Receipt {
+  readonly incarnation: string;
+  readonly number: number;
+  readonly reported: readonly Verdict[];
+  readonly settled: readonly Verdict[];
 }
 
 export const HANDOFF_REASONS = ["shutdown", "node_crash", "rebalance"] as const;
 export type HandoffReason = (typeof HANDOFF_REASONS)[number] | (string & {});
 
-/** To the nodes: one of you takes this job over. */
+/** To the nodes: one of you takes this assignment over. */
 export interface Handoff {
-  readonly jobId: JobId;
-  readonly from: NodeName;
+  readonly assignment: AssignmentId;
+  /** Who gives it away; null when it belongs to nobody. */
+  readonly from: NodeName | null;
   /** The ownership that ends: a claim of it makes the next one. */
   readonly ownerEpoch: number;
   readonly reason: HandoffReason;
   readonly at: string;
 }
 
-/** To the node that handed over. A hint: the store says who owns the job. */
+/** To the node that handed over. A hint: the store says who owns it. */
 export interface HandoffAck {
-  readonly jobId: JobId;
+  readonly assignment: AssignmentId;
   readonly newOwner: NodeName;
   readonly ownerEpoch: number;
 }
@@ -86,20 +81,29 @@ export interface HandoffAck {
 export interface CoordinatorHeartbeat {
   readonly node: NodeName;
   readonly incarnation: string;
-  readonly leads: boolean;
+  /** Under which epoch it leads; null while it does not. */
+  readonly leaderEpoch: number | null;
   readonly status: NodeStatus;
-  /** Jobs that it owns, and that wait for it. */
+  /** Unfinished jobs that it owns. */
   readonly jobs: number;
-  readonly waiting: number;
+  /** The dispatch queues that it has used as a leader, so that workers of all queues know what to listen to. */
+  readonly dispatches: readonly string[];
   readonly at: string;
 }
 
 export interface WorkerHeartbeat {
-  readonly worker: string;
   readonly node: NodeName;
+  readonly incarnation: string;
   readonly status: NodeStatus;
-  readonly queues: readonly string[];
+  /** Null for all but `exceptQueues`. */
+  readonly queues: readonly string[] | null;
+  readonly exceptQueues: readonly string[];
+  readonly tasks: readonly string[];
   readonly running: number;
   readonly runningMax: number;
+  /** How many more it would take now. */
+  readonly wants: number;
+  /** How many it has taken out of each dispatch queue in its life, so that a lost message is made up for by the next. */
+  readonly taken: Readonly<Record<string, number>>;
   readonly at: string;
 }

@@ -1,6 +1,7 @@
 /** The names of channels, each in one place. On Redis they stand behind the prefix of the cluster. */
 
-import type { JobId, NodeName } from "../core/ids.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { AssignmentId } from "../store/ownership.ts";
 
 export const topics = {
   /** A job became claimable, so an idle worker looks at once. */
@@ -15,22 +16,29 @@ export const topics = {
   schedulesChanged: "schedules.changed",
   /** For the node that handed jobs over. Body: HandoffAck. */
   handoffAck: (node: NodeName) => `job.handoff.ack.${node}`,
+  /** For the worker that reported: its reports are stored. Body: Receipt. */
+  receipts: (node: NodeName) => `job.receipt.${node}`,
   /** Body: WorkerHeartbeat. */
   workerHeartbeat: "worker.heartbeat",
   /** Body: CoordinatorHeartbeat. */
   coordinatorHeartbeat: "coordinator.heartbeat",
 } as const;
 
-/** A message of a queue has the id of its job as its key: what concerns one job stays in order. */
+/** What concerns one job stays in order: it travels under one key. */
 export const queues = {
-  /** For the workers of a queue. Body: Dispatch. */
-  dispatch: (queue: string) => `job.dispatch.${queue}`,
-  /** Whoever gets it owns the job's events. Body: Assignment. */
+  /**
+   * For the workers of a queue. With a task, for those of them that know it, where not all do. Body: Dispatch. A queue may be
+   * called almost anything, so that a space, which no name has, stands before the task.
+   */
+  dispatch: (queue: string, task?: string) =>
+    task === undefined ? `job.dispatch.${queue}` : `job.dispatch.${queue} ${task}`,
+  /** Whoever gets it owns the events of its jobs. Body: Assignment. */
   assigned: "job.assigned",
-  /** A queue for each job, consumed by its owner and then by the next one. Body: StatusReport. */
-  jobStatus: (id: JobId) => `job.${id}.status`,
-  /** As for its status. Body: LogLine. */
-  jobLogs: (id: JobId) => `job.${id}.logs`,
-  /** Jobs that look for another owner. Body: Handoff. */
+  /**
+   * One for each assignment, which is one job when little happens; consumed by its owner and then by the next one. Logs travel in it
+   * too: a result must not overtake the lines that were written before it. Body: StatusReport.
+   */
+  jobStatus: (assignment: AssignmentId) => `job.${assignment}.status`,
+  /** Assignments that look for another owner. Body: Handoff. */
   handoff: "job.handoff",
 } as const;

@@ -19,6 +19,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
+import type { OwnershipStore } from "./ownership.ts";
 import type { ScheduleNotes } from "./schedule-notes.ts";
 
 export interface Store extends Service {
@@ -32,6 +33,8 @@ export interface Store extends Service {
   readonly scheduleNotes?: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
+  /** For push dispatch. Left out by a keeper that only one process can open. */
+  readonly ownership?: OwnershipStore;
 }
 
 /** What the backend in use gives, in words that `baton status` prints. */
@@ -194,6 +197,8 @@ export interface ClaimedJob extends Run {
   readonly createdAt: number;
   readonly runAt: number;
   readonly leaderEpoch: number;
+  /** The one that it was dispatched in; left out for a job that its worker took by itself. */
+  readonly assignment?: number;
 }
 
 export type Outcome =

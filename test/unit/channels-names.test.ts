@@ -2,22 +2,19 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { checkName } from "../../src/channels/message-text.ts";
 import { queues, topics } from "../../src/channels/names.ts";
-import { jobId, type NodeName } from "../../src/core/ids.ts";
+import type { NodeName } from "../../src/core/ids.ts";
 
 const node = "n".repeat(63) as NodeName;
-const id = jobId(node, "0198b3c2-1111-7222-8333-444455556666");
 
 describe("the names of channels", () => {
   test("are those of the architecture, without the prefix of the cluster", () => {
     const short = "a" as NodeName;
-    const job = jobId(short, "0198b3c2-1111-7222-8333-444455556666");
     assert.deepEqual(
       [
         queues.dispatch("mail"),
         topics.jobCancel,
         queues.assigned,
-        queues.jobStatus(job),
-        queues.jobLogs(job),
+        queues.jobStatus(7),
         queues.handoff,
         topics.handoffAck(short),
         topics.workerHeartbeat,
@@ -27,8 +24,7 @@ describe("the names of channels", () => {
         "job.dispatch.mail",
         "job.cancel",
         "job.assigned",
-        `job.${job}.status`,
-        `job.${job}.logs`,
+        "job.7.status",
         "job.handoff",
         "job.handoff.ack.a",
         "worker.heartbeat",
@@ -37,8 +33,11 @@ describe("the names of channels", () => {
     );
   });
 
-  test("fit, also for the longest names of queues, nodes and jobs", () => {
-    for (const name of [queues.dispatch("q".repeat(128)), queues.jobStatus(id), queues.jobLogs(id)]) {
+  test("fit, also for the longest names of queues, tasks and nodes", () => {
+    for (const name of [
+      queues.dispatch("q".repeat(128), "t".repeat(128)),
+      queues.jobStatus(Number.MAX_SAFE_INTEGER),
+    ]) {
       checkName("queue", name);
     }
     checkName("topic", topics.handoffAck(node));

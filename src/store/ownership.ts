@@ -1,0 +1,148 @@
+/**
+ * The part of the store port that push dispatch and ownership need. Kept by stores that nodes share.
+ *
+ * An **assignment** is a handful of jobs that were dispatched together: one when little happens, hundreds when jobs are short and
+ * many. One node at a time owns it, under an owner epoch; the owner writes what its jobs' workers report. Who runs a job
+ * is another matter: a worker holds it by its lease and job epoch, as if it had claimed it by itself, and is not disturbed when
+ * the assignment changes hands.
+ *
+ *   queued --dispatch--> marked --accept--> processing (running, under a lease and in an assignment)
+ *             ^             |
+ *             '-- undispatch: nobody accepted it in time
+ *
+ *   assignment: unowned --own--> owned --own by the next--> owned …     (each raises owner_epoch)
+ *                  ^                |
+ *                  '-- release, disown (orphan_pending: found and offered again by the leader)
+ *
+ * - A mark is no claim: it raises nothing and burns nothing. Whoever accepts wins by compare-and-set on the mark, so that a dispatch
+ *   that was published twice, late or to two workers starts one run.
+ * - `own` compares the owner epoch and raises it. `write` compares owner and epoch in the transaction of the write.
+ * - A job that leaves its run (ends, is recovered, goes back to the queue) leaves its assignment.
+ */
+
+import type { JobId, LeaseId, NodeName } from "../core/ids.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { Term } from "../core/term.ts";
+import type { Author, ClaimedJob, Report, Settlement, Verdict } from "./store.ts";
+
+/** Unique for ever, and never given twice. */
+export type AssignmentId = number;
+
+export interface OwnershipStore {
+  /**
+   * A leader's mark on due jobs, in the order in which a claim would take them, in assignments of at most `size`. Skips what is
+   * marked, runs, is paused, or that no task and queue of the request fits.
+   */
+  dispatch(request: DispatchRequest, fence: Term): Promise<Dispatched>;
+
+  /** A worker's claim on jobs that were dispatched. Those whose mark is gone, or that somebody else has accepted, are left out. */
+  accept(request: AcceptRequest): Promise<Accepted>;
+
+  /** Takes marks off that nobody has accepted for so long. Answers how many, by queue. */
+  undispatch(olderThanMs: number, fence: Term): Promise<ReadonlyMap<string, number>>;
+
+  /** Jobs that are marked and not accepted, by queue. */
+  outstanding(): Promise<ReadonlyMap<string, number>>;
+
+  /** Takes assignments over: only those whose epoch is still this one. Answers with the new epoch, or null. */
+  own(
+    claims: readonly { readonly assignment: AssignmentId; readonly ownerEpoch: number }[],
+    owner: NodeIdentity,
+  ): Promise<readonly (number | null)[]>;
+
+  /** What runs have reported, all of a batch in one transaction. Null for an assignment that is not ours under this epoch. */
+  write(events: readonly OwnedEvents[], owner: NodeIdentity): Promise<readonly (OwnedVerdicts | null)[]>;
+
+  /** Gives assignments up: they belong to nobody, and the leader offers them. Those that are not ours are left alone. */
+  release(held: readonly Held[], owner: NodeIdentity, state: "unowned" | "orphan_pending"): Promise<void>;
+
+  /** Removes assignments whose jobs have all ended. Those that are not ours are left alone. */
+  forget(held: readonly Held[], owner: NodeIdentity): Promise<void>;
+
+  /** Who owns these, as it is now; null for one that is gone. */
+  read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]>;
+
+  /** How many of their jobs still run or wait for a worker. A walk through the hot table: not for every event. */
+  unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]>;
+
+  /** Everything that these lives owned belongs to nobody now, and is orphan_pending. Answers how many assignments. */
+  disown(incarnations: readonly string[], fence: Term): Promise<number>;
+
+  /**
+   * A leader's look for assignments without an owner: those that have had none for `unownedForMs` and were not found by this call in
+   * the last `offeredBeforeMs`. Removes those without jobs.
+   */
+  orphans(
+    look: { readonly unownedForMs: number; readonly offeredBeforeMs: number; readonly limit: number },
+    fence: Term,
+  ): Promise<readonly Ownership[]>;
+}
+
+export interface DispatchRequest {
+  readonly tasks: ReadonlySet<string>;
+  /** Null for all. */
+  readonly queues: ReadonlySet<string> | null;
+  readonly exceptQueues: ReadonlySet<string>;
+  readonly limit: number;
+  /** Most jobs in one assignment. */
+  readonly size: number;
+  /** Whether one suspect (core/job.ts) may be among them; it has an assignment of its own. */
+  readonly suspect: boolean;
+}
+
+export interface Dispatched {
+  readonly assignments: readonly DispatchedAssignment[];
+  /** When the next scheduled job is due, from now; null if none is known. */
+  readonly nextDueInMs: number | null;
+}
+
+export interface DispatchedAssignment {
+  readonly id: AssignmentId;
+  readonly jobs: readonly DispatchedJob[];
+}
+
+/** As it will be claimed: epoch and attempts are those of the run that an accept begins. */
+export type DispatchedJob = Omit<ClaimedJob, "lease" | "leaderEpoch">;
+
+export interface AcceptRequest {
+  readonly author: Author;
+  readonly worker: string;
+  readonly lease: LeaseId;
+  readonly leaseMs: number;
+  /** As in ClaimRequest. */
+  readonly opens: boolean;
+  readonly runs: readonly {
+    readonly id: JobId;
+    readonly jobEpoch: number;
+    readonly ref?: unknown;
+    readonly assignment: AssignmentId;
+  }[];
+}
+
+export interface Accepted {
+  /** False: the lease is not ours any more, and nothing was accepted. */
+  readonly held: boolean;
+  /** For each run of the request. */
+  readonly accepted: readonly boolean[];
+}
+
+export interface Held {
+  readonly assignment: AssignmentId;
+  readonly ownerEpoch: number;
+}
+
+export interface OwnedEvents extends Held {
+  readonly reports: readonly Report[];
+  /** After the reports. */
+  readonly settlements: readonly Settlement[];
+}
+
+export interface OwnedVerdicts {
+  readonly reported: readonly Verdict[];
+  readonly settled: readonly Verdict[];
+}
+
+export interface Ownership extends Held {
+  readonly owner: { readonly name: NodeName; readonly incarnation: string } | null;
+  readonly state: "owned" | "unowned" | "orphan_pending";
+}
