@@ -33,13 +33,12 @@ import { ThreadPool } from "./jobs/thread-pool.ts";
 import { WakeUps } from "./jobs/wake-ups.ts";
 import { Worker } from "./jobs/worker.ts";
 import type { Clock } from "./platform/clock.ts";
-import { applicationName } from "./platform/drivers/postgres-name.ts";
-import { PoolerCheck } from "./platform/drivers/postgres-pooler.ts";
 import type { Log } from "./platform/log.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
 import type { Random } from "./platform/random.ts";
+import { openSharedFabric, termsOf } from "./shared-fabric.ts";
 import { openStore } from "./store/open.ts";
-import type { Author, TermStore } from "./store/store.ts";
+import type { Author } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
 export interface PartsOptions {
@@ -72,22 +71,6 @@ export function buildParts(options: PartsOptions) {
   const defaults = { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs };
 
   const fabric = fabricOf(settings);
-  const database =
-    fabric === "postgres"
-      ? {
-          url: settings.store,
-          schema: settings.postgres.schema,
-          applicationName: applicationName(identity),
-          pooler: new PoolerCheck({ url: settings.store, clock, applicationName: applicationName(identity) }),
-          clock,
-          random,
-          log,
-        }
-      : null;
-  const store = database
-    ? openStore({ kind: "postgres", ...database, connections: settings.postgres.connections })
-    : openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
-
   const host = hostname(); // a system call, and `info` is read with every request
   const load = new LoadMeter({
     clock,
@@ -106,11 +89,13 @@ export function buildParts(options: PartsOptions) {
       load: load.read(),
     };
   };
-  const terms: TermStore = {
-    grant: (role, candidate) => store.terms.grant(role, candidate),
-    admit: (term) => store.terms.admit(term),
-    read: (role) => store.terms.read(role),
-  };
+  const shared =
+    fabric === "postgres"
+      ? openSharedFabric({ settings, identity, info, clock, random, log, onGap: () => worker.wake() })
+      : null;
+  const store =
+    shared?.store ?? openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
+  const terms = termsOf(store);
   const peers: PeerFabric | null =
     fabric === "peers"
       ? openPeerFabric({
@@ -133,12 +118,9 @@ export function buildParts(options: PartsOptions) {
       : null;
   const coordination: Coordination =
     peers?.coordination ??
-    (database
-      ? openCoordination({ kind: "postgres", ...database, identity, info, settings: settings.node })
-      : openCoordination({ kind: "standalone", identity, clock, info, terms }));
-  const channels = database
-    ? openChannels({ kind: "postgres", ...database, onGap: () => worker.wake() })
-    : openChannels({ kind: "memory", clock, log });
+    shared?.coordination ??
+    openCoordination({ kind: "standalone", identity, clock, info, terms });
+  const channels = shared?.channels ?? openChannels({ kind: "memory", clock, log });
 
   const author = authorOf(identity.name, () => leaders.scheduler.current()?.epoch ?? 0);
   const watchers = new JobWatchers(clock);
@@ -187,10 +169,13 @@ export function buildParts(options: PartsOptions) {
     author,
     defaults,
     // What fits here is taken sooner than anybody else could hear of it.
-    wakes: (stored) => !worker.fits(stored) && wakeUps.due(),
-    // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
-    // and a lone caller would wait for two fsyncs each time.
-    onStored: () => setImmediate(() => worker.wake()),
+    wakes: (stored) => channels.kind === "postgres" && !worker.fits(stored) && wakeUps.due(),
+    onStored: (stored, told) => {
+      if (!told && channels.kind !== "postgres" && !worker.fits(stored)) wakeUps.tell();
+      // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
+      // and a lone caller would wait for two fsyncs each time.
+      setImmediate(() => worker.wake());
+    },
   });
   const jobs = new JobService({
     store,

@@ -26,6 +26,12 @@ export interface Channels extends Service {
   publish(topic: string, messages: readonly Message[]): Promise<void>;
   /** A handler that throws loses its message; it is logged and the next one is delivered. */
   subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription;
+
+  /**
+   * What a consumer had that is known to be dead is delivered again now, and not only when its lease has run out. Left out where
+   * consumers have no names.
+   */
+  takeOver?(consumer: string): Promise<void>;
 }
 
 export interface Message {

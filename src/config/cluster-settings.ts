@@ -14,7 +14,7 @@ export const CLUSTER_SETTINGS = [
     values: PROFILE_NAMES,
     flag: "--profile",
     about:
-      "A set of defaults: `lan` notices a death within a second or so, `forge` is calm (leases of a minute, heartbeats of 5s), `langid` and `ghoti` have the times of those systems. What you set yourself wins over it.",
+      "A set of defaults: `lan` notices a death within a second or so, `forge` is calm (leases of a minute, heartbeats of 5s), `langid`, `ghoti` and `orchestrix` have the times of those systems. What you set yourself wins over it.",
   },
   {
     path: "roles",

@@ -19,3 +19,15 @@ export function fabricOf(settings: Picks): Fabric {
   const peers = Object.keys(nodes).length > 0 || join.length > 0 || discover !== "" || manager.addr !== "";
   return peers ? "peers" : "alone";
 }
+
+/** Whether the leader dispatches jobs, and not each worker takes its own. */
+export function isPushed(
+  settings: Pick<Settings, "store"> & {
+    readonly redis: Pick<Settings["redis"], "url">;
+    readonly dispatch: Pick<Settings["dispatch"], "mode">;
+  },
+): boolean {
+  if (!isPostgresUrl(settings.store)) return false;
+  const { mode } = settings.dispatch;
+  return mode === "push" || (mode === "auto" && settings.redis.url !== "");
+}

@@ -1,6 +1,6 @@
 /** Sets of defaults. A profile changes nothing that somebody has set. */
 
-export const PROFILE_NAMES = ["lan", "forge", "langid", "ghoti"] as const;
+export const PROFILE_NAMES = ["lan", "forge", "langid", "ghoti", "orchestrix"] as const;
 export type ProfileName = (typeof PROFILE_NAMES)[number];
 
 /** By the setting's path, written as in a file. */
@@ -36,5 +36,20 @@ export const PROFILES: Readonly<Record<ProfileName, Readonly<Record<string, stri
     "leader.renew": "2s",
     "leader.margin": "5s",
     "leader.retry": "2s",
+  },
+  // The times of the origin, for a cluster on Redis. A third of the lease between renewals, a quarter of it as a margin.
+  orchestrix: {
+    "redis.prefix": "orchestrix",
+    "leader.lease": "30s",
+    "leader.renew": "10s",
+    "leader.margin": "7500ms",
+    "leader.retry": "5s",
+    "node.heartbeat": "10s",
+    "node.dead_after": "30s",
+    "handoff.ack_timeout": "5s",
+    "handoff.orphan_wait": "30s",
+    "handoff.hard_timeout": "60s",
+    "handoff.orphan_check": "30s",
+    "drain.timeout": "60s",
   },
 };

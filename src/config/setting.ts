@@ -10,6 +10,7 @@ export type Kind =
   | "addresses"
   | "enum"
   | "store"
+  | "redis"
   | "integer"
   | "number"
   | "boolean"

@@ -6,6 +6,7 @@
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
 import { CLUSTER_SETTINGS } from "./cluster-settings.ts";
 import type { NodeMap } from "./node-map.ts";
+import { OWNERSHIP_SETTINGS } from "./ownership-settings.ts";
 import { PEER_SETTINGS } from "./peer-settings.ts";
 import { TIMER_MAX } from "./setting.ts";
 import type { Setting } from "./setting.ts";
@@ -216,6 +217,7 @@ export const SETTINGS = [
   },
   ...CLUSTER_SETTINGS,
   ...PEER_SETTINGS,
+  ...OWNERSHIP_SETTINGS,
   {
     path: "drain.timeout",
     kind: "duration",

@@ -28,7 +28,9 @@ export function readStore(found: unknown): StoreSetting {
   // Anything longer may be a URL with a slip at its beginning, and a password further on.
   const shown = /^[\w-]{1,20}$/.test(named) ? `, not ${JSON.stringify(named)}` : "";
   if (/^rediss?$/i.test(named)) {
-    throw new Mistake(`must be ${choices()}: ${named} keeps no jobs`);
+    throw new Mistake(
+      `must be ${choices()}: ${named} keeps no jobs; beside a database it is the setting redis.url`,
+    );
   }
   const guess = nearest(named, [...EMBEDDED_STORES, "postgres"]);
   const advice = guess === null ? "" : `; did you mean ${guess === "postgres" ? EXAMPLE : guess}?`;

@@ -81,16 +81,24 @@ export function relationMistakes(
   });
 }
 
-/** What a node that is alone with its store cannot be. */
+/** What a node whose store nobody shares cannot be. */
 export function fabricMistakes(
   values: ReadonlyMap<string, Value>,
   sources: ReadonlyMap<string, Source>,
 ): string[] {
   const store = values.get("store");
-  if (typeof store !== "string" || isPostgresUrl(store) || hasPeers(values)) return [];
+  if (typeof store !== "string" || isPostgresUrl(store)) return [];
   const mistakes: string[] = [];
   const mistake = (path: SettingPath, text: string): void =>
     void mistakes.push(told(sources.get(path)!, path, text));
+  if (values.get("redis.url"))
+    mistake("redis.url", "needs a database beside it, which keeps the jobs: store: postgres://…");
+  if (values.get("dispatch.mode") === "push")
+    mistake(
+      "dispatch.mode",
+      `cannot be push with the store ${store}: nobody else could take the jobs; leave it out`,
+    );
+  if (hasPeers(values)) return mistakes;
   const roles = values.get("roles") as readonly string[] | undefined;
   if (roles && !roles.includes("scheduler")) {
     mistake(

@@ -7,6 +7,7 @@ import { formatDuration, parseDuration } from "./duration.ts";
 import { Mistake } from "./mistake.ts";
 import { nodesFromText, readNodes } from "./node-map.ts";
 import type { NodeMap } from "./node-map.ts";
+import { maskedRedis, readRedis } from "./redis-setting.ts";
 import type { Setting } from "./setting.ts";
 import { formatSize, parseSize } from "./size.ts";
 import { MASK, maskedStore, readStore } from "./store-url.ts";
@@ -31,6 +32,7 @@ export function writeValue(setting: Setting, value: Value): Value {
   if (setting.kind === "duration") return formatDuration(value as number);
   if (setting.kind === "size") return formatSize(value as number);
   if (setting.kind === "store") return maskedStore(value as string);
+  if (setting.kind === "redis") return maskedRedis(value as string);
   if (setting.secret) return value === "" ? "" : MASK;
   return value;
 }
@@ -66,6 +68,7 @@ function fromText(setting: Setting, found: unknown): unknown {
     case "path":
     case "enum":
     case "store":
+    case "redis":
     case "duration":
     case "size":
       return found;
@@ -100,6 +103,8 @@ function readKind(setting: Setting, found: unknown, directory: string): Value {
       return readChoice(setting.values ?? [], found);
     case "store":
       return readStore(found);
+    case "redis":
+      return readRedis(found);
     case "integer":
       if (typeof found === "number" && Number.isSafeInteger(found)) return found;
       throw new Mistake(`must be a whole number, not ${shown(found)}`);

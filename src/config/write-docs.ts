@@ -88,6 +88,10 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   retry: "Retries",
   leader: "Leadership",
   postgres: "PostgreSQL",
+  redis: "Redis",
+  dispatch: "Dispatch",
+  handoff: "Handing jobs over",
+  rebalance: "Rebalancing",
   cluster: "The cluster",
   node: "Membership",
   manager: "The join server",
@@ -130,6 +134,7 @@ function entry(row: Setting): string {
 
 function kindText(row: Setting): string {
   if (row.kind === "store") return "`sqlite` \\| `memory` \\| `postgres://…`";
+  if (row.kind === "redis") return "`redis://…`";
   if (row.kind === "map") return "map of names and URLs";
   if (row.kind === "address" || row.kind === "addresses")
     return row.kind === "address" ? "host:port" : "list of host:port";
@@ -157,6 +162,7 @@ function profilesTable(): string {
 }
 
 function defaultText(row: Setting): string {
+  if (row.kind === "redis") return "`redis://…`";
   if (row.kind === "map") return "empty";
   if (Array.isArray(row.default)) return row.default.length === 0 ? "empty" : row.default.join(", ");
   return `\`${String(row.default)}\``;

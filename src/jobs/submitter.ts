@@ -24,8 +24,8 @@ export interface SubmitterOptions {
   readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
   /** Whether the store is to tell other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
-  /** New work has been stored. */
-  readonly onStored: () => void;
+  /** New work has been stored; the store has told other nodes of it, or not. */
+  readonly onStored: (jobs: readonly NewJob[], told: boolean) => void;
 }
 
 /** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
@@ -58,8 +58,9 @@ export class Submitter {
 
   async #store(jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
     const { store, author, wakes, onStored } = this.#options;
-    const answers = await store.jobs.submit(jobs, author(), wakes(jobs));
-    onStored();
+    const told = wakes(jobs);
+    const answers = await store.jobs.submit(jobs, author(), told);
+    onStored(jobs, told);
     return answers;
   }
 

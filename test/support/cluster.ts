@@ -1,16 +1,19 @@
-/** Several real nodes on one real database, and callers that keep book of what was promised to them. */
+/** Several real nodes on one real database, perhaps with a real Redis beside it, and callers that keep book of what was promised to them. */
 
 import assert from "node:assert/strict";
 import type { JobRequestBody, JobSummaryBody } from "../../src/client/client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { PostgresServer, type ServerOptions } from "./postgres-server.ts";
+import { RedisServer, type RedisServerOptions } from "./redis-server.ts";
 import { dataDirectory, eventually, NodeProcess, type ProcessOptions } from "./process-node.ts";
 
 export interface ClusterOptions {
   readonly server?: ServerOptions;
   /** A server that runs already: the cluster gets an empty database there. */
   readonly on?: PostgresServer;
+  /** Whether there is a Redis of its own beside the database, and with what settings. */
+  readonly redis?: RedisServerOptions;
   /** Of every node, as in the environment, without the prefix. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -30,6 +33,7 @@ export const QUICK: Readonly<Record<string, string>> = {
 export class TestCluster {
   readonly server: PostgresServer;
   readonly url: string;
+  readonly redis: RedisServer | null;
   readonly nodes = new Map<string, NodeProcess>();
   readonly #t: Scope;
   readonly #data: string;
@@ -39,12 +43,14 @@ export class TestCluster {
     t: Scope,
     server: PostgresServer,
     url: string,
+    redis: RedisServer | null,
     data: string,
     settings: Readonly<Record<string, string>>,
   ) {
     this.#t = t;
     this.server = server;
     this.url = url;
+    this.redis = redis;
     this.#data = data;
     this.#settings = settings;
   }
@@ -52,10 +58,12 @@ export class TestCluster {
   /** A server with one empty database; nodes are started by name. */
   static async open(t: Scope, options: ClusterOptions = {}): Promise<TestCluster> {
     const { settings = {}, server, on } = options;
+    const redis = options.redis ? await RedisServer.start(options.redis) : null;
+    if (redis) atEnd(t, () => redis.stop());
     const running = on ?? (await PostgresServer.start({ durable: true, ...server }));
     if (!on) atEnd(t, () => running.stop());
     const url = await running.createDatabase();
-    return new TestCluster(t, running, url, await dataDirectory(t), settings);
+    return new TestCluster(t, running, url, redis, await dataDirectory(t), settings);
   }
 
   async start(
@@ -81,6 +89,7 @@ export class TestCluster {
       command,
       settings: {
         STORE: this.url,
+        ...(this.redis && { REDIS__URL: this.redis.url() }),
         LOG__LEVEL: "info",
         RETRY__FIRST_DELAY: "20ms",
         JOBS__CRASHES_MAX: "1000", // nodes are killed from outside, and no job is to blame

@@ -68,7 +68,10 @@ describe("the store", () => {
     const cases: [string, string][] = [
       ["mysql://me:secret@db/x", `--store must be ${choices}, not "mysql"`],
       ["//me:secret@db/x", `--store must be ${choices}`],
-      ["redis://:secret@db", `--store must be ${choices}: redis keeps no jobs`],
+      [
+        "redis://:secret@db",
+        `--store must be ${choices}: redis keeps no jobs; beside a database it is the setting redis.url`,
+      ],
       ["memry", `--store must be ${choices}, not "memry"; did you mean memory?`],
     ];
     for (const [store, message] of cases) assert.deepEqual(mistakes({ flags: { store } }), [message]);
@@ -201,7 +204,7 @@ describe("a profile", () => {
 
   it("that is not known is refused once", () => {
     assert.deepEqual(mistakes({ flags: { profile: "forg" } }), [
-      '--profile must be one of lan, forge, langid, ghoti, not "forg"; did you mean forge?',
+      '--profile must be one of lan, forge, langid, ghoti, orchestrix, not "forg"; did you mean forge?',
     ]);
   });
 
