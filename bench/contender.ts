@@ -2,7 +2,7 @@
  * Baton as a contender in a harness that measures job queues side by side. It loads this module, finds `entries`, and
  * drives each through the verbs below; the shapes are the harness's, repeated here so that nothing of it is imported.
  *
- * On PostgreSQL every process is a node of one cluster. One process owns the file of the embedded store, so that
+ * On PostgreSQL, with or without a Redis beside it, every process is a node of one cluster. One process owns the file of the embedded store, so that
  * producer and worker share it there (`inProcess`).
  */
 
@@ -10,7 +10,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../src/core/errors.ts";
-import { Baton, TASK } from "./baton.ts";
+import { Baton, TASK, type BatonOptions } from "./baton.ts";
 import { emptyTables, multiplyHistory, storeBytes } from "./postgres-tables.ts";
 import { payloads, type Payload } from "./subject.ts";
 
@@ -20,6 +20,7 @@ type WorkMode = "throughput" | "retain" | "latency" | "recover-default" | "recov
 interface Context {
   readonly dataDir: string;
   readonly pgUrl: string;
+  readonly redis: { readonly everysec: { readonly host: string; readonly port: number } };
 }
 
 /** How often a second process tries to open the file. */
@@ -117,14 +118,15 @@ async function everySecond(baton: Baton): Promise<void> {
  */
 class ClusterContender {
   readonly #url: string;
-  readonly #dir: string;
+  readonly #place: BatonOptions;
   #baton: Baton;
   #produces = false;
 
-  constructor(context: Context) {
+  constructor(context: Context, settings: BatonOptions["settings"] = {}) {
     this.#url = context.pgUrl;
-    this.#dir = join(context.dataDir, "baton-pg"); // nothing is written there
-    this.#baton = new Baton({ dir: this.#dir, url: this.#url });
+    // Nothing is written into the directory.
+    this.#place = { dir: join(context.dataDir, "baton-pg"), url: this.#url, settings };
+    this.#baton = new Baton(this.#place);
   }
 
   start(): Promise<void> {
@@ -160,7 +162,7 @@ class ClusterContender {
 
   /** Some are run for real, and the others are copies of them. */
   async seedHistory(count: number): Promise<void> {
-    const worker = new Baton({ dir: this.#dir, url: this.#url, name: "seeder" });
+    const worker = new Baton({ ...this.#place, name: "seeder" });
     await worker.start();
     worker.work(async () => {});
     await this.#baton.submitMany(payloads(1_000));
@@ -183,7 +185,7 @@ class ClusterContender {
     if (this.#produces) return;
     this.#produces = true;
     await this.#baton.close();
-    this.#baton = new Baton({ dir: this.#dir, url: this.#url, works: false });
+    this.#baton = new Baton({ ...this.#place, works: false });
     await this.#baton.start();
   }
 }
@@ -217,6 +219,25 @@ export const entries = [
     keeps: true,
     recovery: {
       default: "the dead node's database session",
+      measureDefault: true,
+      tight: "the same, at the defaults",
+    },
+    cron: { periodMs: 1_000, settings: 'cron "* * * * * *"; both modes are the defaults' },
+  },
+  {
+    name: "baton-redis",
+    kind: "ours",
+    store: "postgres",
+    durability: "fsync of the database on every commit; what Redis loses is sent again",
+    settings: "all defaults with --redis: jobs are kept in PostgreSQL and pushed through Redis Streams",
+    create: (context: Context) => {
+      const { host, port } = context.redis.everysec;
+      return new ClusterContender(context, { "redis.url": `redis://${host}:${port}` });
+    },
+    drainJobs: 50_000,
+    keeps: true,
+    recovery: {
+      default: "the dead node's connection to Redis",
       measureDefault: true,
       tight: "the same, at the defaults",
     },

@@ -18,6 +18,7 @@ import { hop } from "./scenarios/hop.ts";
 import { http } from "./scenarios/http.ts";
 import { lone } from "./scenarios/lone.ts";
 import { memory } from "./scenarios/memory.ts";
+import { ownership } from "./scenarios/ownership.ts";
 import { peers } from "./scenarios/peers.ts";
 import { pickUp } from "./scenarios/pick-up.ts";
 import { submits } from "./scenarios/submits.ts";
@@ -34,6 +35,7 @@ const SCENARIOS: readonly Scenario[] = [
   hop,
   channels,
   peers,
+  ownership,
   memory,
   history,
 ];

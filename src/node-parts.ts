@@ -76,6 +76,7 @@ export function buildParts(options: PartsOptions) {
     clock,
     jobs: () => worker.active,
     connections: () => http?.connections ?? 0,
+    owned: () => ({}),
   });
   const address = addressOf(settings.http, host);
   const info = (): OwnInfo => {

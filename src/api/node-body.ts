@@ -24,12 +24,27 @@ export const NodeBody = z.object({
     cpu: z.number().meta({ description: "a share between 0 and 1, as memory" }),
     memory: z.number(),
     loop_lag_ms: z.number(),
+    owned: z.int().nullable().meta({
+      description:
+        "unfinished jobs whose events are this node's business; null where jobs are not dispatched",
+    }),
   }),
+  drain: z
+    .object({
+      owned: z.int().meta({ description: "jobs that it owned when the drain began" }),
+      handed_over: z.int(),
+      finished: z.int().meta({ description: "ended while they waited for another owner" }),
+      waiting: z.int(),
+      orphaned: z.int().meta({ description: "left to the leader, which offers them" }),
+      released: z.int().meta({ description: "given up when the time was over" }),
+    })
+    .nullable()
+    .meta({ description: "how far a drain is with handing over; null while there is none" }),
 });
 export type NodeBody = z.output<typeof NodeBody>;
 
 export function nodeBody(node: NodeInfo): NodeBody {
-  const { jobs, connections, cpu, memory, loopLagMs } = node.load;
+  const { jobs, connections, cpu, memory, loopLagMs, owned = null, drain = null } = node.load;
   return {
     name: node.name,
     status: node.status,
@@ -44,6 +59,14 @@ export function nodeBody(node: NodeInfo): NodeBody {
     capabilities: [...node.capabilities],
     version: node.version,
     started_at: isoOf(node.startedAt),
-    load: { jobs, connections, cpu, memory, loop_lag_ms: loopLagMs },
+    load: { jobs, connections, cpu, memory, loop_lag_ms: loopLagMs, owned },
+    drain: drain && {
+      owned: drain.owned,
+      handed_over: drain.handedOver,
+      finished: drain.finished,
+      waiting: drain.waiting,
+      orphaned: drain.orphaned,
+      released: drain.released,
+    },
   };
 }

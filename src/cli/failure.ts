@@ -13,6 +13,8 @@ export const EXIT = {
   notFound: 3,
   refused: 4,
   unreachable: 5,
+  /** A drain that left jobs without a new owner: not lost, the leader finds them. */
+  released: 6,
   config: 78,
   timeout: 124,
 } as const;

@@ -9,6 +9,7 @@ export interface LoadMeterOptions {
   readonly clock: Clock;
   readonly jobs: () => number;
   readonly connections: () => number;
+  readonly owned: () => Pick<NodeLoad, "owned" | "drain">;
 }
 
 /** How busy this process is: measured twice a second, read at any time. */
@@ -33,6 +34,7 @@ export class LoadMeter extends Lifecycle {
       cpu: this.#cpu,
       memory: this.#memory,
       loopLagMs: this.#lagMs,
+      ...this.#o.owned(),
     };
   }
 

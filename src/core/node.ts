@@ -21,6 +21,24 @@ export interface NodeLoad {
   readonly cpu: number;
   readonly memory: number;
   readonly loopLagMs: number;
+  /** Unfinished jobs whose events are this node's business; left out where each worker keeps its own. */
+  readonly owned?: number;
+  /** Of a drain that is under way or has ended; left out otherwise. */
+  readonly drain?: DrainProgress;
+}
+
+/** How far a node is with handing over the jobs that it owned when its drain began. */
+export interface DrainProgress {
+  readonly owned: number;
+  /** Another node owns them now. */
+  readonly handedOver: number;
+  /** They ended while they were waiting. */
+  readonly finished: number;
+  readonly waiting: number;
+  /** Nobody answered; the leader offers them. */
+  readonly orphaned: number;
+  /** Given up at the end of the time: they belong to nobody until the leader finds them. */
+  readonly released: number;
 }
 
 export interface NodeInfo extends NodeIdentity {

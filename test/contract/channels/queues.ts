@@ -325,7 +325,7 @@ export const queuePromises: Promises<ChannelsWorld> = {
         (error: unknown) => hasCode(error, "BAD_REQUEST") && error.details.field === "[1].key",
       );
     }
-    for (const name of ["", "n".repeat(145), "line\nbreak"]) {
+    for (const name of ["", "n".repeat(289), "line\nbreak"]) {
       const refused = (field: string) => (error: unknown) =>
         hasCode(error, "BAD_REQUEST") && error.details.field === field;
       await assert.rejects(world.here.send(name, [message(1)]), refused("queue"));

@@ -1,29 +1,12 @@
 /** Nodes that are asked to drain, told to stop, told twice. */
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { baton } from "../../support/baton-command.ts";
 import { QUICK, roleOf, TestCluster } from "../../support/cluster.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
-import { BIN, eventually, type NodeProcess } from "../../support/process-node.ts";
-
-/** `baton …` against a node. */
-function baton(
-  node: NodeProcess,
-  ...args: string[]
-): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, [BIN, ...args, "--url", node.url], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let [out, err] = ["", ""];
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code) => resolve({ code, out, err }));
-  });
-}
+import { eventually, type NodeProcess } from "../../support/process-node.ts";
 
 describe("a node of a cluster that leaves work to the others", () => {
   const suite = suiteScope();

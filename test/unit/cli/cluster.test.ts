@@ -178,6 +178,38 @@ describe("baton node drain", () => {
     assert.equal(JSON.parse(out).last_seen, "2026-01-01T00:00:03.000Z");
   });
 
+  const handing = (waiting: number, over: number, orphaned = 0, released = 0): object => ({
+    drain: { owned: 5, handed_over: over, finished: 0, waiting, orphaned, released },
+  });
+  const owner = (second: number, drain: object): Answer => {
+    const { body } = seen("draining", 0, second);
+    return { body: { ...(body as object), ...drain } };
+  };
+
+  it("tells with --watch what was handed over, and waits for the rest", async () => {
+    const look = steps(owner(1, handing(5, 0)), owner(2, handing(2, 3)), owner(3, handing(0, 5)));
+    await using node = await fakeNode({ [DRAIN]: asked, [LOOK]: look });
+    const { code, out, err } = await runCli(["node", "drain", "node-2", "--watch", "--url", node.url]);
+    assert.equal(code, 0, err);
+    assert.equal(
+      out,
+      "node-2 is drained: nothing runs there; 5 of 5 owned jobs handed over, 0 waiting, 0 orphaned\n",
+    );
+    assert.deepEqual(err.trimEnd().split("\n"), [
+      "node-2 is draining, no jobs run; 0 of 5 owned jobs handed over, 5 waiting, 0 orphaned",
+      "node-2 is draining, no jobs run; 3 of 5 owned jobs handed over, 2 waiting, 0 orphaned",
+    ]);
+  });
+
+  it("exits with 6 when jobs were left without an owner", async () => {
+    const look = steps(owner(1, handing(5, 0)), owner(2, handing(0, 2, 1, 2)));
+    await using node = await fakeNode({ [DRAIN]: asked, [LOOK]: look });
+    const { code, out, err } = await runCli(["node", "drain", "node-2", "--url", node.url]);
+    assert.equal(code, 6);
+    assert.match(out, /2 of 5 owned jobs handed over, 0 waiting, 1 orphaned, 2 released/);
+    assert.match(err, /^error: 3 jobs of node-2 found no other owner in time$/m);
+  });
+
   it("only asks with --no-wait", async () => {
     await using node = await fakeNode({ [DRAIN]: asked });
     const { code, out } = await runCli(["node", "drain", "node-2", "--no-wait", "--url", node.url]);

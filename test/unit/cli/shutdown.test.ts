@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { untilSignalled } from "../../../src/cli/shutdown.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 
-function world() {
+function world(more: { progress?: () => string | null; released?: () => boolean } = {}) {
   const clock = new ManualClock();
   const signals = new EventEmitter();
   const said: string[] = [];
@@ -21,6 +21,7 @@ function world() {
     clock,
     signals,
     say: (text) => said.push(text),
+    ...more,
   }).then((value) => (code = value));
   return { clock, signals, said, stops, stopped, ended, code: () => code };
 }
@@ -33,6 +34,24 @@ describe("a node that is told to stop", () => {
     stopped.resolve();
     assert.equal(await ended, 0);
     assert.deepEqual(signals.eventNames(), []);
+  });
+
+  it("tells how far it is whenever that changes, and exits with 6 when jobs have no new owner", async () => {
+    let handed = 0;
+    const { clock, signals, said, stopped, ended } = world({
+      progress: () => (handed === 0 ? null : `${handed} handed over`),
+      released: () => true,
+    });
+    signals.emit("SIGTERM", "SIGTERM");
+    await clock.advance(1_000);
+    handed = 3;
+    await clock.advance(2_000);
+    handed = 4;
+    await clock.advance(1_000);
+    assert.deepEqual(said.slice(1), ["3 handed over", "4 handed over"]);
+    stopped.resolve();
+    assert.equal(await ended, 6);
+    assert.equal(clock.waiting, 0, "no timer is left");
   });
 
   it("takes the echo of a signal for the same one", async () => {
