@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import type { NodeServices } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
+import { addressOf } from "./cluster/own-address.ts";
 import type { Duty } from "./cluster/leader-duties.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { LeaderRoles } from "./cluster/leader-roles.ts";
@@ -12,7 +13,7 @@ import { metricsDuty } from "./cluster/metrics-duty.ts";
 import { nodeWatch } from "./cluster/node-watch.ts";
 import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
-import { fabricOf } from "./config/fabric.ts";
+import { fabricOf, isPushed } from "./config/fabric.ts";
 import type { Coordination } from "./coordination/coordination.ts";
 import { openCoordination } from "./coordination/open.ts";
 import { jobId, type JobId, type NodeName } from "./core/ids.ts";
@@ -36,9 +37,10 @@ import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
 import type { Random } from "./platform/random.ts";
+import { openPushDispatch } from "./push-dispatch.ts";
 import { openSharedFabric, termsOf } from "./shared-fabric.ts";
 import { openStore } from "./store/open.ts";
-import type { Author } from "./store/store.ts";
+import type { Author, NewJob } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
 export interface PartsOptions {
@@ -76,7 +78,7 @@ export function buildParts(options: PartsOptions) {
     clock,
     jobs: () => worker.active,
     connections: () => http?.connections ?? 0,
-    owned: () => ({}),
+    owned: () => push?.load() ?? {},
   });
   const address = addressOf(settings.http, host);
   const info = (): OwnInfo => {
@@ -92,7 +94,7 @@ export function buildParts(options: PartsOptions) {
   };
   const shared =
     fabric === "postgres"
-      ? openSharedFabric({ settings, identity, info, clock, random, log, onGap: () => worker.wake() })
+      ? openSharedFabric({ settings, identity, info, clock, random, log, onGap: () => wakeHere() })
       : null;
   const store =
     shared?.store ?? openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
@@ -132,16 +134,36 @@ export function buildParts(options: PartsOptions) {
     // Where each node keeps its own jobs, nobody else could take them.
     audience: () =>
       store.guarantees.shared &&
-      coordination.membership.nodes().some((node) => isOtherWorker(node, identity)),
+      (push !== null || coordination.membership.nodes().some((node) => isOtherWorker(node, identity))),
   });
-  const wakeEverybody = (): void => {
-    worker.wake();
-    wakeUps.tell();
-  };
 
   const threads = new ThreadPool({ clock, abortGraceMs });
   const queues = queuesOf(roles, settings.worker.queues);
   const concurrency = roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0;
+  const push = isPushed(settings)
+    ? openPushDispatch({
+        settings,
+        identity,
+        roles,
+        store,
+        channels,
+        membership: coordination.membership,
+        tasks,
+        budgets,
+        clock,
+        random,
+        log,
+        status: () => (draining() ? "draining" : forming() === null ? "active" : "joining"),
+        queues: { concurrency, ...queues },
+        later: { leadership: () => leaders.scheduler, worker: () => worker },
+      })
+    : null;
+  /** There is work for whoever hands it out: here the leader's dispatcher, or a worker that helps itself. */
+  const wakeHere = (): void => (push ? push.dispatcher.wake() : worker.wake());
+  const wakeEverybody = (): void => {
+    wakeHere();
+    wakeUps.tell();
+  };
   const worker = new Worker({
     store,
     tasks,
@@ -151,6 +173,7 @@ export function buildParts(options: PartsOptions) {
     identity,
     author,
     log,
+    ...(push && { claims: push.inbox, results: push.sink }),
     rules: { budgets, retry: retryPolicy(settings), chance: () => random.chance() },
     settings: {
       concurrency,
@@ -162,6 +185,9 @@ export function buildParts(options: PartsOptions) {
     },
     onChange: (id) => followers.changed(id),
   });
+  /** What fits here is taken sooner than anybody else could hear of it; what is pushed is the leader's business. */
+  const handledHere = (stored: readonly NewJob[]): boolean =>
+    push ? leaders.scheduler.held() !== null : worker.fits(stored);
   const submitter = new Submitter({
     node: identity.name,
     store,
@@ -169,13 +195,12 @@ export function buildParts(options: PartsOptions) {
     random,
     author,
     defaults,
-    // What fits here is taken sooner than anybody else could hear of it.
-    wakes: (stored) => channels.kind === "postgres" && !worker.fits(stored) && wakeUps.due(),
+    wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
     onStored: (stored, told) => {
-      if (!told && channels.kind !== "postgres" && !worker.fits(stored)) wakeUps.tell();
+      if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
-      setImmediate(() => worker.wake());
+      setImmediate(wakeHere);
     },
   });
   const jobs = new JobService({
@@ -235,7 +260,14 @@ export function buildParts(options: PartsOptions) {
           author,
           log,
         }),
-        nodes: nodeWatch({ membership: coordination.membership, reaper, clock, log }),
+        nodes: nodeWatch({
+          membership: coordination.membership,
+          reaper,
+          clock,
+          log,
+          bury: async (lives, term) => push?.bury(lives, term),
+        }),
+        ...push?.duties,
         ...(peers ? { replicas: peers.schedules.duty } : { leases }),
       },
       metrics_aggregator: {
@@ -324,29 +356,7 @@ export function buildParts(options: PartsOptions) {
     http,
     tasks,
     peers,
-  };
-}
-
-type Address = Pick<NodeInfo, "url" | "address" | "httpPort">;
-
-/** How others reach us: as it was set, or the address that we listen on; of all addresses, the host's name. */
-function addressOf(
-  http: { readonly host: string; readonly url: string },
-  host: string,
-): (listening: string | null) => Address {
-  const nowhere: Address = { url: null, address: null, httpPort: null };
-  let known: { readonly listening: string | null; readonly address: Address } = {
-    listening: null,
-    address: nowhere,
-  };
-  return (listening) => {
-    if (listening === known.listening) return known.address;
-    if (listening === null) return nowhere;
-    const url = new URL(listening);
-    if (http.host === "0.0.0.0" || http.host === "::") url.hostname = host;
-    const address = url.hostname.replace(/^\[|\]$/g, "");
-    known = { listening, address: { url: http.url || url.origin, address, httpPort: Number(url.port) } };
-    return known.address;
+    push,
   };
 }
 

@@ -12,6 +12,7 @@ import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
 import { BatonError, hasCode } from "./core/errors.ts";
 import type { JobId } from "./core/ids.ts";
+import type { DrainProgress } from "./core/node.ts";
 import { JobHandle } from "./jobs/job-handle.ts";
 import type { AnyTask, Task } from "./jobs/task.ts";
 import { loadTaskFolder } from "./jobs/task-folder.ts";
@@ -53,6 +54,7 @@ export class BatonNode extends Lifecycle {
   readonly #log: Log;
   readonly #clock: Clock;
   #draining = false;
+  #released = 0;
   #forming: string | null = "it is being started";
   #hurry = new AbortController();
   #stopped = new AbortController();
@@ -115,6 +117,16 @@ export class BatonNode extends Lifecycle {
     return this.#parts.worker.list();
   }
 
+  /** How far a drain is with handing over what this node owned; null where it owns nothing. */
+  drainProgress(): DrainProgress | null {
+    return this.#parts.push?.owner?.progress() ?? null;
+  }
+
+  /** Jobs that the last drain left without a new owner. */
+  get released(): number {
+    return this.#released;
+  }
+
   override start(): Promise<void> {
     this.#unwanted = new AbortController();
     return super.start();
@@ -140,6 +152,7 @@ export class BatonNode extends Lifecycle {
       inFlight,
       http,
       peers,
+      push,
     } = this.#parts;
     const started: Service[] = [];
     const start = async (service: Service): Promise<void> => {
@@ -159,7 +172,16 @@ export class BatonNode extends Lifecycle {
       }
       // Peers reach each other through their listeners, so there it comes first; elsewhere last, when all is ready for callers.
       if (http && peers) await start(http);
-      for (const service of [coordination, channels, followers, threads, leaders, ...(peers?.after ?? [])]) {
+      const sinks = push ? [push.sink] : [];
+      for (const service of [
+        coordination,
+        channels,
+        followers,
+        threads,
+        ...sinks,
+        leaders,
+        ...(peers?.after ?? []),
+      ]) {
         await this.#startWhenAvailable(service, giveUpAt);
         started.push(service);
       }
@@ -168,7 +190,7 @@ export class BatonNode extends Lifecycle {
       this.#forming = this.#missingNodes();
       if (http && !peers) await start(http);
       if (this.#forming === null) {
-        started.push(worker);
+        started.push(...this.#pushed(), worker);
         await this.#takeWork();
         await coordination.membership.setStatus("active");
       } else void this.#form();
@@ -181,13 +203,22 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStop(): Promise<void> {
-    const { store, coordination, channels, followers, threads, worker, load, http, peers } = this.#parts;
+    const { store, coordination, channels, followers, threads, worker, load, http, peers, push } =
+      this.#parts;
     this.#stopped.abort();
     peers?.goDown();
     await this.#steering;
     await this.#parts.leaders.observe(false);
     await this.#drain();
-    const services = [store, load, channels, followers, threads];
+    const services = [
+      store,
+      load,
+      channels,
+      followers,
+      threads,
+      ...(push ? [push.sink] : []),
+      ...this.#pushed(),
+    ];
     // In reverse: peers hear of our leaving while they can still reach us.
     const between = peers ? [...peers.before, ...(http ? [http] : []), coordination, ...peers.after] : [];
     const last = peers ? [] : http ? [coordination, http] : [coordination];
@@ -196,18 +227,23 @@ export class BatonNode extends Lifecycle {
 
   /** From the refusal of new work to the end of what runs. What the others should know is told first. */
   async #drain(): Promise<void> {
-    const { coordination, leaders, worker, inFlight } = this.#parts;
+    const { coordination, leaders, worker, inFlight, push } = this.#parts;
     const { timeoutMs, cleanupMs } = this.#settings.drain;
     this.#draining = true;
+    this.#released = 0;
     inFlight.close();
     await this.#tell("draining", () => coordination.membership.setStatus("draining"));
     // Leadership goes first: others may schedule and recover while we still wait for running jobs.
     const resigned = this.#stopAll([leaders]);
-    const [{ interrupted }] = await Promise.all([
+    const [{ interrupted }, handed] = await Promise.all([
       worker.drain({ timeoutMs, cleanupMs, hurry: this.#hurry.signal }),
+      push?.owner?.running ? push.owner.drain({ hurry: this.#hurry.signal }) : null,
       inFlight.drained(timeoutMs, this.#hurry.signal),
       resigned,
     ]);
+    this.#released = handed ? handed.orphaned + handed.released : 0;
+    if (handed && handed.handedOver + this.#released > 0)
+      this.#log.info({ ...handed }, "owned jobs were handed over");
     if (interrupted > 0)
       this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
   }
@@ -225,8 +261,17 @@ export class BatonNode extends Lifecycle {
   }
 
   async #takeWork(): Promise<void> {
-    await this.#parts.worker.start();
+    const { worker, push } = this.#parts;
+    if (push?.owner?.running) await push.owner.resume();
+    for (const service of this.#pushed()) await service.start();
+    await worker.start();
     await this.#parts.leaders.begin();
+  }
+
+  /** What begins with the first work and ends after the last, where jobs are pushed. */
+  #pushed(): Service[] {
+    const { push } = this.#parts;
+    return push ? [...(push.owner ? [push.owner] : []), push.inbox] : [];
   }
 
   #missingNodes(): string | null {
@@ -257,7 +302,8 @@ export class BatonNode extends Lifecycle {
         this.#log.info({}, wish === "drain" ? "asked to drain" : "asked to take work again");
         if (wish === "drain") {
           await this.#drain();
-          await this.#stopAll([this.#parts.worker]);
+          const { worker, push } = this.#parts;
+          await this.#stopAll(push ? [push.inbox, worker] : [worker]);
           await this.#parts.leaders.observe(true);
         } else await this.#resume();
       });

@@ -27,6 +27,15 @@ export interface Dispatch {
   readonly assignment: AssignmentId;
   readonly leaderEpoch: number;
   readonly jobs: readonly DispatchedJob[];
+  /** How many workers have sent it back. One that goes round and round is dropped, and its jobs are dispatched anew. */
+  readonly passed?: number;
+}
+
+/** To the workers: what they may have to listen to. */
+export interface Dispatching {
+  readonly channels: readonly string[];
+  /** From a leader that is new: each worker answers with a heartbeat. */
+  readonly asks?: boolean;
 }
 
 /** To the nodes: one of you owns the events of these jobs. */
@@ -67,6 +76,8 @@ export interface Handoff {
   readonly from: NodeName | null;
   /** The ownership that ends: a claim of it makes the next one. */
   readonly ownerEpoch: number;
+  /** Jobs that have not ended, as far as the giver knows. Left out: whoever takes it asks the store. */
+  readonly jobs?: number;
   readonly reason: HandoffReason;
   readonly at: string;
 }
@@ -105,5 +116,7 @@ export interface WorkerHeartbeat {
   readonly wants: number;
   /** How many it has taken out of each dispatch queue in its life, so that a lost message is made up for by the next. */
   readonly taken: Readonly<Record<string, number>>;
+  /** Whether it would take a suspect (core/job.ts) now, and how many it has taken in its life. */
+  readonly suspects?: { readonly wanted: boolean; readonly taken: number };
   readonly at: string;
 }

@@ -1,5 +1,6 @@
 /** The names of channels, each in one place. On Redis they stand behind the prefix of the cluster. */
 
+import type { DispatchRoute } from "../core/dispatch.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { AssignmentId } from "../store/ownership.ts";
 
@@ -20,6 +21,8 @@ export const topics = {
   receipts: (node: NodeName) => `job.receipt.${node}`,
   /** Body: WorkerHeartbeat. */
   workerHeartbeat: "worker.heartbeat",
+  /** For the workers: dispatch queues that are in use. Body: Dispatching. */
+  dispatching: "job.dispatching",
   /** Body: CoordinatorHeartbeat. */
   coordinatorHeartbeat: "coordinator.heartbeat",
 } as const;
@@ -42,3 +45,13 @@ export const queues = {
   /** Assignments that look for another owner. Body: Handoff. */
   handoff: "job.handoff",
 } as const;
+
+const DISPATCH = "job.dispatch.";
+
+/** What a dispatch queue was made of; null for another name. */
+export function dispatchRoute(name: string): DispatchRoute | null {
+  if (!name.startsWith(DISPATCH)) return null;
+  const space = name.indexOf(" ");
+  if (space < 0) return { queue: name.slice(DISPATCH.length), task: null };
+  return { queue: name.slice(DISPATCH.length, space), task: name.slice(space + 1) };
+}

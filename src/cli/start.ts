@@ -2,15 +2,17 @@
 
 import type { Command } from "commander";
 import { isLoopback } from "../config/address.ts";
-import { fabricOf } from "../config/fabric.ts";
+import { fabricOf, isPushed } from "../config/fabric.ts";
 import type { Loaded } from "../config/load.ts";
 import { insecurities, secretMistakes } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { maskedStore } from "../config/store-url.ts";
 import { BatonError } from "../core/errors.ts";
+import type { DrainProgress } from "../core/node.ts";
 import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
 import { invocation } from "./invocation.ts";
+import { drainText } from "./node.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { loadFrom, withSettingsOptions } from "./settings-options.ts";
 import { untilSignalled } from "./shutdown.ts";
@@ -46,7 +48,12 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
       return node.stop(options);
     },
     leftovers: () => leftovers(node.runningJobs()),
-    drainTimeoutMs: settings.drain.timeoutMs,
+    released: () => node.released > 0,
+    progress: () => handoverText(node.drainProgress()),
+    drainTimeoutMs: Math.max(
+      settings.drain.timeoutMs,
+      isPushed(settings) ? settings.handoff.hardTimeoutMs : 0,
+    ),
     clock: terminal.clock,
     signals: process,
     say: (text) => say(terminal, text),
@@ -124,6 +131,12 @@ function leftovers(running: readonly { readonly id: string; readonly task: strin
   const shown = running.slice(0, 5).map((job) => `${job.id} (${job.task})`);
   const more = running.length > shown.length ? ` and ${running.length - shown.length} more` : "";
   return `${running.length} running ${running.length === 1 ? "job" : "jobs"}, which will be run again: ${shown.join(", ")}${more}`;
+}
+
+/** What a drain has done with the jobs that this node owned; null if it owned none. */
+function handoverText(drain: DrainProgress | null): string | null {
+  if (!drain || drain.owned === 0) return null;
+  return drainText({ ...drain, handed_over: drain.handedOver });
 }
 
 /** Who this node looks for, in words. */

@@ -1,4 +1,6 @@
 import type { Membership } from "../coordination/coordination.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { Term } from "../core/term.ts";
 import type { LeaseReaper } from "../jobs/lease-reaper.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
@@ -9,6 +11,8 @@ export interface NodeWatchOptions {
   readonly reaper: Pick<LeaseReaper, "recover">;
   readonly clock: Clock;
   readonly log: Log;
+  /** What else is to be taken from these lives. Called again until it has been done. */
+  readonly bury?: (lives: readonly NodeIdentity[], term: Term) => Promise<void>;
 }
 
 /** A look costs the backend a fraction of a millisecond. Longer, and the jobs of a dead node wait longer. */
@@ -18,13 +22,14 @@ const LOOK_MS = 100;
  * A leader's duty: the work of dead nodes is taken back as soon as their death is known, and not only when their leases
  * have run out. Each step can be done again: whoever leads next finds those that were not laid to rest.
  */
-export function nodeWatch({ membership, reaper, clock, log }: NodeWatchOptions): Duty {
+export function nodeWatch({ membership, reaper, clock, log, bury }: NodeWatchOptions): Duty {
   return async (term, signal) => {
     while (!signal.aborted) {
       const dead = await membership.findDead(term);
       if (dead.length > 0) {
         const incarnations = dead.map((life) => life.incarnation);
         const recovered = await reaper.recover({ by: "lives", incarnations }, term);
+        await bury?.(dead, term);
         await membership.laidToRest(dead, term);
         log.warn(
           { nodes: dead.map((life) => life.name), jobs: recovered.length },

@@ -40,6 +40,11 @@ export class ClaimBuffer {
     return this.#jobs.length - this.#next;
   }
 
+  /** How many were run lately. */
+  get pace(): number {
+    return this.#recentlyFinished();
+  }
+
   /** How many more to claim now. Asks only when half of what may be held is gone, to ask for many at once. */
   wanted(running: number): number {
     const { concurrency, prefetchMax } = this.#o;

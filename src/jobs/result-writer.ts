@@ -8,11 +8,12 @@ import type { JobId } from "../core/ids.ts";
 import type { JobStatus } from "../core/job.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import type { ClaimedJob, Outcome, Report, Settlement, Store } from "../store/store.ts";
+import type { ClaimedJob, Outcome, Report, Settlement } from "../store/store.ts";
 import type { JobRun } from "./job-run.ts";
+import type { ResultPort } from "./worker-ports.ts";
 
 export interface ResultWriterOptions {
-  readonly store: Pick<Store, "jobs">;
+  readonly results: ResultPort;
   readonly clock: Clock;
   readonly log: Log;
   /** A write has been handed to the store: what is handed over now shares its commit. */
@@ -28,6 +29,8 @@ export class ResultWriter {
   readonly #o: ResultWriterOptions;
   #settlements: Settlement[] = [];
   readonly #reporting = new Set<JobRun>();
+  /** Under way. */
+  readonly #writes = new Set<Promise<void>>();
   #flushing: Promise<void> | null = null;
   #scheduled = false;
   #failing = false;
@@ -44,7 +47,7 @@ export class ResultWriter {
   }
 
   get busy(): boolean {
-    return this.#flushing !== null || this.#unwritten();
+    return this.#flushing !== null || this.#writes.size > 0 || this.#unwritten();
   }
 
   settle(job: ClaimedJob, outcome: Outcome): void {
@@ -70,7 +73,8 @@ export class ResultWriter {
 
   /** Writes all there is, also what claims under way still give back. A store that is silent gets no more time than one that refuses. */
   async finish(claiming: () => Promise<void> | null): Promise<void> {
-    const { clock } = this.#o;
+    const { clock, results } = this.#o;
+    results.hurry?.();
     if (this.#giveUpAt === Infinity) this.#giveUpAt = clock.monotonic() + LAST_TRIES_MS;
     const over = new AbortController();
     const late = clock.sleep(this.#giveUpAt - clock.monotonic(), over.signal);
@@ -84,7 +88,7 @@ export class ResultWriter {
   flush(): Promise<void> {
     this.#scheduled = false;
     if (this.#unwritten()) this.#flushing ??= this.#flushNow();
-    return this.#flushing ?? Promise.resolve();
+    return this.#flushing ?? Promise.all(this.#writes).then(() => {});
   }
 
   #schedule(): void {
@@ -102,11 +106,21 @@ export class ResultWriter {
       const settlements = this.#settlements;
       const reports = this.#takeReports();
       this.#settlements = [];
-      const written = this.#write(reports, settlements);
+      const written = this.#write(reports, settlements).finally(() => this.#writes.delete(written));
+      this.#writes.add(written);
       this.#o.onSent();
-      await written;
+      await this.#patiently(written);
     }
     this.#flushing = null;
+  }
+
+  /** Where results go to many owners, one that is silent does not hold up the others. */
+  async #patiently(written: Promise<void>): Promise<void> {
+    const { results, clock } = this.#o;
+    if (results.patienceMs === undefined) return written;
+    const over = new AbortController();
+    await Promise.race([written, clock.sleep(results.patienceMs, over.signal)]);
+    over.abort();
   }
 
   #takeReports(): Report[] {
@@ -143,8 +157,8 @@ export class ResultWriter {
 
   #send(reports: readonly Report[], settlements: readonly Settlement[]) {
     // Async, so that also a store that refuses at once is a rejection.
-    const report = async () => (reports.length > 0 ? this.#o.store.jobs.report(reports) : []);
-    const settle = async () => (settlements.length > 0 ? this.#o.store.jobs.settle(settlements) : []);
+    const report = async () => (reports.length > 0 ? this.#o.results.report(reports) : []);
+    const settle = async () => (settlements.length > 0 ? this.#o.results.settle(settlements) : []);
     return Promise.allSettled([report(), settle()] as const);
   }
 

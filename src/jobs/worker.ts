@@ -30,22 +30,16 @@ import { readPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 import { WorkerLease } from "./worker-lease.ts";
+import { storeResults, type ClaimPort, type ResultPort } from "./worker-ports.ts";
+import type { WorkerSettings } from "./worker-settings.ts";
 
-export interface WorkerSettings {
-  readonly concurrency: number;
-  /** Null for all queues. */
-  readonly queues: ReadonlySet<string> | null;
-  /** Never these. */
-  readonly exceptQueues: ReadonlySet<string>;
-  readonly leaseMs: number;
-  readonly renewMs: number;
-  readonly prefetchMax: number;
-  /** How long an aborted handler may take to end before it is given up. */
-  readonly abortGraceMs: number;
-}
+export type { WorkerSettings } from "./worker-settings.ts";
 
 export interface WorkerOptions {
   readonly store: Pick<Store, "jobs">;
+  /** Where jobs come from and results go to; the store itself unless told otherwise. */
+  readonly claims?: ClaimPort;
+  readonly results?: ResultPort;
   readonly tasks: TaskRegistry;
   readonly threads: ThreadPool;
   readonly channels: Channels;
@@ -95,7 +89,7 @@ export class Worker extends Lifecycle {
       giveBack: (job) => this.#results.settle(job, { kind: "released" }),
     });
     this.#results = new ResultWriter({
-      store,
+      results: options.results ?? storeResults(store),
       clock,
       log,
       onChange,
@@ -131,6 +125,11 @@ export class Worker extends Lifecycle {
   /** Jobs that run here now. */
   get active(): number {
     return this.#running.size;
+  }
+
+  /** Jobs that ended here in about a tenth of a second. */
+  get pace(): number {
+    return this.#buffer.pace;
   }
 
   /** Whether all of these could start here at once. */
@@ -191,6 +190,7 @@ export class Worker extends Lifecycle {
     hurry?: AbortSignal;
   }): Promise<{ interrupted: number }> {
     this.#draining = true;
+    void this.#o.claims?.close?.();
     for (const job of this.#buffer.takeAll()) this.#results.settle(job, { kind: "released" });
     const { cleanupMs, hurry } = limits;
     await this.#idle.within(limits.timeoutMs - cleanupMs, hurry);
@@ -248,9 +248,9 @@ export class Worker extends Lifecycle {
   }
 
   async #sendClaim(limit: number, lease: LeaseId, opens: boolean): Promise<Claimed> {
-    const { store, settings, identity, tasks, author } = this.#o;
+    const { store, claims = store.jobs, settings, identity, tasks, author } = this.#o;
     try {
-      return await store.jobs.claim({
+      return await claims.claim({
         author: author(),
         worker: identity.name,
         lease,

@@ -69,8 +69,8 @@ export interface OwnershipStore {
   disown(incarnations: readonly string[], fence: Term): Promise<number>;
 
   /**
-   * A leader's look for assignments without an owner: those that have had none for `unownedForMs` and were not found by this call in
-   * the last `offeredBeforeMs`. Removes those without jobs.
+   * A leader's look for assignments without an owner: those that are orphan_pending, and those that have been unowned for
+   * `unownedForMs`, unless this call has found them in the last `offeredBeforeMs`. Removes those without jobs.
    */
   orphans(
     look: { readonly unownedForMs: number; readonly offeredBeforeMs: number; readonly limit: number },

@@ -23,15 +23,17 @@ import type {
   Submitted,
   Verdict,
 } from "../store.ts";
-import type { Entry, Ledger } from "./ledger.ts";
+import { type Entry, type Ledger, shown } from "./ledger.ts";
 import type { Leases } from "./leases.ts";
-import { afterCrash, afterOverdue, afterRun, appendLogs, cancelled, isOverdue, verdictOn } from "./runs.ts";
+import { copiedReport, copiedSettlement, type RunWrites } from "./run-writes.ts";
+import { afterCrash, afterOverdue, cancelled, isOverdue } from "./runs.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
 
 export interface MemoryJobsOptions {
   readonly ledger: Ledger;
   readonly leases: Leases;
+  readonly runs: RunWrites;
   readonly terms: MemoryTerms;
   readonly turn: Turn;
 }
@@ -40,12 +42,14 @@ export interface MemoryJobsOptions {
 export class MemoryJobs implements JobStore {
   readonly #ledger: Ledger;
   readonly #leases: Leases;
+  readonly #runs: RunWrites;
   readonly #terms: MemoryTerms;
   readonly #turn: Turn;
 
   constructor(options: MemoryJobsOptions) {
     this.#ledger = options.ledger;
     this.#leases = options.leases;
+    this.#runs = options.runs;
     this.#terms = options.terms;
     this.#turn = options.turn;
   }
@@ -61,7 +65,13 @@ export class MemoryJobs implements JobStore {
     return this.#turn((now) => {
       const jobs: ClaimedJob[] = [];
       const held = this.#leases.hold(request.lease, request.leaseMs, request.opens);
-      if (held) for (const entry of this.#ledger.due(request)) jobs.push(this.#start(entry, request, now));
+      if (held) {
+        for (const entry of this.#ledger.due(request)) {
+          // A mark is no claim: whoever comes with it later finds it gone.
+          if (entry.assignment) this.#ledger.mark(entry, null);
+          jobs.push(this.#runs.start(entry, request, now));
+        }
+      }
       const nextDueAt = this.#ledger.nextDueAt();
       return { jobs, held, nextDueInMs: nextDueAt === null ? null : nextDueAt - now };
     });
@@ -69,35 +79,15 @@ export class MemoryJobs implements JobStore {
 
   settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
     return this.#turn((now) => {
-      const read = settlements.map(({ run, outcome }) => ({ run: { ...run }, outcome: { ...outcome } }));
-      return read.map(({ run, outcome }) => {
-        const entry = this.#ledger.find(run.id);
-        const verdict = verdictOn(entry, run);
-        if (verdict !== "accepted") return verdict;
-        this.#leases.give(run.lease, entry!);
-        this.#ledger.change(entry!, afterRun(entry!, outcome, now), now);
-        if (outcome.kind === "completed") entry!.result = outcome.result;
-        return verdict;
-      });
+      const read = settlements.map(copiedSettlement);
+      return read.map((settlement) => this.#runs.settle(settlement, now));
     });
   }
 
   report(reports: readonly Report[]): Promise<readonly Verdict[]> {
     return this.#turn((now) => {
-      const read = reports.map(({ run, logs, progress }) => ({
-        run: { ...run },
-        logs: logs.map((line) => ({ ...line })),
-        progress: progress ? { progress: progress.value, progressMessage: progress.message } : {},
-      }));
-      return read.map(({ run, logs, progress }) => {
-        const entry = this.#ledger.find(run.id);
-        const verdict = verdictOn(entry, run);
-        // A run that has ended writes no more: "replayed" is for results only.
-        if (verdict !== "accepted") return verdict === "replayed" ? "stale" : verdict;
-        appendLogs(entry!.logs, logs, run.jobEpoch, now);
-        this.#ledger.change(entry!, progress, now);
-        return verdict;
-      });
+      const read = reports.map(copiedReport);
+      return read.map((report) => this.#runs.report(report, now));
     });
   }
 
@@ -173,7 +163,10 @@ export class MemoryJobs implements JobStore {
   }
 
   get(id: JobId): Promise<Job | null> {
-    return this.#turn(() => this.#ledger.find(id)?.job ?? null);
+    return this.#turn(() => {
+      const entry = this.#ledger.find(id);
+      return entry ? shown(entry) : null;
+    });
   }
 
   result(id: JobId): Promise<string | null> {
@@ -191,7 +184,7 @@ export class MemoryJobs implements JobStore {
       }
       const page = found.slice(0, query.limit);
       const cursor = found.length > page.length ? `${page.at(-1)?.arrival ?? below}` : null;
-      return { jobs: page.map((entry) => entry.job), cursor };
+      return { jobs: page.map(shown), cursor };
     });
   }
 
@@ -225,43 +218,6 @@ export class MemoryJobs implements JobStore {
     entry.lease = null;
     const { id, failures, crashes } = entry.job;
     return { id, worker, status: entry.job.status as Recovered["status"], failures, crashes };
-  }
-
-  #start(entry: Entry, { author, worker, lease }: ClaimRequest, now: number): ClaimedJob {
-    const started: Partial<Job> = {
-      status: "processing",
-      jobEpoch: entry.job.jobEpoch + 1,
-      attempts: entry.job.attempts + 1,
-      startedAt: now,
-      progress: null,
-      progressMessage: null,
-      worker,
-      owner: author.node,
-      ownerEpoch: author.ownerEpoch,
-      leaderEpoch: author.leaderEpoch,
-    };
-    this.#ledger.change(entry, started, now);
-    entry.lease = lease;
-    this.#leases.take(lease, entry);
-    const { job } = entry;
-    return {
-      id: job.id,
-      jobEpoch: job.jobEpoch,
-      lease,
-      task: job.task,
-      queue: job.queue,
-      priority: job.priority,
-      payload: job.payload,
-      attempts: job.attempts,
-      failures: job.failures,
-      interruptions: job.interruptions,
-      crashes: job.crashes,
-      maxAttempts: job.maxAttempts,
-      timeoutMs: job.timeoutMs,
-      createdAt: job.createdAt,
-      runAt: job.runAt,
-      leaderEpoch: job.leaderEpoch,
-    };
   }
 }
 

@@ -4,6 +4,7 @@
  *   later                    scheduled jobs of all queues, by due time
  *   queue > task > fresh     due jobs, by priority, due time, arrival
  *                > suspects  the same for jobs that one more crash would put into quarantine
+ *                > both again for jobs that were dispatched and that no worker has accepted yet
  *
  * A claim merges the heads of the lines that it may take from: what nobody can take (an unknown task, a paused queue)
  * is passed over as a whole, however long it is.
@@ -11,6 +12,8 @@
 
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Job, JobStatus } from "../../core/job.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import type { AssignmentId, Ownership } from "../ownership.ts";
 import type { Author, LogLine, NewJob, QueueInfo, Submitted } from "../store.ts";
 import { Line } from "./line.ts";
 
@@ -24,7 +27,21 @@ export interface Entry {
   suspect: boolean;
   result: string | null;
   readonly logs: LogLine[];
+  /** Only the ledger writes it: a job that is not marked and does not run is in none. */
+  assignment: Assignment | null;
   place: number;
+}
+
+/** Jobs that were dispatched together, and who owns them. */
+export interface Assignment {
+  readonly id: AssignmentId;
+  readonly createdAt: number;
+  readonly jobs: Set<Entry>;
+  owner: NodeIdentity | null;
+  ownerEpoch: number;
+  state: Ownership["state"];
+  unownedSince: number;
+  offeredAt: number | null;
 }
 
 interface Lines {
@@ -32,10 +49,15 @@ interface Lines {
   readonly suspects: Line<Entry>;
 }
 
+interface TaskLines {
+  readonly waiting: Lines;
+  readonly marked: Lines;
+}
+
 interface Queue {
   paused: boolean;
   readonly counts: Record<JobStatus, number>;
-  readonly tasks: Map<string, Lines>;
+  readonly tasks: Map<string, TaskLines>;
 }
 
 export interface Wanted {
@@ -44,6 +66,8 @@ export interface Wanted {
   readonly exceptQueues: ReadonlySet<string>;
   readonly limit: number;
   readonly suspect: boolean;
+  /** Passes over what has been dispatched already. */
+  readonly unmarked?: boolean;
 }
 
 export class Ledger {
@@ -76,6 +100,7 @@ export class Ledger {
       suspect: false,
       result: null,
       logs: [],
+      assignment: null,
       place: -1,
     };
     this.#entries.set(job.id, entry);
@@ -89,11 +114,32 @@ export class Ledger {
     this.#exit(entry);
     entry.job = { ...entry.job, ...fields, updatedAt: now };
     entry.suspect = suspect;
+    if (entry.job.status !== "processing") leaveAssignment(entry);
     this.#enter(entry);
+  }
+
+  /** Puts a waiting job into an assignment, or out of the one it is in. That is no change of the job either. */
+  mark(entry: Entry, assignment: Assignment | null): void {
+    this.#exit(entry);
+    leaveAssignment(entry);
+    entry.assignment = assignment;
+    assignment?.jobs.add(entry);
+    this.#enter(entry);
+  }
+
+  /** Jobs that were dispatched and that nobody has accepted. */
+  *marked(): Generator<Entry> {
+    for (const { tasks } of this.#queues.values()) {
+      for (const { marked } of tasks.values()) {
+        yield* marked.fresh.members();
+        yield* marked.suspects.members();
+      }
+    }
   }
 
   remove(entry: Entry): void {
     this.#exit(entry);
+    leaveAssignment(entry);
     this.#entries.delete(entry.job.id);
     const key = entry.job.idempotencyKey;
     if (key !== null) this.#keys.delete(key);
@@ -142,10 +188,14 @@ export class Ledger {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  *#lines({ tasks, queues, exceptQueues }: Wanted): Generator<Lines> {
+  *#lines({ tasks, queues, exceptQueues, unmarked = false }: Wanted): Generator<Lines> {
     for (const [name, queue] of this.#queues) {
       if (queue.paused || exceptQueues.has(name) || (queues && !queues.has(name))) continue;
-      for (const [task, lines] of queue.tasks) if (tasks.has(task)) yield lines;
+      for (const [task, { waiting, marked }] of queue.tasks) {
+        if (!tasks.has(task)) continue;
+        yield waiting;
+        if (!unmarked) yield marked;
+      }
     }
   }
 
@@ -159,14 +209,14 @@ export class Ledger {
     this.#queue(entry.job.queue).counts[entry.job.status]--;
   }
 
-  #line({ job, suspect }: Entry): Line<Entry> | null {
+  #line({ job, suspect, assignment }: Entry): Line<Entry> | null {
     if (job.status === "scheduled") return this.#later;
     if (job.status !== "queued") return null;
     const { tasks } = this.#queue(job.queue);
     let lines = tasks.get(job.task);
-    if (!lines)
-      tasks.set(job.task, (lines = { fresh: new Line(goesBefore), suspects: new Line(goesBefore) }));
-    return suspect ? lines.suspects : lines.fresh;
+    if (!lines) tasks.set(job.task, (lines = { waiting: newLines(), marked: newLines() }));
+    const { fresh, suspects } = assignment ? lines.marked : lines.waiting;
+    return suspect ? suspects : fresh;
   }
 
   #queue(name: string): Queue {
@@ -177,6 +227,21 @@ export class Ledger {
     }
     return queue;
   }
+}
+
+/** As it is given out: a job in an assignment belongs to whoever owns that. */
+export function shown({ job, assignment }: Entry): Job {
+  if (!assignment?.owner) return job;
+  return { ...job, owner: assignment.owner.name, ownerEpoch: assignment.ownerEpoch };
+}
+
+function leaveAssignment(entry: Entry): void {
+  entry.assignment?.jobs.delete(entry);
+  entry.assignment = null;
+}
+
+function newLines(): Lines {
+  return { fresh: new Line(goesBefore), suspects: new Line(goesBefore) };
 }
 
 function newJob(wanted: NewJob, author: Author, schedule: string | null, now: number): Job {

@@ -20,6 +20,11 @@ export class Line<T extends Member> {
     return this.#heap[0];
   }
 
+  /** In no order, as they stand now: they may leave while one goes through them. */
+  members(): readonly T[] {
+    return [...this.#heap];
+  }
+
   join(member: T): void {
     this.#heap.push(member);
     this.#rise(this.#heap.length - 1, member);

@@ -16,11 +16,14 @@ import type {
   Store,
   TermStore,
 } from "../store.ts";
+import type { OwnershipStore } from "../ownership.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
 import { MemoryJobs } from "./jobs.ts";
 import { Leases } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
+import { MemoryOwnership } from "./ownership.ts";
 import { MemoryQueues } from "./queues.ts";
+import { RunWrites } from "./run-writes.ts";
 import { MemorySamples } from "./samples.ts";
 import { MemoryScheduleNotes } from "./schedule-notes.ts";
 import { MemorySchedules } from "./schedules.ts";
@@ -40,6 +43,8 @@ export class MemoryStore extends Lifecycle implements Store {
   readonly scheduleNotes: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
+  /** For the nodes of one process, which use the same object. */
+  readonly ownership: OwnershipStore;
 
   constructor({ clock }: MemoryStoreOptions) {
     super();
@@ -53,7 +58,10 @@ export class MemoryStore extends Lifecycle implements Store {
       return step(now);
     };
     const terms = new MemoryTerms({ turn });
-    this.jobs = new MemoryJobs({ ledger, leases: new Leases(clock), terms, turn });
+    const leases = new Leases(clock);
+    const runs = new RunWrites({ ledger, leases });
+    this.jobs = new MemoryJobs({ ledger, leases, runs, terms, turn });
+    this.ownership = new MemoryOwnership({ ledger, leases, runs, terms, turn });
     this.queues = new MemoryQueues({ ledger, turn });
     const schedules = new MemorySchedules({ ledger, terms, turn });
     this.schedules = schedules;

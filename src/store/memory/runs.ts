@@ -2,7 +2,8 @@
 
 import type { Budgets, Job, JobError } from "../../core/job.ts";
 import { crashError, mayRetry, overdueError } from "../../core/job.ts";
-import type { LogLine, NewLogLine, Outcome, Run, Verdict } from "../store.ts";
+import type { DispatchedJob } from "../ownership.ts";
+import type { Author, LogLine, NewLogLine, Outcome, Run, Verdict } from "../store.ts";
 import { LOG_LINES_MAX } from "../store.ts";
 import type { Entry } from "./ledger.ts";
 
@@ -11,6 +12,45 @@ export function verdictOn(entry: Entry | undefined, run: Pick<Run, "jobEpoch" | 
   if (!entry) return "missing";
   if (entry.job.jobEpoch !== run.jobEpoch || entry.lease !== run.lease) return "stale";
   return entry.job.status === "processing" ? "accepted" : "replayed";
+}
+
+export function afterStart(
+  job: Job,
+  { author, worker }: { readonly author: Author; readonly worker: string },
+  now: number,
+): Partial<Job> {
+  return {
+    status: "processing",
+    jobEpoch: job.jobEpoch + 1,
+    attempts: job.attempts + 1,
+    startedAt: now,
+    progress: null,
+    progressMessage: null,
+    worker,
+    owner: author.node,
+    ownerEpoch: author.ownerEpoch,
+    leaderEpoch: author.leaderEpoch,
+  };
+}
+
+/** What its claimant is told of a job. */
+export function asClaimed(job: Job): DispatchedJob {
+  return {
+    id: job.id,
+    jobEpoch: job.jobEpoch,
+    task: job.task,
+    queue: job.queue,
+    priority: job.priority,
+    payload: job.payload,
+    attempts: job.attempts,
+    failures: job.failures,
+    interruptions: job.interruptions,
+    crashes: job.crashes,
+    maxAttempts: job.maxAttempts,
+    timeoutMs: job.timeoutMs,
+    createdAt: job.createdAt,
+    runAt: job.runAt,
+  };
 }
 
 export function afterRun({ job, cancelReason }: Entry, outcome: Outcome, now: number): Partial<Job> {

@@ -68,7 +68,7 @@ const END = write(
 const RETURN = write(
   "runs-return",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
-   UPDATE baton.live l SET running = false, worker = NULL, started_at = NULL, updated_at = (SELECT now FROM clock),
+   UPDATE baton.live l SET running = false, worker = NULL, started_at = NULL, assignment = NULL, updated_at = (SELECT now FROM clock),
      run_at = coalesce((SELECT now FROM clock) + a.delay_ms, l.run_at), later = coalesce(a.delay_ms > 0, false),
      job_epoch = l.job_epoch + a.taken, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,
      interruptions = l.interruptions + a.interruptions, crashes = l.crashes + a.crashes,

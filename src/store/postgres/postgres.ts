@@ -12,8 +12,10 @@ import type {
   Store,
   TermStore,
 } from "../store.ts";
+import type { OwnershipStore } from "../ownership.ts";
 import { PostgresJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
+import { PostgresOwnership } from "./ownership.ts";
 import { PostgresQueues } from "./queues.ts";
 import { PostgresSamples } from "./samples.ts";
 import { PostgresSchedules } from "./schedules.ts";
@@ -36,6 +38,7 @@ interface Parts {
   readonly schedules: ScheduleStore;
   readonly terms: TermStore;
   readonly samples: SampleStore;
+  readonly ownership: OwnershipStore;
 }
 
 /** The shared store: one database, any number of nodes. */
@@ -72,6 +75,10 @@ export class PostgresStore extends Lifecycle implements Store {
     return this.#open().samples;
   }
 
+  get ownership(): OwnershipStore {
+    return this.#open().ownership;
+  }
+
   protected async onStart(): Promise<void> {
     const db = new Postgres(this.#options);
     // Of their own: a lease must not run out because the pool is full of statements that hang.
@@ -96,6 +103,7 @@ export class PostgresStore extends Lifecycle implements Store {
       queues: new PostgresQueues(ledger),
       schedules: new PostgresSchedules(parts),
       samples: new PostgresSamples(parts),
+      ownership: new PostgresOwnership(parts),
     };
   }
 

@@ -22,6 +22,7 @@ import { type Ending, endRuns, NOTHING, type Return, returnRuns, type Spending }
 import { type Ledger, NOW } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 import type { PostgresTerms } from "./terms.ts";
+import { walk } from "./walk.ts";
 
 /** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
 const RENEWAL_SHARE = 1 / 4;
@@ -51,12 +52,6 @@ const END_OF_OTHERS = write(
   "lease-end-of-others",
   "DELETE FROM baton.lease WHERE split_part(name, '/', 2) <> $1 RETURNING id",
 );
-/**
- * Walks through the hot table, and through nothing else: an index on the lease, or on what runs, would slow down every claim
- * instead. What is found is then looked up by its key, as everywhere.
- */
-const MAY_SCAN = write("recover-may-scan", "SET LOCAL enable_seqscan = on");
-const SCANNED = write("recover-scanned", "SET LOCAL enable_seqscan = off");
 const RUNNING_UNDER = read(
   "recover-running-under",
   "SELECT seq FROM baton.live WHERE running AND lease = ANY ($1::int[])",
@@ -141,7 +136,7 @@ export class Recover {
       const ended = await this.#endLeases(tx, which);
       if (ended.length === 0) return [];
       const leases = int4s(ended);
-      const found = await scan(tx, RUNNING_UNDER, [leases]);
+      const found = (await walk<{ seq: number }>(tx, RUNNING_UNDER, [leases])).map(({ seq }) => seq);
       if (found.length === 0) return [];
       const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
       return this.#putBack(tx, jobs, (job) => afterCrash(job, budgets), fence.epoch);
@@ -152,7 +147,8 @@ export class Recover {
   async #overdue(graceMs: number, fence: Term): Promise<readonly Recovered[]> {
     const { db } = this.#ledger;
     const now = this.#ledger.now();
-    const found = await db.transaction((tx) => scan(tx, LONG_RUNNING, [now, graceMs]));
+    const long = await db.transaction((tx) => walk<{ seq: number }>(tx, LONG_RUNNING, [now, graceMs]));
+    const found = long.map(({ seq }) => seq);
     return db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
       if (found.length === 0) return [];
@@ -211,16 +207,6 @@ export class Recover {
     await returnRuns(tx, returns, this.#ledger.now());
     return recovered;
   }
-}
-
-/** The three in one round trip. */
-async function scan(tx: Queryable, statement: Statement, values: readonly unknown[]): Promise<number[]> {
-  const [, rows] = await Promise.all([
-    tx.query(MAY_SCAN),
-    tx.query<{ seq: number }>(statement, values),
-    tx.query(SCANNED),
-  ]);
-  return rows.map(({ seq }) => seq);
 }
 
 function workerOf({ worker }: Lost): string {

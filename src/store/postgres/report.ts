@@ -1,5 +1,6 @@
-import { write } from "../../platform/drivers/postgres.ts";
+import { type Queryable, write } from "../../platform/drivers/postgres.ts";
 import { float8s, int4s, int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
+import type { AssignmentId } from "../ownership.ts";
 import { LOG_LINES_MAX } from "../store.ts";
 import type { NewLogLine, Report as RunReport, Run, Verdict } from "../store.ts";
 import { type Ledger, NOW, withoutNul } from "./ledger.ts";
@@ -7,15 +8,16 @@ import type { Settle } from "./settle.ts";
 
 const LIMIT_REACHED = `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`;
 
-const REPORT = write(
-  "report",
+/** $4 says for each run by what its row is known as the one that goes on. */
+const report = (holder: "lease" | "assignment"): string =>
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    held AS MATERIALIZED (
      SELECT l.seq, l.logs, a.job_epoch, a.lines, a.progress, a.message, a.place
-     FROM unnest($2::bigint[], $3::int[], $4::text[], $5::int[], $6::float8[], $7::text[])
-       WITH ORDINALITY AS a (seq, job_epoch, lease, lines, progress, message, place)
-     JOIN baton.lease e ON e.name = a.lease
-     JOIN baton.live l ON l.seq = a.seq AND l.running AND l.job_epoch = a.job_epoch AND l.lease = e.id
+     FROM unnest($2::bigint[], $3::int[], $4::${holder === "lease" ? "text" : "bigint"}[], $5::int[], $6::float8[], $7::text[])
+       WITH ORDINALITY AS a (seq, job_epoch, holder, lines, progress, message, place)
+     ${holder === "lease" ? "JOIN baton.lease e ON e.name = a.holder" : ""}
+     JOIN baton.live l ON l.seq = a.seq AND l.running AND l.job_epoch = a.job_epoch
+       AND ${holder === "lease" ? "l.lease = e.id" : "l.assignment = a.holder"}
      ORDER BY l.seq FOR UPDATE OF l
    ),
    touched AS (
@@ -32,13 +34,15 @@ const REPORT = write(
      FROM unnest($8::bigint[], $9::int[], $10::bigint[], $11::text[], $12::text[]) AS g (place, n, at, level, message)
      JOIN held ON held.place = g.place WHERE held.logs + g.n <= ${LOG_LINES_MAX}
    )
-   SELECT place FROM held`,
-);
+   SELECT place FROM held`;
+const REPORT = write("report", report("lease"));
+const REPORT_OWNED = write("report-owned", report("assignment"));
 
 /** All that a batch says about one run. */
 interface Sum {
   readonly run: Run;
   readonly seq: number;
+  readonly assignment: AssignmentId | null;
   readonly lines: NewLogLine[];
   progress: RunReport["progress"];
 }
@@ -57,34 +61,58 @@ export class Report {
     if (reports.length === 0) return [];
     const runs = reports.map(({ run }) => run);
     const seqs = await this.#settle.seqs(runs);
-    const keys = runs.map((run, at) => `${seqs[at]} ${run.jobEpoch} ${run.lease}`);
-    const sums = new Map<string, Sum>();
-    for (const [at, { run, logs, progress }] of reports.entries()) {
-      if (seqs[at] === null) continue;
-      let sum = sums.get(keys[at]!);
-      if (!sum) sums.set(keys[at]!, (sum = { run, seq: seqs[at]!, lines: [], progress: null }));
-      sum.lines.push(...logs);
-      sum.progress = progress ?? sum.progress;
-    }
-    const held = await this.#write([...sums.values()]);
-    const verdicts = keys.map((key): Verdict | null => {
-      const sum = sums.get(key);
-      return sum && held.has(sum) ? "accepted" : null;
-    });
-    // A run that has ended writes no more: "replayed" is for results only.
+    const verdicts = await this.write(this.#ledger.db, reports, seqs);
+    return this.withRefusals(runs, verdicts);
+  }
+
+  /** A run that has ended writes no more: "replayed" is for results only. */
+  async withRefusals(
+    runs: readonly Run[],
+    verdicts: readonly (Verdict | null)[],
+  ): Promise<readonly Verdict[]> {
     const final = await this.#settle.withRefusals(runs, verdicts);
     return final.map((verdict) => (verdict === "replayed" ? "stale" : verdict));
   }
 
-  async #write(sums: readonly Sum[]): Promise<Set<Sum>> {
+  /** Null for those that were refused. A run is known by its lease, or by the assignments that are given. */
+  async write(
+    db: Queryable,
+    reports: readonly RunReport[],
+    seqs: readonly (number | null)[],
+    assignments?: readonly AssignmentId[],
+  ): Promise<(Verdict | null)[]> {
+    const keys = reports.map(
+      ({ run }, at) => `${seqs[at]} ${run.jobEpoch} ${assignments ? assignments[at] : run.lease}`,
+    );
+    const sums = new Map<string, Sum>();
+    for (const [at, { run, logs, progress }] of reports.entries()) {
+      const seq = seqs[at]!;
+      if (seq === null) continue;
+      let sum = sums.get(keys[at]!);
+      if (!sum) {
+        sum = { run, seq, assignment: assignments?.[at] ?? null, lines: [], progress: null };
+        sums.set(keys[at]!, sum);
+      }
+      sum.lines.push(...logs);
+      sum.progress = progress ?? sum.progress;
+    }
+    if (sums.size === 0) return reports.map(() => null);
+    const held = await this.#write(db, [...sums.values()], assignments !== undefined);
+    return keys.map((key) => {
+      const sum = sums.get(key);
+      return sum && held.has(sum) ? "accepted" : null;
+    });
+  }
+
+  async #write(db: Queryable, sums: readonly Sum[], owned: boolean): Promise<Set<Sum>> {
     const lines = sums.flatMap((sum, at) =>
       sum.lines.map((line, index) => ({ ...line, place: at + 1, n: index + 1 })),
     );
-    const rows = await this.#ledger.db.query<{ place: number }>(REPORT, [
+    const rows = await db.query<{ place: number }>(owned ? REPORT_OWNED : REPORT, [
       this.#ledger.now(),
       int8s(sums.map((sum) => sum.seq)),
       int4s(sums.map((sum) => sum.run.jobEpoch)),
-      texts(sums.map((sum) => sum.run.lease)),
+      owned ? int8s(sums.map((sum) => sum.assignment)) : texts(sums.map((sum) => sum.run.lease)),
       int4s(sums.map((sum) => sum.lines.length)),
       float8s(sums.map((sum) => sum.progress?.value ?? null)),
       texts(sums.map((sum) => sum.progress?.message ?? null).map((text) => text && withoutNul(text))),

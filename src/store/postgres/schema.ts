@@ -17,6 +17,8 @@
  * Not partitioned by day: a partitioned `job` could not have a unique idempotency key, and a day holds jobs whose
  * retention differs. Purging walks `done` by its key, a piece at a time.
  *
+ * `assignment` is for jobs that were dispatched: who owns what their workers report. Its owner is a life (an incarnation).
+ *
  * `tally` counts finished jobs as a sum of rows: a batch adds one, nobody waits for a counter, a purge adds them up.
  */
 
@@ -232,6 +234,26 @@ const MIGRATIONS: readonly Migration[] = [
   {
     compatibleFrom: 1,
     up: SUBMIT_FUNCTIONS,
+  },
+  {
+    // Push dispatch. `assignment` in `live` has no index, as nothing has that a claim changes; and an `assignment` lives no
+    // longer than its jobs, so that there are few. A version that does not know the column leaves a mark where it is: it times out.
+    compatibleFrom: 1,
+    up: [
+      "CREATE SEQUENCE baton.assignment_seq",
+      `CREATE TABLE baton.assignment (
+        id bigint PRIMARY KEY,
+        leader_epoch bigint NOT NULL,
+        created_at bigint NOT NULL,
+        unowned_since bigint,
+        offered_at bigint,
+        owner text,
+        owner_name text,
+        owner_epoch int NOT NULL DEFAULT 0,
+        state text NOT NULL
+      ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+      "ALTER TABLE baton.live ADD COLUMN assignment bigint",
+    ],
   },
 ];
 

@@ -7,13 +7,22 @@ import { type Ending, endRuns, KEPT, NOTHING, type Return, returnRuns } from "./
 import { type Ledger, NOW, uuidOf } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 
-/** `gone` are the completed runs, with a `result`; answers with those that were accepted, unless it is all of them. */
-const complete = (gone: string, result: string): string => `
+/**
+ * `gone` are the completed runs, with a `result`; answers with those that were accepted, unless it is all $4 of them, and with
+ * what the caller adds. `before` is what has to be known first.
+ */
+export const complete = (parts: {
+  readonly before?: string;
+  readonly gone: string;
+  readonly result: string;
+  readonly answer?: string;
+}): string => `
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+  ${parts.before ?? ""}
   gone AS (
-    ${gone}
+    ${parts.gone}
     RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
-      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, l.author, ${result} AS result
+      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, l.author, ${parts.result} AS result
   ),
   kept AS (
     INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT})
@@ -21,28 +30,28 @@ const complete = (gone: string, result: string): string => `
     FROM gone
   ),
   counted AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, 3, count(*) FROM gone GROUP BY kind)
-  SELECT CASE WHEN (SELECT count(*) FROM gone) < $4::int THEN ARRAY(SELECT seq::text FROM gone) END AS accepted`;
+  SELECT CASE WHEN (SELECT count(*) FROM gone) < $4::int THEN ARRAY(SELECT seq::text FROM gone) END AS accepted${parts.answer ?? ""}`;
 const MINE = "l.running AND l.lease = (SELECT id FROM baton.lease WHERE name = $2)";
 
 const COMPLETE = write(
   "settle-complete",
-  complete(
-    `DELETE FROM baton.live l USING unnest($3::bigint[], $5::int[], $6::text[]) AS a (seq, job_epoch, result)
+  complete({
+    gone: `DELETE FROM baton.live l USING unnest($3::bigint[], $5::int[], $6::text[]) AS a (seq, job_epoch, result)
      WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND ${MINE}`,
-    "a.result",
-  ),
+    result: "a.result",
+  }),
 );
 /** The most common batch of all: first runs without a result. An array of keys takes a third less than a join with one. */
 const COMPLETE_ALIKE = write(
   "settle-complete-alike",
-  complete(
-    `DELETE FROM baton.live l WHERE l.seq = ANY ($3::bigint[]) AND l.job_epoch = $5::int AND ${MINE}`,
-    "NULL::text",
-  ),
+  complete({
+    gone: `DELETE FROM baton.live l WHERE l.seq = ANY ($3::bigint[]) AND l.job_epoch = $5::int AND ${MINE}`,
+    result: "NULL::text",
+  }),
 );
 const LOCK = write(
   "settle-lock",
-  `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, e.name AS lease
+  `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.assignment, e.name AS lease
    FROM baton.live l LEFT JOIN baton.lease e ON e.id = l.lease
    WHERE l.seq = ANY ($1::bigint[]) AND l.running ORDER BY l.seq FOR UPDATE OF l`,
 );
@@ -55,11 +64,13 @@ const SETTLED = read(
    WHERE j.id = ANY ($1::uuid[])`,
 );
 
-interface Holder {
+/** A run that goes on. */
+export interface Holder {
   readonly seq: number;
   readonly job_epoch: number;
   readonly cancel_requested: boolean;
   readonly cancel_reason: string | null;
+  readonly assignment: number | null;
   readonly lease: LeaseId | null;
 }
 
@@ -89,12 +100,12 @@ export class Settle {
     );
     const verdicts = completed
       ? await this.#complete(settlements, seqs, lease)
-      : await this.#ledger.db.transaction((tx) => this.#settle(tx, settlements, seqs));
+      : await this.#ledger.db.transaction((tx) => this.within(tx, settlements, seqs, underItsLease));
     return this.withRefusals(runs, verdicts);
   }
 
   /** The number of each run's job: the claimant's short cut, or looked up. Null when there is no such job. */
-  async seqs(runs: readonly Run[]): Promise<(number | null)[]> {
+  async seqs(runs: readonly Pick<Run, "id" | "ref">[]): Promise<(number | null)[]> {
     const foreign = runs.filter((run) => run.ref === undefined || run.ref === null);
     if (foreign.length === 0) return runs.map((run) => run.ref as number);
     const rows = await this.#ledger.db.query<{ uuid: string; seq: number }>(SEQS, [
@@ -131,24 +142,24 @@ export class Settle {
         ? [...common, jobEpoch]
         : [...common, int4s(settlements.map(({ run }) => run.jobEpoch)), texts(results)],
     );
-    if (row!.accepted === null) return settlements.map(() => "accepted");
-    const accepted = new Set(row!.accepted.map(Number));
-    // Deleted from the set: a second verdict on the same run in one batch is a repetition.
-    return seqs.map((seq) => (seq !== null && accepted.delete(seq) ? "accepted" : null));
+    return completedVerdicts(seqs, row!.accepted);
   }
 
-  async #settle(
+  /** In a transaction of the caller, who also says whether a run that goes on is the one that a settlement is about. */
+  async within<T extends Settlement>(
     tx: Queryable,
-    settlements: readonly Settlement[],
+    settlements: readonly T[],
     seqs: readonly (number | null)[],
+    isMeant: (holder: Holder, settlement: T) => boolean,
   ): Promise<(Verdict | null)[]> {
     const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
     const holders = new Map(rows.map((row) => [row.seq, row]));
     const endings: Ending[] = [];
     const returns: Return[] = [];
-    const verdicts = settlements.map(({ run, outcome }, at): Verdict | null => {
+    const verdicts = settlements.map((settlement, at): Verdict | null => {
+      const { run, outcome } = settlement;
       const holder = seqs[at] === null ? undefined : holders.get(seqs[at]!);
-      if (!holder || holder.job_epoch !== run.jobEpoch || holder.lease !== run.lease) return null;
+      if (!holder || holder.job_epoch !== run.jobEpoch || !isMeant(holder, settlement)) return null;
       holders.delete(holder.seq);
       const change = changeOf(holder, outcome);
       if ("status" in change) endings.push(change);
@@ -161,6 +172,21 @@ export class Settle {
   }
 }
 
+function underItsLease(holder: Holder, { run }: Settlement): boolean {
+  return holder.lease === run.lease;
+}
+
+/** Null for those that were refused. */
+export function completedVerdicts(
+  seqs: readonly (number | null)[],
+  accepted: readonly string[] | null,
+): (Verdict | null)[] {
+  if (accepted === null) return seqs.map(() => "accepted");
+  const gone = new Set(accepted.map(Number));
+  // Deleted from the set: a second verdict on the same run in one batch is a repetition.
+  return seqs.map((seq) => (seq !== null && gone.delete(seq) ? "accepted" : null));
+}
+
 function refusal(run: Run, row: Settled | undefined): Verdict {
   if (!row) return "missing";
   const over = !row.running && run.jobEpoch > 0 && row.job_epoch === run.jobEpoch;
@@ -168,7 +194,7 @@ function refusal(run: Run, row: Settled | undefined): Verdict {
   return over && (row.lease === null || row.lease === run.lease) ? "replayed" : "stale";
 }
 
-function resultOf(outcome: Outcome): string | null {
+export function resultOf(outcome: Outcome): string | null {
   return outcome.kind === "completed" && outcome.result !== "null" ? outcome.result : null;
 }
 

@@ -3,7 +3,7 @@ import type { Store } from "../../../src/store/store.ts";
 import type { BrokenStores } from "./broken.ts";
 
 /** Whoever asks, it writes under the newest term. */
-async function newest({ terms }: Store, fence: Term): Promise<Term> {
+export async function newest({ terms }: Store, fence: Term): Promise<Term> {
   return (await terms.read(fence.role)) ?? fence;
 }
 

@@ -3,8 +3,10 @@ import { describe, test } from "node:test";
 import type { OpenStore, Promises } from "../../support/store-world.ts";
 import { StoreWorld } from "../../support/store-world.ts";
 import { BROKEN, opening } from "./broken.ts";
+import { BROKEN_OWNERSHIP } from "./broken-ownership.ts";
 import { SUBJECTS } from "./contract.ts";
 import { modelPromises, randomHistories } from "./model.ts";
+import { OWNERSHIP_SUBJECTS } from "./ownership.ts";
 
 /** The sentences that do not hold on a store. */
 async function brokenPromises(open: OpenStore, subjects: readonly Promises[]): Promise<string[]> {
@@ -29,7 +31,7 @@ void describe("the store contract", () => {
     assert.deepEqual(
       await brokenPromises(
         opening(() => ({})),
-        Object.values(SUBJECTS),
+        Object.values({ ...SUBJECTS, ...OWNERSHIP_SUBJECTS }),
       ),
       [],
     );
@@ -37,7 +39,8 @@ void describe("the store contract", () => {
 
   for (const [fault, { caughtBy, replace }] of Object.entries(BROKEN)) {
     void test(`notices a store that ${fault}`, async () => {
-      const broken = await brokenPromises(opening(replace), plain);
+      const subjects = fault in BROKEN_OWNERSHIP ? Object.values(OWNERSHIP_SUBJECTS) : plain;
+      const broken = await brokenPromises(opening(replace), subjects);
       assert.ok(broken.includes(caughtBy), `"${caughtBy}" held; what failed was ${JSON.stringify(broken)}`);
     });
   }

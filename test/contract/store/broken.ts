@@ -4,6 +4,7 @@
  */
 
 import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import type { OwnershipStore } from "../../../src/store/ownership.ts";
 import type {
   JobStore,
   QueueStore,
@@ -16,6 +17,7 @@ import type { OpenStore } from "../../support/store-world.ts";
 import { BROKEN_LEADERS } from "./broken-leaders.ts";
 import { BROKEN_LINES } from "./broken-lines.ts";
 import { BROKEN_OVERDUE } from "./broken-overdue.ts";
+import { BROKEN_OWNERSHIP } from "./broken-ownership.ts";
 import { BROKEN_RUNS } from "./broken-runs.ts";
 
 export interface Replaced {
@@ -24,6 +26,7 @@ export interface Replaced {
   readonly schedules?: Partial<ScheduleStore>;
   readonly terms?: Partial<TermStore>;
   readonly samples?: Partial<SampleStore>;
+  readonly ownership?: Partial<OwnershipStore>;
 }
 
 export interface BrokenStore {
@@ -41,13 +44,14 @@ export const BROKEN: BrokenStores = {
   ...BROKEN_LINES,
   ...BROKEN_LEADERS,
   ...BROKEN_OVERDUE,
+  ...BROKEN_OWNERSHIP,
 };
 
 /** Opens memory stores with some methods replaced; with none replaced they are as good as the original. */
 export function opening(replace: (whole: Store) => Replaced): OpenStore {
   return async ({ clock }) => {
     const whole = openMemoryStore({ clock });
-    const { jobs, queues, schedules, terms, samples } = replace(whole);
+    const { jobs, queues, schedules, terms, samples, ownership } = replace(whole);
     await whole.start();
     return {
       guarantees: whole.guarantees,
@@ -57,6 +61,7 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
       schedules: patched(whole.schedules, schedules),
       terms: patched(whole.terms, terms),
       samples: patched(whole.samples, samples),
+      ownership: patched(whole.ownership, ownership),
       start: () => whole.start(),
       stop: () => whole.stop(),
       [Symbol.asyncDispose]: () => whole.stop(),

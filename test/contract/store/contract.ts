@@ -14,6 +14,7 @@ import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
 import { listingPromises } from "./listing.ts";
 import { modelPromises } from "./model.ts";
+import { OWNERSHIP_SUBJECTS } from "./ownership.ts";
 import { overduePromises } from "./overdue.ts";
 import { queuePromises } from "./queues.ts";
 import { recoverPromises } from "./recover.ts";
@@ -49,11 +50,17 @@ export interface ContractOptions {
   readonly skip?: Readonly<Record<string, string>>;
   /** Whether closing and opening again on the same directory finds everything again. */
   readonly reopens?: boolean;
+  /** Whether it keeps `ownership`. A keeper that only one process can open leaves it out. */
+  readonly owns?: boolean;
 }
 
 export function storeContract(name: string, open: OpenStore, options: ContractOptions = {}): void {
-  const { skip = {}, reopens = false } = options;
-  const subjects = reopens ? { ...SUBJECTS, reopen: reopenPromises } : SUBJECTS;
+  const { skip = {}, reopens = false, owns = false } = options;
+  const subjects = {
+    ...SUBJECTS,
+    ...(reopens ? { reopen: reopenPromises } : {}),
+    ...(owns ? OWNERSHIP_SUBJECTS : {}),
+  };
 
   void describe(`the ${name} store`, () => {
     for (const [subject, promises] of Object.entries(subjects)) {
@@ -63,6 +70,9 @@ export function storeContract(name: string, open: OpenStore, options: ContractOp
         }
       });
     }
+
+    void test(`it ${owns ? "keeps" : "leaves out"} ownership, for push dispatch`, () =>
+      StoreWorld.with(open, async ({ store }) => assert.equal(store.ownership !== undefined, owns)));
 
     void test("every skipped promise is one that the contract has", () => {
       const known = new Set(Object.values(subjects).flatMap((promises) => Object.keys(promises)));

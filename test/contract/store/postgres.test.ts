@@ -33,5 +33,5 @@ storeContract(
     await store.start();
     return store;
   },
-  { reopens: true },
+  { reopens: true, owns: true },
 );

@@ -4,7 +4,7 @@
  */
 
 import assert from "node:assert/strict";
-import { before, describe, it } from "node:test";
+import { afterEach, before, describe, it } from "node:test";
 import type { JobBody } from "../../../src/client/client.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { baton } from "../../support/baton-command.ts";
@@ -13,8 +13,9 @@ import { suiteScope } from "../../support/node-cleanup.ts";
 import { eventually, type NodeProcess } from "../../support/process-node.ts";
 
 const COORDINATOR = { ROLES: "gateway,scheduler" };
-const WORKER = { ROLES: "gateway,worker", WORKER__CONCURRENCY: "60" };
-const JOBS = 40;
+const WORKER = { ROLES: "gateway,worker", WORKER__CONCURRENCY: "400" };
+/** Enough for some assignments: while jobs seem long, each has at most twenty. */
+const JOBS = 200;
 
 describe("jobs that run on one node and are owned by another", () => {
   const suite = suiteScope();
@@ -28,6 +29,13 @@ describe("jobs that run on one node and are owned by another", () => {
     await cluster.start("bob", COORDINATOR);
     worker = await cluster.start("wim", WORKER);
     await cluster.leader();
+  });
+
+  /** What a failed test has left running would take places of the next. */
+  afterEach(async () => {
+    for (const { job_id, status } of await worker.allJobs())
+      if (status === "processing" || status === "queued") await worker.client.cancel(job_id);
+    await worker.idle();
   });
 
   /** Jobs that run until they are told to stop, all of them owned. */

@@ -1,0 +1,189 @@
+/**
+ * One term of a leader that dispatches.
+ *
+ *   jobs.ready, worker heartbeats, time ──> look ──> mark due jobs in the store ──> publish
+ *        ^                                    |
+ *        '───────────── rest <── nobody wants more, or nothing is due
+ *
+ * A group of workers for which the store had less than was wanted is not asked for again before something tells that there may be
+ * more: heartbeats come hundreds of times a second and must not become as many questions.
+ */
+
+import type { Channels } from "../channels/channels.ts";
+import type { WorkerHeartbeat } from "../channels/messages.ts";
+import { topics } from "../channels/names.ts";
+import { assignmentSize, dispatchLimit, type WorkerGroup } from "../core/dispatch.ts";
+import { hasCode } from "../core/errors.ts";
+import { isSuspect, type Budgets } from "../core/job.ts";
+import type { Term } from "../core/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { OwnershipStore } from "../store/ownership.ts";
+import { Appetites } from "./appetites.ts";
+import { DispatchPublisher } from "./dispatch-publisher.ts";
+
+export interface DispatchTermOptions {
+  readonly ownership: Pick<OwnershipStore, "dispatch" | "undispatch" | "outstanding">;
+  readonly channels: Pick<Channels, "send" | "publish" | "subscribe">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly budgets: Budgets;
+  readonly isGone: (incarnation: string) => boolean;
+  readonly timeoutMs: number;
+  readonly heartbeatMs: number;
+  readonly term: Term;
+  readonly signal: AbortSignal;
+}
+
+/** The net below hints: so long may a job wait at worst if all of them fail. */
+const LOOK_MS = 1_000;
+/** Shorter, and a flood of hints becomes as many small portions. The first after a rest does not wait. */
+const SPACING_MS = 2;
+const STORE_RETRY_MS = 250;
+/** A worker that was silent for so many of its heartbeats gets nothing more. */
+const SILENT_HEARTBEATS = 3;
+
+export class DispatchTerm {
+  readonly #o: DispatchTermOptions;
+  readonly #appetites = new Appetites();
+  readonly #publisher: DispatchPublisher;
+  /** Scopes of groups for which nothing was left. */
+  readonly #exhausted = new Set<string>();
+  #ready = true;
+  #woken = false;
+  #resume: () => void = () => {};
+  #lookAt = -Infinity;
+  #upkeepAt = -Infinity;
+  #failed = false;
+
+  constructor(options: DispatchTermOptions) {
+    const { channels, clock, log, term } = options;
+    this.#o = options;
+    this.#publisher = new DispatchPublisher({ channels, clock, log, leaderEpoch: term.epoch });
+  }
+
+  /** The dispatch queues that were used so far. */
+  get channels(): string[] {
+    return this.#publisher.channels;
+  }
+
+  /** Jobs may have become due. */
+  wake(): void {
+    this.#ready = true;
+    this.#rouse();
+  }
+
+  /** Until the signal is aborted. */
+  async run(): Promise<void> {
+    const { channels, signal } = this.#o;
+    const rouse = (): void => this.#rouse();
+    signal.addEventListener("abort", rouse, { once: true });
+    const subscriptions = [
+      channels.subscribe(topics.jobsReady, () => this.wake()),
+      channels.subscribe(topics.workerHeartbeat, ({ body }) => this.#heard(body as WorkerHeartbeat)),
+    ];
+    try {
+      this.#publisher.announce([], true);
+      while (!signal.aborted) await this.#step();
+    } finally {
+      signal.removeEventListener("abort", rouse);
+      await Promise.all([this.#publisher.idle(), ...subscriptions.map((each) => each.close())]);
+    }
+  }
+
+  async #step(): Promise<void> {
+    const { clock, log, signal } = this.#o;
+    const startedAt = clock.monotonic();
+    this.#woken = false;
+    try {
+      if (startedAt >= this.#upkeepAt) await this.#upkeep();
+      await this.#look(startedAt);
+      this.#failed = false;
+      await this.#rest(Math.min(this.#lookAt, this.#upkeepAt) - clock.monotonic());
+    } catch (error) {
+      if (signal.aborted) return;
+      if (hasCode(error, "STALE_EPOCH")) throw error;
+      if (!this.#failed) log.warn({ err: error }, "could not dispatch jobs; trying again");
+      this.#failed = true;
+      this.#ready = true;
+      await clock.sleep(STORE_RETRY_MS, signal);
+    }
+    const early = SPACING_MS - (clock.monotonic() - startedAt);
+    if (early > 0) await clock.sleep(early, signal);
+  }
+
+  async #look(now: number): Promise<void> {
+    if (this.#ready || now >= this.#lookAt) {
+      this.#ready = false;
+      this.#exhausted.clear();
+      this.#lookAt = now + LOOK_MS;
+    }
+    for (const { scope } of this.#appetites.groups()) {
+      if (this.#exhausted.has(scope) || this.#o.signal.aborted) continue;
+      // Read again, as what is outstanding is: both change while the store answers for the group before.
+      const groups = this.#appetites.groups();
+      const group = groups.find((candidate) => candidate.scope === scope);
+      if (!group) continue;
+      const limit = dispatchLimit(group, groups, this.#appetites.outstanding);
+      if (limit > 0) await this.#dispatch(group, groups, limit);
+    }
+  }
+
+  async #dispatch(group: WorkerGroup, groups: readonly WorkerGroup[], limit: number): Promise<void> {
+    const { ownership, clock, budgets, term } = this.#o;
+    const { tasks, queues, exceptQueues } = group;
+    const size = assignmentSize(group);
+    const suspect = group.suspects > this.#appetites.suspects;
+    const request = { tasks, queues, exceptQueues, limit, size, suspect };
+    const { assignments, nextDueInMs } = await ownership.dispatch(request, term);
+    if (nextDueInMs !== null) this.#lookAt = Math.min(this.#lookAt, clock.monotonic() + nextDueInMs);
+    let dispatched = 0;
+    for (const { jobs } of assignments) {
+      dispatched += jobs.length;
+      if (isSuspect(jobs[0]?.crashes ?? 0, budgets)) this.#appetites.sentSuspect();
+    }
+    if (dispatched < limit) this.#exhausted.add(group.scope);
+    else this.#woken = true; // more of them may be due and wanted
+    if (dispatched === 0) return;
+    const counts = await this.#publisher.publish(assignments, group, groups);
+    for (const [channel, jobs] of counts) this.#appetites.sent(channel, jobs);
+  }
+
+  /** What nobody accepted in time is due again, and everything is counted anew. */
+  async #upkeep(): Promise<void> {
+    const { ownership, clock, log, timeoutMs, heartbeatMs, isGone, term } = this.#o;
+    const now = clock.monotonic();
+    this.#appetites.forget(now - SILENT_HEARTBEATS * heartbeatMs, isGone);
+    const freed = await ownership.undispatch(timeoutMs, term);
+    this.#appetites.recount(await ownership.outstanding());
+    this.#upkeepAt = now + Math.min(timeoutMs / 2, SILENT_HEARTBEATS * heartbeatMs);
+    if (freed.size === 0) return;
+    this.#ready = true;
+    log.info({ jobs: Object.fromEntries(freed) }, "dispatched jobs that nobody accepted go out again");
+  }
+
+  #heard(heartbeat: WorkerHeartbeat): void {
+    if (this.#o.isGone(heartbeat.incarnation)) return;
+    const isNew = this.#appetites.heard(heartbeat, this.#o.clock.monotonic());
+    if (isNew) this.#publisher.announce(this.channels);
+    if (heartbeat.wants > 0) this.#rouse();
+  }
+
+  #rouse(): void {
+    this.#woken = true;
+    this.#resume();
+  }
+
+  #rest(ms: number): Promise<void> {
+    if (this.#woken || this.#o.signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        callOff();
+        this.#resume = () => {};
+        resolve();
+      };
+      const callOff = this.#o.clock.after(ms, done);
+      this.#resume = done;
+    });
+  }
+}

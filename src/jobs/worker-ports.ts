@@ -1,0 +1,20 @@
+/** Where a worker gets its jobs from and brings its results to: the store itself, or what stands in for it under push dispatch. */
+
+import type { JobStore, Store } from "../store/store.ts";
+
+export interface ClaimPort extends Pick<JobStore, "claim"> {
+  /** No more claims will be made: whatever is held for them goes to others. */
+  close?(): Promise<void>;
+}
+
+export interface ResultPort extends Pick<JobStore, "report" | "settle"> {
+  /** How long one write holds up the next; left out when until its end, as for a store that is one thing and not many. */
+  readonly patienceMs?: number;
+  /** The worker is about to stop, and waits for answers. */
+  hurry?(): void;
+}
+
+/** Straight into the store. */
+export function storeResults({ jobs }: Pick<Store, "jobs">): ResultPort {
+  return { report: (reports) => jobs.report(reports), settle: (settlements) => jobs.settle(settlements) };
+}

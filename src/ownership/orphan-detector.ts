@@ -1,0 +1,81 @@
+import type { Channels } from "../channels/channels.ts";
+import type { Handoff } from "../channels/messages.ts";
+import { queues } from "../channels/names.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { Term } from "../core/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Ownership, OwnershipStore } from "../store/ownership.ts";
+import { inBatches } from "./in-batches.ts";
+
+export interface OrphanJobDetectorOptions {
+  readonly ownership: Pick<OwnershipStore, "disown" | "orphans">;
+  readonly channels: Pick<Channels, "send">;
+  /** Whether any node would take an offer now. */
+  readonly takers: () => boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly checkMs: number;
+}
+
+/** What the leader has just made has so long to be taken as an assignment before it is offered as an orphan. */
+const UNOWNED_MS = 5_000;
+/** An offer may be lost, or its taker die. Sooner, and those who are busy taking get every offer twice. */
+const OFFER_AGAIN_MS = 5_000;
+/** Found in one walk through the jobs, which costs the same for few as for many. */
+const FOUND_MAX = 1_000;
+
+/**
+ * A leader's duty: finds assignments without an owner and offers them to the nodes. Each step can be done again, by whoever leads
+ * then: what was disowned is found, and what was found and not taken is found again a little later.
+ */
+export class OrphanJobDetector {
+  readonly #o: OrphanJobDetectorOptions;
+  #told = new AbortController();
+
+  constructor(options: OrphanJobDetectorOptions) {
+    this.#o = options;
+  }
+
+  /** These lives have ended: nothing is theirs any more. Answers how many assignments were. */
+  async disown(lives: readonly NodeIdentity[], term: Term): Promise<number> {
+    const incarnations = lives.map(({ incarnation }) => incarnation);
+    const disowned = await this.#o.ownership.disown(incarnations, term);
+    if (disowned > 0) this.#told.abort();
+    return disowned;
+  }
+
+  async duty(term: Term, signal: AbortSignal): Promise<void> {
+    const { clock, checkMs, takers, log } = this.#o;
+    for (let look = 1; !signal.aborted; look++) {
+      this.#told = new AbortController();
+      const told = AbortSignal.any([signal, this.#told.signal]);
+      // Without takers, offers would only pile up.
+      const offered = takers() ? await this.#offer(term, signal) : 0;
+      if (offered > 0)
+        log.warn({ assignments: offered }, "assignments without an owner were offered to the nodes");
+      // What the last leader found as it died counts as offered for a while: the first look does not show it.
+      const soon = look === 1 || offered > 0 || !takers();
+      await clock.sleep(soon ? Math.min(OFFER_AGAIN_MS, checkMs) : checkMs, told);
+    }
+  }
+
+  async #offer(term: Term, signal: AbortSignal): Promise<number> {
+    const { ownership, channels, clock } = this.#o;
+    const look = { unownedForMs: UNOWNED_MS, offeredBeforeMs: OFFER_AGAIN_MS, limit: FOUND_MAX };
+    for (let offered = 0; ;) {
+      const found = await ownership.orphans(look, term);
+      const at = new Date(clock.now()).toISOString();
+      await inBatches(found, (batch) => {
+        const offers = batch.map((orphan) => ({ key: `${orphan.assignment}`, body: offerOf(orphan, at) }));
+        return channels.send(queues.handoff, offers);
+      });
+      offered += found.length;
+      if (found.length < FOUND_MAX || signal.aborted) return offered;
+    }
+  }
+}
+
+function offerOf({ assignment, ownerEpoch }: Ownership, at: string): Handoff {
+  return { assignment, from: null, ownerEpoch, reason: "node_crash", at };
+}

@@ -1,0 +1,70 @@
+/** How a run begins, what it reports and how it ends: the same for a job that its worker took and one that was dispatched. */
+
+import type { LeaseId } from "../../core/ids.ts";
+import type { AssignmentId } from "../ownership.ts";
+import type { Author, ClaimedJob, Report, Run, Settlement, Verdict } from "../store.ts";
+import type { Entry, Ledger } from "./ledger.ts";
+import type { Leases } from "./leases.ts";
+import { afterRun, afterStart, appendLogs, asClaimed, verdictOn } from "./runs.ts";
+
+export interface Claimant {
+  readonly author: Author;
+  readonly worker: string;
+  readonly lease: LeaseId;
+}
+
+/** Each in the turn of its caller. */
+export class RunWrites {
+  readonly #ledger: Ledger;
+  readonly #leases: Leases;
+
+  constructor(options: { readonly ledger: Ledger; readonly leases: Leases }) {
+    this.#ledger = options.ledger;
+    this.#leases = options.leases;
+  }
+
+  /** Under a lease that is held. */
+  start(entry: Entry, claimant: Claimant, now: number): ClaimedJob {
+    this.#ledger.change(entry, afterStart(entry.job, claimant, now), now);
+    entry.lease = claimant.lease;
+    this.#leases.take(claimant.lease, entry);
+    const { job } = entry;
+    return { ...asClaimed(job), lease: claimant.lease, leaderEpoch: job.leaderEpoch };
+  }
+
+  /** With an assignment, only of a run that is in it. */
+  settle({ run, outcome }: Settlement, now: number, assignment?: AssignmentId): Verdict {
+    const entry = this.#ledger.find(run.id);
+    const verdict = verdictIn(assignment, entry, run);
+    if (verdict !== "accepted") return verdict;
+    this.#leases.give(run.lease, entry!);
+    this.#ledger.change(entry!, afterRun(entry!, outcome, now), now);
+    if (outcome.kind === "completed") entry!.result = outcome.result;
+    return verdict;
+  }
+
+  report({ run, logs, progress }: Report, now: number, assignment?: AssignmentId): Verdict {
+    const entry = this.#ledger.find(run.id);
+    const verdict = verdictIn(assignment, entry, run);
+    // A run that has ended writes no more: "replayed" is for results only.
+    if (verdict !== "accepted") return verdict === "replayed" ? "stale" : verdict;
+    appendLogs(entry!.logs, logs, run.jobEpoch, now);
+    const change = progress ? { progress: progress.value, progressMessage: progress.message } : {};
+    this.#ledger.change(entry!, change, now);
+    return verdict;
+  }
+}
+
+export function copiedSettlement({ run, outcome }: Settlement): Settlement {
+  return { run: { ...run }, outcome: { ...outcome } };
+}
+
+export function copiedReport({ run, logs, progress }: Report): Report {
+  return { run: { ...run }, logs: logs.map((line) => ({ ...line })), progress: progress && { ...progress } };
+}
+
+function verdictIn(assignment: AssignmentId | undefined, entry: Entry | undefined, run: Run): Verdict {
+  const verdict = verdictOn(entry, run);
+  const elsewhere = assignment !== undefined && entry?.assignment?.id !== assignment;
+  return verdict === "accepted" && elsewhere ? "stale" : verdict;
+}

@@ -1,0 +1,165 @@
+import type { AssignmentId, Held, OwnershipStore } from "../../../src/store/ownership.ts";
+import { newest } from "./broken-leaders.ts";
+import type { BrokenStore, BrokenStores } from "./broken.ts";
+
+const ALONE = "a dispatch marks every due job once, in assignments of the size that was asked for";
+
+/** With some methods of the ownership port replaced. */
+function instead(replace: (whole: OwnershipStore) => Partial<OwnershipStore>): BrokenStore["replace"] {
+  return ({ ownership }) => ({ ownership: replace(ownership!) });
+}
+
+/** As if whoever asks were who owns it now. */
+async function asOwned(whole: OwnershipStore, held: Held) {
+  const [now] = await whole.read([held.assignment]);
+  return now?.owner ? { held: { ...held, ownerEpoch: now.ownerEpoch }, owner: now.owner } : null;
+}
+
+/** About dispatch, and who owns what was dispatched. */
+export const BROKEN_OWNERSHIP: BrokenStores = {
+  "dispatches for an old leader": {
+    caughtBy: "an old leader dispatches nothing and takes no mark off",
+    replace: (whole) => ({
+      ownership: {
+        dispatch: async (request, fence) => whole.ownership!.dispatch(request, await newest(whole, fence)),
+      },
+    }),
+  },
+
+  "disowns for an old leader": {
+    caughtBy: "an old leader disowns nothing and finds no orphans",
+    replace: (whole) => ({
+      ownership: {
+        disown: async (lives, fence) => whole.ownership!.disown(lives, await newest(whole, fence)),
+      },
+    }),
+  },
+
+  "dispatches what is dispatched already": {
+    caughtBy: ALONE,
+    replace: instead((whole) => ({
+      async dispatch(request, fence) {
+        await whole.undispatch(0, fence);
+        return whole.dispatch(request, fence);
+      },
+    })),
+  },
+
+  "makes assignments of any size": {
+    caughtBy: ALONE,
+    replace: instead((whole) => ({
+      dispatch: (request, fence) => whole.dispatch({ ...request, size: Infinity }, fence),
+    })),
+  },
+
+  "takes marks off that are young": {
+    caughtBy: "marks that nobody accepts in time are taken off, and only those",
+    replace: instead((whole) => ({ undispatch: (_olderThanMs, fence) => whole.undispatch(0, fence) })),
+  },
+
+  "lets everybody accept a mark": {
+    caughtBy: "of two who accept the same mark one wins",
+    replace: instead((whole) => ({
+      async accept(request) {
+        const { held } = await whole.accept(request);
+        return { held, accepted: request.runs.map(() => true) };
+      },
+    })),
+  },
+
+  "accepts a job by a mark of before": {
+    caughtBy: "a mark that is gone is not accepted",
+    replace: instead((whole) => {
+      const latest = new Map<string, AssignmentId>();
+      return {
+        async dispatch(request, fence) {
+          const answer = await whole.dispatch(request, fence);
+          for (const { id, jobs } of answer.assignments) for (const job of jobs) latest.set(job.id, id);
+          return answer;
+        },
+        accept: (request) =>
+          whole.accept({
+            ...request,
+            runs: request.runs.map((run) => ({
+              ...run,
+              assignment: latest.get(run.id) ?? run.assignment,
+            })),
+          }),
+      };
+    }),
+  },
+
+  "gives an assignment to whoever asks": {
+    caughtBy: "of all who take an assignment over one gets the next epoch",
+    replace: instead((whole) => ({
+      own: (claims, owner) =>
+        Promise.all(
+          claims.map(async ({ assignment }) => {
+            for (;;) {
+              const [now] = await whole.read([assignment]);
+              if (!now) return null;
+              const [epoch] = await whole.own([now], owner);
+              if (epoch) return epoch;
+            }
+          }),
+        ),
+    })),
+  },
+
+  "lets an old owner write": {
+    caughtBy: "after a handoff the old owner writes nothing, and the new one does",
+    replace: instead((whole) => ({
+      write: (events, owner) =>
+        Promise.all(
+          events.map(async (event) => {
+            const now = await asOwned(whole, event);
+            const [answer] = await whole.write([{ ...event, ...now?.held }], now?.owner ?? owner);
+            return answer ?? null;
+          }),
+        ),
+    })),
+  },
+
+  "settles before it reports": {
+    caughtBy: "reports are written before settlements, in one transaction",
+    replace: instead((whole) => ({
+      async write(events, owner) {
+        const settled = await whole.write(
+          events.map((event) => ({ ...event, reports: [] })),
+          owner,
+        );
+        const reported = await whole.write(
+          events.map((event) => ({ ...event, settlements: [] })),
+          owner,
+        );
+        return settled.map((each, at) => each && { ...each, reported: reported[at]?.reported ?? [] });
+      },
+    })),
+  },
+
+  "forgets what belongs to others": {
+    caughtBy: "what belongs to others is neither released nor forgotten",
+    replace: instead((whole) => ({
+      async forget(all) {
+        for (const one of all) {
+          const now = await asOwned(whole, one);
+          if (now) await whole.forget([now.held], now.owner);
+        }
+      },
+    })),
+  },
+
+  "offers an orphan again without a pause": {
+    caughtBy: "orphans are found at once, the unowned after a while, and each again only later",
+    replace: instead((whole) => ({
+      orphans: (look, fence) => whole.orphans({ ...look, offeredBeforeMs: 0 }, fence),
+    })),
+  },
+
+  "takes what was dispatched a moment ago for an orphan": {
+    caughtBy: "orphans are found at once, the unowned after a while, and each again only later",
+    replace: instead((whole) => ({
+      orphans: (look, fence) => whole.orphans({ ...look, unownedForMs: 0 }, fence),
+    })),
+  },
+};

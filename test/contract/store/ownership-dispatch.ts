@@ -1,0 +1,363 @@
+import assert from "node:assert/strict";
+import { hasCode } from "../../../src/core/errors.ts";
+import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import type { Promises } from "../../support/store-world.ts";
+import { HOUR_MS, lease, LEASE_MS } from "../../support/store-world.ts";
+import { accept, dispatched, dispatchRequest, jobsOf, ownershipOf, wanted } from "./ownership-world.ts";
+
+const MARK_MS = 5_000;
+
+/** Marks: a leader puts them on due jobs, and whoever comes with one runs the job. */
+export const dispatchPromises: Promises = {
+  "a dispatch marks every due job once, in assignments of the size that was asked for": async (world) => {
+    const ids = await world.submitMany(45);
+    const first = await dispatched(world, { limit: 44 });
+    assert.deepEqual(
+      first.map(({ jobs }) => jobs.length),
+      [20, 20, 4],
+    );
+    assert.equal(new Set(first.map(({ id }) => id)).size, 3);
+    const second = await dispatched(world);
+    assert.deepEqual(
+      jobsOf([...first, ...second]).map(({ id }) => id),
+      ids,
+    );
+    assert.deepEqual(await dispatched(world), []);
+    assert.ok(second[0]!.id > Math.max(...first.map(({ id }) => id)));
+  },
+
+  "a dispatch tells of a job what a claim tells, as of the run that is to begin": async (world) => {
+    const id = await world.submit({ priority: 3, payload: '{"n":1}', maxAttempts: 7, timeoutMs: 900 });
+    await world.settle(await world.again(id), { kind: "interrupted" });
+    const [job] = jobsOf(await dispatched(world));
+    const { jobs } = await world.store.jobs.claim(world.request());
+    const { lease: _, leaderEpoch: __, ...claimed } = jobs[0]!;
+    assert.deepEqual({ ...job! }, { ...claimed });
+    assert.deepEqual([job!.jobEpoch, job!.attempts, job!.interruptions], [2, 2, 1]);
+  },
+
+  "a mark burns nothing and changes nothing that is told of the job": async (world) => {
+    const id = await world.submit();
+    const before = await world.job(id);
+    await world.clock.advance(10);
+    assert.equal((await dispatched(world)).length, 1);
+    assert.deepEqual(await world.job(id), before);
+    assert.deepEqual(await world.counts(), { queued: 1 });
+  },
+
+  "jobs are dispatched by priority, due time and arrival": async (world) => {
+    const late = await world.submit({ delayMs: 50 });
+    const first = await world.submit();
+    const second = await world.submit();
+    const urgent = await world.submit({ priority: 5, queue: "other" });
+    const idle = await world.submit({ priority: -5 });
+    await world.clock.advance(100);
+    const assignments = await dispatched(world, { size: 2 });
+    assert.deepEqual(
+      assignments.map(({ jobs }) => jobs.map(({ id }) => id)),
+      [[urgent, first], [second, late], [idle]],
+    );
+  },
+
+  "a dispatch says when the next job is due, and leaves it until then": async (world) => {
+    const id = await world.submit({ delayMs: 700 });
+    await world.clock.advance(100);
+    const request = dispatchRequest({ limit: 10 });
+    const early = await ownershipOf(world).dispatch(request, await world.term());
+    assert.deepEqual(early, { assignments: [], nextDueInMs: 600 });
+    await world.clock.advance(600);
+    const due = await ownershipOf(world).dispatch(request, await world.term());
+    assert.deepEqual(
+      jobsOf(due.assignments).map((job) => job.id),
+      [id],
+    );
+    assert.equal(due.nextDueInMs, null);
+  },
+
+  "paused queues, excepted ones, others than asked for and unknown tasks are not dispatched": async (
+    world,
+  ) => {
+    for (const queue of ["paused", "excepted", "wanted", "unwanted"]) await world.submit({ queue });
+    await world.submit({ queue: "wanted", task: "unknown" });
+    await world.store.queues.setPaused("paused", true);
+    const queues = new Set(["paused", "excepted", "wanted"]);
+    const jobs = jobsOf(await dispatched(world, { queues, exceptQueues: new Set(["excepted"]) }));
+    assert.deepEqual(
+      jobs.map(({ queue, task }) => [queue, task]),
+      [["wanted", "work"]],
+    );
+    await world.store.queues.setPaused("paused", false);
+    assert.deepEqual(
+      jobsOf(await dispatched(world, { queues: new Set(["paused"]) })).map(({ queue }) => queue),
+      ["paused"],
+    );
+  },
+
+  "what runs is not dispatched, and comes again when it is back in line": async (world) => {
+    const run = await world.running();
+    assert.deepEqual(await dispatched(world), []);
+    await world.settle(run, { kind: "released" });
+    assert.equal(jobsOf(await dispatched(world))[0]!.id, run.id);
+  },
+
+  "one suspect at most is dispatched, if any, and in an assignment of its own": async (world) => {
+    const suspects = await world.submitMany(2);
+    await world.claim();
+    await world.crash({ ...DEFAULT_BUDGETS, crashesMax: 2 });
+    const plain = await world.submitMany(2);
+    assert.deepEqual(
+      (await dispatched(world, { limit: 1 })).map(({ jobs }) => jobs.map(({ id }) => id)),
+      [[plain[0]]],
+    );
+    const assignments = await dispatched(world, { suspect: true });
+    assert.deepEqual(
+      assignments.map(({ jobs }) => jobs.map(({ id }) => id)),
+      [[suspects[0]], [plain[1]]],
+    );
+    assert.deepEqual(
+      jobsOf(await dispatched(world, { suspect: true })).map(({ id }) => id),
+      [suspects[1]],
+    );
+  },
+
+  "a leader does not dispatch what the one before it has marked": async (world) => {
+    const ids = await world.submitMany(30);
+    const first = await dispatched(world, { limit: 10 });
+    await world.nextTerm("2");
+    const second = await dispatched(world);
+    assert.deepEqual(
+      jobsOf([...first, ...second]).map(({ id }) => id),
+      ids,
+    );
+    assert.deepEqual((await accept(world, [...second, ...first])).accepted, Array(30).fill(true));
+  },
+
+  "an old leader dispatches nothing and takes no mark off": async (world) => {
+    const old = await world.term();
+    await world.submitMany(2);
+    await dispatched(world, { limit: 1 });
+    await world.clock.advance(2 * MARK_MS);
+    await world.nextTerm("2");
+    const ownership = ownershipOf(world);
+    await assert.rejects(ownership.dispatch(dispatchRequest(), old), (error) =>
+      hasCode(error, "STALE_EPOCH"),
+    );
+    await assert.rejects(ownership.undispatch(MARK_MS, old), (error) => hasCode(error, "STALE_EPOCH"));
+    assert.deepEqual([...(await ownership.outstanding())], [["default", 1]]);
+  },
+
+  "a term that the store has never seen dispatches nothing": async (world) => {
+    await world.submit();
+    const term = await world.term();
+    for (const odd of [
+      { ...term, epoch: term.epoch + 1 },
+      { ...term, incarnation: "9" },
+      { ...term, role: "metrics_aggregator" as const },
+    ])
+      await assert.rejects(ownershipOf(world).dispatch(dispatchRequest(), odd), (error) =>
+        hasCode(error, "STALE_EPOCH"),
+      );
+    assert.equal((await dispatched(world)).length, 1);
+  },
+
+  "an accepted job runs as if its worker had claimed it": async (world) => {
+    const id = await world.submit();
+    await world.clock.advance(100);
+    const assignments = await dispatched(world);
+    const fields = { worker: "node-b#4", lease: lease("node-b/2") };
+    assert.deepEqual(await accept(world, assignments, fields), { held: true, accepted: [true] });
+    const job = await world.job(id);
+    assert.deepEqual([job.status, job.worker, job.jobEpoch, job.attempts], ["processing", "node-b#4", 1, 1]);
+    assert.deepEqual([job.startedAt, job.updatedAt], [world.clock.now(), world.clock.now()]);
+    assert.deepEqual(await world.counts(), { processing: 1 });
+    assert.deepEqual(await world.claimIds(), []);
+    assert.deepEqual(await dispatched(world), []);
+    const run = { id, jobEpoch: 1, lease: fields.lease };
+    assert.equal(await world.log(run, "it runs"), "accepted");
+    await world.finish(run, "7");
+    assert.equal(await world.store.jobs.result(id), "7");
+  },
+
+  "of two who accept the same mark one wins": async (world) => {
+    await world.submitMany(20);
+    const assignments = await dispatched(world);
+    const leases = ["node-a/1", "node-b/1", "node-c/1"].map(lease);
+    const answers = await Promise.all(leases.map((name) => accept(world, assignments, { lease: name })));
+    for (let at = 0; at < 20; at++)
+      assert.equal(answers.filter(({ accepted }) => accepted[at]).length, 1, `job ${at}`);
+    assert.deepEqual((await accept(world, assignments)).accepted, Array(20).fill(false));
+    assert.ok(answers.every(({ held }) => held));
+  },
+
+  "the same mark twice in one request is accepted once": async (world) => {
+    await world.submit();
+    const [one] = await dispatched(world);
+    assert.deepEqual((await accept(world, [one!, one!])).accepted, [true, false]);
+  },
+
+  "a run that comes without the keeper's own number is accepted as well": async (world) => {
+    const ids = await world.submitMany(2);
+    const request = wanted(await dispatched(world));
+    const [first, second] = request.runs.map(({ id, jobEpoch, assignment }) => ({
+      id,
+      jobEpoch,
+      assignment,
+    }));
+    const unknown = { ...first!, id: world.newId() };
+    const runs = [unknown, second!, first!];
+    assert.deepEqual((await ownershipOf(world).accept({ ...request, runs })).accepted, [false, true, true]);
+    for (const id of ids) assert.equal(await world.status(id), "processing");
+  },
+
+  "a mark that is gone is not accepted": async (world) => {
+    const [cancelled, claimed, unmarked, anew, removed, good] = await world.submitMany(6);
+    const assignments = await dispatched(world, { size: 1 });
+    await world.store.jobs.cancel(cancelled!, null);
+    assert.deepEqual(await world.claimIds({ limit: 1, lease: lease("node-b/1") }), [claimed]);
+    await world.clock.advance(MARK_MS);
+    await ownershipOf(world).undispatch(MARK_MS, await world.term());
+    const again = await dispatched(world, { limit: 4 });
+    await world.clock.advance(MARK_MS);
+    await ownershipOf(world).undispatch(MARK_MS, await world.term());
+    const last = await dispatched(world, { size: 1 });
+    await world.store.jobs.remove(removed!);
+    assert.deepEqual((await accept(world, assignments)).accepted, Array(6).fill(false));
+    assert.deepEqual((await accept(world, again)).accepted, Array(4).fill(false));
+    assert.deepEqual((await accept(world, last)).accepted, [true, true, false, true]);
+    for (const id of [unmarked, anew, good]) assert.equal(await world.status(id!), "processing");
+  },
+
+  "a job that was retried by hand is not accepted by the mark of before": async (world) => {
+    const id = await world.submit();
+    const assignments = await dispatched(world);
+    await world.store.jobs.cancel(id, null);
+    await world.store.jobs.retry(id);
+    assert.deepEqual((await accept(world, assignments)).accepted, [false]);
+    const again = await dispatched(world);
+    assert.deepEqual((await accept(world, assignments)).accepted, [false]);
+    assert.deepEqual((await accept(world, again)).accepted, [true]);
+  },
+
+  "a worker that takes by itself does not mind marks, and whoever comes with them later loses": async (
+    world,
+  ) => {
+    const ids = await world.submitMany(3);
+    const assignments = await dispatched(world);
+    const claimed = await world.claim({ lease: lease("node-b/1") });
+    assert.deepEqual(
+      claimed.map(({ id }) => id),
+      ids,
+    );
+    assert.deepEqual((await accept(world, assignments)).accepted, [false, false, false]);
+    assert.deepEqual(await ownershipOf(world).unfinished([assignments[0]!.id]), [0]);
+    for (const run of claimed) await world.settle(run, { kind: "released" });
+    assert.deepEqual((await accept(world, assignments)).accepted, [false, false, false]);
+    assert.deepEqual(
+      jobsOf(await dispatched(world)).map(({ id }) => id),
+      ids,
+    );
+  },
+
+  "nothing is accepted under a lease that was lost, and one that was ended is not revived": async (world) => {
+    await world.submitMany(2);
+    const [first, second] = await dispatched(world, { size: 1 });
+    assert.equal((await accept(world, [first!])).held, true);
+    await world.clock.advance(LEASE_MS + 1);
+    assert.deepEqual(await accept(world, [second!]), { held: false, accepted: [false] });
+    await world.recover();
+    assert.deepEqual(await accept(world, [second!], { opens: false }), { held: false, accepted: [false] });
+    assert.deepEqual(await accept(world, [second!]), { held: true, accepted: [true] });
+  },
+
+  "an accept prolongs the lease": async (world) => {
+    await world.submitMany(2);
+    const [first, second] = await dispatched(world, { size: 1 });
+    await accept(world, [first!]);
+    await world.clock.advance(LEASE_MS - 1_000);
+    await accept(world, [second!], { opens: false });
+    await world.clock.advance(LEASE_MS - 1_000);
+    assert.deepEqual(await world.recover(), []);
+  },
+
+  "the recovery of a dead worker takes its jobs out of their assignment": async (world) => {
+    const ids = await world.submitMany(2);
+    const assignments = await dispatched(world);
+    await accept(world, assignments);
+    assert.deepEqual(await ownershipOf(world).unfinished([assignments[0]!.id]), [2]);
+    assert.equal((await world.recover({ by: "lives", incarnations: ["1"] })).length, 2);
+    assert.deepEqual(await ownershipOf(world).unfinished([assignments[0]!.id]), [0]);
+    assert.deepEqual((await accept(world, assignments)).accepted, [false, false]);
+    const again = await dispatched(world);
+    assert.deepEqual(
+      jobsOf(again).map(({ id, jobEpoch, attempts, crashes }) => [id, jobEpoch, attempts, crashes]),
+      ids.map((id) => [id, 3, 2, 1]),
+    );
+    assert.deepEqual((await accept(world, again, { lease: lease("node-b/2") })).accepted, [true, true]);
+  },
+
+  "marks that nobody accepts in time are taken off, and only those": async (world) => {
+    const ids = await world.submitMany(2);
+    await world.submitMany(2, { queue: "other" });
+    const old = await dispatched(world, { size: 1 });
+    await accept(world, [old[1]!]);
+    await world.clock.advance(MARK_MS - 1);
+    await world.submitMany(3);
+    const young = await dispatched(world);
+    const ownership = ownershipOf(world);
+    const term = await world.term();
+    assert.deepEqual([...(await ownership.undispatch(MARK_MS, term))], []);
+    await world.clock.advance(1);
+    assert.deepEqual(
+      new Map(await ownership.outstanding()),
+      new Map(Object.entries({ default: 4, other: 2 })),
+    );
+    assert.deepEqual(
+      new Map(await ownership.undispatch(MARK_MS, term)),
+      new Map(Object.entries({ default: 1, other: 2 })),
+    );
+    assert.deepEqual([...(await ownership.undispatch(MARK_MS, term))], []);
+    assert.deepEqual([...(await ownership.outstanding())], [["default", 3]]);
+    assert.equal(await world.status(ids[1]!), "processing");
+    assert.equal(jobsOf(await dispatched(world)).length, 3);
+    assert.deepEqual((await accept(world, young)).accepted, [true, true, true]);
+  },
+
+  "thousands of jobs are dispatched and accepted once each, whoever competes for them": async (world) => {
+    const ids = new Set<string>();
+    for (let batch = 0; batch < 5; batch++) for (const id of await world.submitMany(1_000)) ids.add(id);
+    const started = new Map<string, number>();
+    const sent: Promise<void>[] = [];
+    for (;;) {
+      const assignments = await dispatched(world, { limit: 700, size: 50 });
+      if (assignments.length === 0) break;
+      // Each message reaches everybody, in another order.
+      for (const [at, name] of ["node-a/1", "node-b/1", "node-c/1"].entries()) {
+        const mine = assignments.map((_, place) => assignments[(place + at * 5) % assignments.length]!);
+        const request = wanted(mine, { lease: lease(name) });
+        const note = async (): Promise<void> => {
+          const { accepted } = await ownershipOf(world).accept(request);
+          for (const [place, { id }] of request.runs.entries())
+            if (accepted[place]) started.set(id, (started.get(id) ?? 0) + 1);
+        };
+        sent.push(note());
+      }
+    }
+    await Promise.all(sent);
+    assert.deepEqual(new Set(started.keys()), ids);
+    assert.deepEqual(new Set(started.values()), new Set([1]));
+    assert.deepEqual(await world.counts(), { processing: 5_000 });
+    assert.deepEqual([...(await ownershipOf(world).outstanding())], []);
+  },
+
+  "an hour of marks that nobody accepts loses nothing": async (world) => {
+    const id = await world.submit();
+    for (let passed = 0; passed < HOUR_MS; passed += HOUR_MS / 10) {
+      assert.equal(jobsOf(await dispatched(world))[0]!.id, id);
+      await world.clock.advance(HOUR_MS / 10);
+      await ownershipOf(world).undispatch(MARK_MS, await world.term());
+    }
+    const job = await world.job(id);
+    assert.deepEqual([job.jobEpoch, job.attempts, job.failures, job.interruptions], [0, 0, 0, 0]);
+    assert.deepEqual(await world.claimIds(), [id]);
+  },
+};

@@ -1,0 +1,220 @@
+/** Dispatch and ownership over several connections at the same moment, and what they leave in the tables. */
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { Client } from "pg";
+import { hasCode } from "../../../src/core/errors.ts";
+import { jobId } from "../../../src/core/ids.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { systemRandom } from "../../../src/platform/random.ts";
+import type { Term } from "../../../src/core/term.ts";
+import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import type { NewJob } from "../../../src/store/store.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { AUTHOR, lease, LEASE_MS, NODE } from "../../support/store-world.ts";
+import { A, B, COMPLETED, dispatchRequest, jobsOf, wanted } from "./ownership-world.ts";
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.stop());
+
+interface Shared {
+  readonly stores: readonly PostgresStore[];
+  readonly url: string;
+  readonly term: Term;
+}
+
+/** Stores on one new database, each with a pool of its own. */
+async function shared(count: number, proof: (world: Shared) => Promise<void>): Promise<void> {
+  const url = await server.createDatabase();
+  const stores = Array.from({ length: count }, () => new PostgresStore({ url, clock: systemClock }));
+  try {
+    await Promise.all(stores.map((store) => store.start()));
+    await proof({ stores, url, term: await stores[0]!.terms.grant("scheduler", A) });
+  } finally {
+    await Promise.all(stores.map((store) => store.stop()));
+    await server.giveBack(url);
+  }
+}
+
+/** While somebody else has said this inside a transaction. */
+async function during(url: string, said: string, work: (session: Client) => Promise<void>): Promise<void> {
+  const session = new Client({ connectionString: url });
+  session.on("error", () => {});
+  await session.connect();
+  try {
+    await session.query(`BEGIN; ${said}`);
+    await work(session);
+  } finally {
+    await session.end();
+  }
+}
+
+/** Until a statement of Baton waits for a lock. */
+async function somebodyWaits(url: string): Promise<void> {
+  for (let tries = 0; tries < 500; tries++) {
+    const waiting = await server.query(
+      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'baton' AND wait_event_type = 'Lock' AND datname = current_database()",
+      url,
+    );
+    if (waiting.length > 0) return;
+    await systemClock.sleep(10);
+  }
+  assert.fail("nobody waits for a lock");
+}
+
+async function submit(store: PostgresStore, count: number, fields: Partial<NewJob> = {}): Promise<NewJob[]> {
+  const jobs = Array.from({ length: count }, () => ({
+    id: jobId(NODE, systemRandom.timedUuid()),
+    task: "work",
+    queue: "default",
+    priority: 0,
+    payload: "{}",
+    delayMs: 0,
+    runAt: null,
+    maxAttempts: 5,
+    timeoutMs: null,
+    idempotencyKey: null,
+    ...fields,
+  }));
+  await store.jobs.submit(jobs, AUTHOR);
+  return jobs;
+}
+
+void describe("ownership on a postgres store that is shared", () => {
+  void test("dispatches that overlap mark each job once", () =>
+    shared(3, async ({ stores, term }) => {
+      await submit(stores[0]!, 900);
+      const seen: string[] = [];
+      const dispatching = stores.map(async ({ ownership }) => {
+        for (let empty = 0; empty < 3;) {
+          const { assignments } = await ownership.dispatch(dispatchRequest({ limit: 30, size: 7 }), term);
+          if (assignments.length === 0) empty++;
+          seen.push(...jobsOf(assignments).map(({ id }) => id));
+        }
+      });
+      await Promise.all(dispatching);
+      assert.equal(seen.length, 900);
+      assert.equal(new Set(seen).size, 900);
+    }));
+
+  void test("accepts of the same messages in different orders start each run once", () =>
+    shared(3, async ({ stores, term }) => {
+      await submit(stores[0]!, 600);
+      const { assignments } = await stores[0]!.ownership.dispatch(
+        dispatchRequest({ limit: 600, size: 25 }),
+        term,
+      );
+      const orders = [assignments, assignments.toReversed(), assignments];
+      const started: string[] = [];
+      const accepting = stores.map(async ({ ownership }, at) => {
+        const request = wanted(orders[at]!, { lease: lease(`node-${at}/1`) });
+        for (let from = 0; from < 600; from += 200) {
+          const runs = request.runs.slice(from, from + 200);
+          const { accepted } = await ownership.accept({ ...request, runs });
+          started.push(...runs.filter((_, place) => accepted[place]).map(({ id }) => id));
+        }
+      });
+      await Promise.all(accepting);
+      assert.equal(started.length, 600);
+      assert.equal(new Set(started).size, 600);
+    }));
+
+  void test("a dispatch that a grant overtakes marks nothing", () =>
+    shared(1, async ({ stores: [store], url, term }) => {
+      await submit(store!, 3);
+      await during(url, "UPDATE baton.term SET epoch = epoch + 1, incarnation = 'next'", async (session) => {
+        const dispatch = store!.ownership.dispatch(dispatchRequest(), term);
+        dispatch.catch(() => {});
+        await somebodyWaits(url);
+        await session.query("COMMIT");
+        await assert.rejects(dispatch, (error) => hasCode(error, "STALE_EPOCH"));
+      });
+      assert.deepEqual([...(await store!.ownership.outstanding())], []);
+      assert.deepEqual(await server.query("SELECT FROM baton.assignment", url), []);
+    }));
+
+  for (const outcome of [COMPLETED, { kind: "interrupted" } as const]) {
+    void test(`a write that a handoff overtakes changes nothing (${outcome.kind})`, () =>
+      shared(1, async ({ stores: [store], url, term }) => {
+        const { ownership } = store!;
+        await submit(store!, 1);
+        const { assignments } = await ownership.dispatch(dispatchRequest(), term);
+        const request = wanted(assignments);
+        await ownership.accept(request);
+        const [{ id: assignment }] = assignments as [(typeof assignments)[0]];
+        await ownership.own([{ assignment, ownerEpoch: 0 }], A);
+        const run = { ...request.runs[0]!, lease: request.lease };
+        const events = { assignment, reports: [], settlements: [{ run, outcome }] };
+        const taking = `UPDATE baton.assignment SET owner = '${B.incarnation}', owner_name = '${B.name}', owner_epoch = 2`;
+        await during(url, taking, async (session) => {
+          const late = ownership.write([{ ...events, ownerEpoch: 1 }], A);
+          await somebodyWaits(url);
+          await session.query("COMMIT");
+          assert.deepEqual(await late, [null]);
+        });
+        assert.equal((await store!.jobs.get(run.id))!.status, "processing");
+        const next = await ownership.write([{ ...events, ownerEpoch: 2 }], B);
+        assert.deepEqual(next[0]!.settled, ["accepted"]);
+      }));
+  }
+
+  void test("who takes an assignment over waits for the write of its owner", () =>
+    shared(1, async ({ stores: [store], url, term }) => {
+      const { ownership } = store!;
+      await submit(store!, 1);
+      const { assignments } = await ownership.dispatch(dispatchRequest(), term);
+      const held = { assignment: assignments[0]!.id, ownerEpoch: 0 };
+      await during(url, "SELECT FROM baton.assignment FOR SHARE", async (session) => {
+        const owning = ownership.own([held], A);
+        await somebodyWaits(url);
+        await session.query("COMMIT");
+        assert.deepEqual(await owning, [1]);
+      });
+    }));
+
+  void test("a mark that an older version has left on a job that is back in line times out", () =>
+    shared(1, async ({ stores: [store], url, term }) => {
+      const { ownership } = store!;
+      const [job] = await submit(store!, 1);
+      const { assignments } = await ownership.dispatch(dispatchRequest(), term);
+      // As a version that does not know the column claims a job, and gives it back.
+      await server.query("UPDATE baton.live SET job_epoch = job_epoch + 1", url);
+      assert.deepEqual((await ownership.accept(wanted(assignments))).accepted, [false]);
+      await ownership.undispatch(0, term);
+      const again = await ownership.dispatch(dispatchRequest(), term);
+      assert.deepEqual(
+        jobsOf(again.assignments).map(({ id, jobEpoch }) => [id, jobEpoch]),
+        [[job!.id, 2]],
+      );
+    }));
+
+  void test("a mark whose assignment is gone is taken off at once", () =>
+    shared(1, async ({ stores: [store], term }) => {
+      const { ownership } = store!;
+      await submit(store!, 1);
+      const { assignments } = await ownership.dispatch(dispatchRequest(), term);
+      const held = { assignment: assignments[0]!.id, ownerEpoch: 0 };
+      await ownership.own([held], A);
+      await ownership.forget([{ ...held, ownerEpoch: 1 }], A);
+      assert.deepEqual([...(await ownership.undispatch(LEASE_MS, term))], [["default", 1]]);
+    }));
+
+  void test("marks and accepts touch no index", () =>
+    shared(1, async ({ stores: [store], url, term }) => {
+      const { ownership } = store!;
+      await submit(store!, 200);
+      const { assignments } = await ownership.dispatch(dispatchRequest({ limit: 200 }), term);
+      await ownership.accept(wanted(assignments));
+      await store!.stop();
+      const [told] = await server.query(
+        "SELECT n_tup_upd::int AS updated, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'live'",
+        url,
+      );
+      const { updated, hot } = told as { updated: number; hot: number };
+      assert.equal(updated, 400);
+      assert.ok(hot >= 380, `${hot} of ${updated} were HOT`);
+    }));
+});

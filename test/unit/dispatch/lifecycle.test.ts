@@ -1,0 +1,35 @@
+import type { NodeName } from "../../../src/core/ids.ts";
+import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import { DispatchInbox } from "../../../src/dispatch/dispatch-inbox.ts";
+import { StatusSink } from "../../../src/dispatch/status-sink.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { silentLog } from "../../../src/platform/log.ts";
+import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { memoryBackend } from "./world.ts";
+
+async function shared() {
+  const backend = await memoryBackend();
+  const channels = await backend.channels("node");
+  const identity = { name: "node" as NodeName, incarnation: "1" };
+  return { backend, parts: { channels, clock: systemClock, log: silentLog, identity } };
+}
+
+lifecycleStress("dispatch inbox", async () => {
+  const { backend, parts } = await shared();
+  const service = new DispatchInbox({
+    ...parts,
+    ownership: backend.store.ownership!,
+    budgets: DEFAULT_BUDGETS,
+    tasks: { names: () => new Set(["work"]) },
+    settings: { concurrency: 1, queues: new Set(["default"]), exceptQueues: new Set() },
+    load: () => ({ running: 0, pace: 0 }),
+    onMessages: () => {},
+  });
+  return { service, close: () => backend.close() };
+});
+
+lifecycleStress("status sink", async () => {
+  const { backend, parts } = await shared();
+  const service = new StatusSink({ ...parts, store: backend.store });
+  return { service, close: () => backend.close() };
+});
