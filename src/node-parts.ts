@@ -302,6 +302,8 @@ export function buildParts(options: PartsOptions) {
       minimumNodes: settings.cluster.minimumNodes,
       forming,
       coordination,
+      channels,
+      dispatch: push ? "push" : "pull",
       leadership: leaders.scheduler,
       store,
       warnings: peers?.warnings ?? [],

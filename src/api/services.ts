@@ -202,6 +202,13 @@ export interface LeaderInfo {
   readonly leaseUntil: number;
 }
 
+export interface ClusterFabric {
+  /** Who keeps each port, as `postgres` or `redis`. */
+  readonly coordination: string;
+  readonly channels: string;
+  readonly dispatch: "pull" | "push";
+}
+
 export interface ClusterInfo {
   readonly name: string;
   readonly totalNodes: number;
@@ -213,6 +220,8 @@ export interface ClusterInfo {
   readonly minimumNodes: number;
   /** Whether so many nodes have gathered that callers are served. */
   readonly formed: boolean;
+  /** What holds it together. */
+  readonly fabric: ClusterFabric;
   /** What people should know of how this cluster works. */
   readonly notes: readonly string[];
 }

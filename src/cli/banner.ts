@@ -13,6 +13,8 @@ export interface Started {
   readonly data: string;
   /** As it was set, but for a password. */
   readonly store: string;
+  /** Empty where there is none. */
+  readonly redis: string;
   /** Whether jobs can be submitted here. */
   readonly gateway: boolean;
   readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
@@ -46,6 +48,9 @@ export function showBanner(terminal: Terminal, started: Started): void {
     "",
     `  ${label("url")} ${styled(err, "cyan", started.url)}  (API at ${started.url}/docs)`,
     `  ${label("store")} ${storeText(terminal, started)}`,
+    ...(started.redis === ""
+      ? []
+      : [`  ${label("redis")} ${started.redis}: elects, carries messages and jobs`]),
     ...(started.peers === null ? [] : [`  ${label("cluster")} ${started.peers}`]),
     `  ${label("tasks")} ${tasksText(started)}`,
     "",

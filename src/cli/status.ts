@@ -46,6 +46,7 @@ async function status(terminal: Terminal, options: NodeOptions): Promise<void> {
       ["cluster", clusterText(answer.cluster)],
       ["up for", formatDuration(Math.floor(answer.uptime_ms / 1_000) * 1_000)],
       ["store", `${answer.store.name} (survives: ${answer.store.durability})`],
+      ["fabric", fabricText(answer.cluster)],
     ]);
     const section = (title: string, lines: readonly string[]): string =>
       [styled(terminal.out, "bold", title), ...lines.map((line) => `  - ${line}`)].join("\n");
@@ -56,6 +57,15 @@ async function status(terminal: Terminal, options: NodeOptions): Promise<void> {
       section("Not promised", answer.guarantees.not_promised),
     ].join("\n\n");
   });
+}
+
+function fabricText(cluster: {
+  readonly coordination: string;
+  readonly channels: string;
+  readonly dispatch: string;
+}): string {
+  const way = cluster.dispatch === "push" ? "the leader pushes jobs to workers" : "workers pull jobs";
+  return `coordination ${cluster.coordination}, channels ${cluster.channels}; ${way}`;
 }
 
 function clusterText(cluster: {

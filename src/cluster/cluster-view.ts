@@ -1,4 +1,5 @@
-import type { Cluster, ClusterInfo, ClusterSample, LeaderInfo } from "../api/services.ts";
+import type { Cluster, ClusterFabric, ClusterInfo, ClusterSample, LeaderInfo } from "../api/services.ts";
+import type { Channels } from "../channels/channels.ts";
 import type { Coordination, Leadership, NodeWish } from "../coordination/coordination.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
@@ -12,6 +13,8 @@ export interface ClusterViewOptions {
   readonly minimumNodes: number;
   readonly forming: () => string | null;
   readonly coordination: Coordination;
+  readonly channels: Pick<Channels, "kind">;
+  readonly dispatch: ClusterFabric["dispatch"];
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
   /** Of the configuration, to be said with the notes. */
@@ -27,7 +30,16 @@ export class ClusterView implements Cluster {
   }
 
   info(): ClusterInfo {
-    const { name, minimumNodes, coordination, leadership, forming, warnings = [] } = this.#o;
+    const {
+      name,
+      minimumNodes,
+      coordination,
+      channels,
+      dispatch,
+      leadership,
+      forming,
+      warnings = [],
+    } = this.#o;
     const counts = countNodes(this.nodes());
     return {
       name,
@@ -39,6 +51,7 @@ export class ClusterView implements Cluster {
       schedulerLeader: leadership.current()?.leader ?? null,
       minimumNodes,
       formed: forming() === null,
+      fabric: { coordination: coordination.kind, channels: channels.kind, dispatch },
       notes: [...warnings, ...coordination.notes()],
     };
   }

@@ -14,7 +14,10 @@ export interface ResultPort extends Pick<JobStore, "report" | "settle"> {
   hurry?(): void;
 }
 
-/** Straight into the store. */
-export function storeResults({ jobs }: Pick<Store, "jobs">): ResultPort {
-  return { report: (reports) => jobs.report(reports), settle: (settlements) => jobs.settle(settlements) };
+/** Straight into the store, which need not be open yet. */
+export function storeResults(store: Pick<Store, "jobs">): ResultPort {
+  return {
+    report: (reports) => store.jobs.report(reports),
+    settle: (settlements) => store.jobs.settle(settlements),
+  };
 }

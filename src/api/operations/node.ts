@@ -71,6 +71,9 @@ export const status = operation({
         active_nodes: z.int(),
         total_nodes: z.int(),
         formed: z.boolean(),
+        coordination: z.string().meta({ description: "what elects the leader and knows the nodes" }),
+        channels: z.string().meta({ description: "what carries messages between nodes" }),
+        dispatch: z.enum(["pull", "push"]).meta({ description: "how jobs get to workers" }),
         notes: z.array(z.string()),
       }),
       store: z.object({ name: z.string(), durability: z.string(), shared: z.boolean() }),
@@ -79,12 +82,13 @@ export const status = operation({
   },
   handler(services) {
     const { identity, guarantees, startedAt, version, clock, roles } = services;
-    const { name, activeNodes, totalNodes, formed, notes } = services.cluster.info();
+    const { name, activeNodes, totalNodes, formed, fabric, notes } = services.cluster.info();
     const cluster = {
       name,
       active_nodes: activeNodes,
       total_nodes: totalNodes,
       formed,
+      ...fabric,
       notes: [...notes],
     };
     return answer(200, {

@@ -27,6 +27,7 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     name: "node-1",
     url: "http://127.0.0.1:8420",
     data: "/srv/app/.baton",
+    redis: "",
     store: "sqlite",
     gateway: true,
     tasks: [

@@ -132,6 +132,7 @@ export class FakeNode implements NodeServices {
         schedulerLeader: TERM.leader,
         minimumNodes: this.minimumNodes,
         formed: this.health.forming === null,
+        fabric: { coordination: "standalone", channels: "memory", dispatch: "pull" },
         notes: this.notes,
       };
     },

@@ -432,6 +432,9 @@ describe("the node", () => {
       name: "fakes",
       active_nodes: 1,
       total_nodes: 2,
+      coordination: "standalone",
+      channels: "memory",
+      dispatch: "pull",
       formed: true,
       notes: ["behind a transaction pooler"],
     });

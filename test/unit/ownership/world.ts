@@ -46,6 +46,8 @@ export class OwnershipWorld {
   readonly bus: MemoryChannels;
   readonly nodes: OwnerNode[] = [];
   readonly receipts: Receipt[] = [];
+  /** Queues of which a message came a third time: from then on others may have overtaken it. */
+  readonly overtaken = new Set<string>();
   readonly #random = seededRandom(1);
   #term: Term | null = null;
   #reports = 0;
@@ -229,18 +231,18 @@ const NOTHING: Subscription = { close: () => Promise.resolve() };
 export class OwnerNode {
   readonly identity: NodeIdentity;
   readonly owner: Owner;
-  readonly log: Log;
   status: NodeStatus = "active";
   #deaf = false;
   /** Messages and calls that this node does not get through, by name. */
   readonly faults = new Set<"acks" | "store" | "answers">();
   readonly counts = { own: 0, write: 0, events: 0, offers: 0, largestSend: 0, ackPublishes: 0 };
+  readonly #world: OwnershipWorld;
   #dead = false;
   readonly #taken = new Set<Taken>();
   #duty: AbortController | null = null;
 
   constructor(world: OwnershipWorld, name: NodeName, settings: OwnerSettings, log: Log) {
-    this.log = log;
+    this.#world = world;
     this.identity = { name, incarnation: `${name}-${world.nodes.length}` };
     this.owner = new Owner({
       ownership: this.#ownership(world.store.ownership),
@@ -374,7 +376,14 @@ export class OwnerNode {
     const death = Promise.withResolvers<void>();
     death.promise.catch(() => {});
     const consume = (): Subscription =>
-      bus.consume(queue, (batch) => Promise.race([handler(batch), death.promise]), options);
+      bus.consume(
+        queue,
+        (batch) => {
+          if (batch.some(({ deliveries }) => deliveries > 2)) this.#world.overtaken.add(queue);
+          return Promise.race([handler(batch), death.promise]);
+        },
+        options,
+      );
     const taken: Taken = {
       queue,
       consume,
