@@ -18,7 +18,7 @@ export interface OwnershipClaim extends Held {
 }
 
 /** What cannot be claimed for so long goes back: another node may reach the store. */
-const PATIENCE_MS = 2_000;
+const PATIENCE_MS = 1_000;
 
 /** Takes ownership, a batch at a time, and hears the events of what it got. */
 export class OwnershipClaims {

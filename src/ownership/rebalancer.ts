@@ -34,6 +34,7 @@ export class Rebalancer {
   }
 
   start(): void {
+    this.#over.abort();
     this.#over = new AbortController();
     if (this.#o.enabled) this.#running = this.#run(this.#over.signal);
   }

@@ -118,6 +118,10 @@ describe("the inbox of a worker", () => {
     assert.ok(jobs.every(({ assignment, lease }) => assignment !== undefined && lease === "worker/1/0"));
     const others = world.others();
     await eventually("the others find the rest", () => count(others) === 3);
+    assert.ok(
+      others.every(({ passed }) => passed === undefined),
+      "it was never in the wrong hands",
+    );
   });
 
   it("splits a message of which only a part fits", async (t) => {

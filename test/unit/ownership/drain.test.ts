@@ -237,6 +237,23 @@ describe("a drain", () => {
     assert.equal((await first).released, 2);
   });
 
+  it("ends with a resume, and keeps what is not handed over", async (t) => {
+    const { world, a, b, assigned } = await pair(t, 5);
+    b.deaf = true;
+    const draining = a.drain();
+    await world.advance(1_000);
+    await world.finish(assigned[0]!.id, assigned[0]!.runs);
+    await world.rest();
+    a.status = "active";
+    await a.owner.resume();
+    assert.deepEqual(await draining, { handedOver: 0, finished: 1, orphaned: 0, released: 0 });
+    assert.equal(a.jobs, 4);
+    await world.finish(assigned[1]!.id, assigned[1]!.runs);
+    await world.assign(1);
+    await world.rest();
+    assert.equal(a.jobs, 4);
+  });
+
   it("S72: two that drain at once hand nothing to each other", async (t) => {
     const world = await OwnershipWorld.open(t);
     const [a, b] = [await world.node("a"), await world.node("b")];
@@ -245,7 +262,7 @@ describe("a drain", () => {
     const c = await world.node("c");
     a.status = b.status = "draining";
     const outcomes = await Promise.all([a.drain(), b.drain()]);
-    assert.equal(outcomes[0]!.handedOver + outcomes[1]!.handedOver, 200);
+    assert.equal(outcomes[0].handedOver + outcomes[1].handedOver, 200);
     assert.equal(c.jobs, 200);
     assert.ok(
       (await world.read(assigned)).every((row) => row!.ownerEpoch === 2),
@@ -260,7 +277,7 @@ describe("a drain", () => {
     await world.until(() => a.jobs + b.jobs === 200, 30_000);
     a.status = b.status = "draining";
     const outcomes = await Promise.all([a.drain(), b.drain()]);
-    assert.equal(outcomes[0]!.released + outcomes[1]!.released, 200);
+    assert.equal(outcomes[0].released + outcomes[1].released, 200);
     assert.ok((await world.read(assigned)).every((row) => row!.ownerEpoch === 1 && row!.owner === null));
   });
 
@@ -310,6 +327,12 @@ describe("a drain", () => {
     await world.advance(20_000);
     await world.advance(2_500);
     assert.deepEqual(await draining, { handedOver: 0, finished: 0, orphaned: 0, released: 5 });
+    assert.equal(a.jobs, 5, "the store says that they are ours");
+    a.faults.clear();
+    b.deaf = false;
+    await a.owner.stop();
+    await world.rest();
+    assert.equal(b.owner.assignments, 5, "they go with the stop");
   });
 
   it("drops an offer of its own that it has thought better of", async (t) => {

@@ -145,6 +145,22 @@ describe("an owner", () => {
     assert.deepEqual(await world.statuses(assigned!.runs), ["completed"]);
   });
 
+  it("keeps nobody out because of one that the store can never take", async (t) => {
+    const world = await OwnershipWorld.open(t);
+    const a = await world.node("a");
+    const assigned = await world.assign(3);
+    const broken = { ...assigned[0]!.runs[0]!, id: null as never };
+    a.refuses = (events) => events.some(({ settlements }) => settlements.some(({ run }) => run.id === null));
+    await world.finish(assigned[0]!.id, [broken]);
+    for (const { id, runs } of assigned.slice(1)) await world.finish(id, runs);
+    await world.rest();
+    assert.deepEqual(await world.statuses(assigned.flatMap((one) => one.runs)), [
+      "processing",
+      "completed",
+      "completed",
+    ]);
+  });
+
   it("keeps events in hand while the store is away, in order, and tells it once", async (t) => {
     const world = await OwnershipWorld.open(t);
     const told: string[] = [];
