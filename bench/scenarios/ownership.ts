@@ -11,6 +11,8 @@ const DRAIN_S_MAX = 15;
 const CRASH_S_MAX = 10;
 const RSS_MB_MAX = 150;
 const LOOK_MS = 20;
+/** A node gives back what a burst has left behind when it has been at rest for some seconds. */
+const CALM_MS = 12_000;
 
 const COORDINATOR = { ROLES: "gateway,scheduler", REBALANCE__ENABLED: "false" };
 
@@ -76,6 +78,7 @@ async function ownerOfAll(scope: Scope, server: PostgresServer, jobs: number, sa
   }
   await until(async () => (await owned(cluster, "owner")) === jobs);
   say(`${jobs} jobs run and are owned`);
+  await new Promise((resolve) => setTimeout(resolve, CALM_MS));
   const rssMb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${owner.pid}/status`, "utf8"))![1]) / 1_024;
   await cluster.start("peer-1", COORDINATOR);
   await cluster.start("peer-2", COORDINATOR);

@@ -12,6 +12,7 @@ import { BatonError } from "../core/errors.ts";
 import type { DrainProgress } from "../core/node.ts";
 import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
+import { keepMemoryCalm } from "./calm-memory.ts";
 import { invocation } from "./invocation.ts";
 import { drainText } from "./node.ts";
 import { choosePort, portInUse } from "./port.ts";
@@ -89,6 +90,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     warnings,
     command: invocation(terminal),
   });
+  keepMemoryCalm(terminal.clock);
   // Timers and sockets that a task has left open must not keep a stopped node alive.
   process.exit(await code);
 }

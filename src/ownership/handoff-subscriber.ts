@@ -18,6 +18,8 @@ export interface JobHandoffSubscriberOptions {
   readonly health: Pick<CoordinatorHealthMonitor, "peers">;
   /** Whether we are giving this one away at the moment. */
   readonly giving: (assignment: AssignmentId) => boolean;
+  /** Tells the others what we own now. */
+  readonly beat: () => Promise<void>;
   readonly identity: NodeIdentity;
   readonly clock: Clock;
   readonly log: Log;
@@ -92,6 +94,8 @@ export class JobHandoffSubscriber {
       claimed.map((offer) => ({ ...offer, jobs: offer.jobs ?? null })),
     );
     await this.#acknowledge(claimed, epochs);
+    // Whoever thinks of giving next should know what we have now.
+    if (claimed.some(({ reason }) => reason === "rebalance")) await this.#o.beat();
     await this.#putBack(offers.get("put back") ?? []);
   }
 

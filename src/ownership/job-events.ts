@@ -77,8 +77,7 @@ export class JobEvents {
       throw notOurs(assignment);
     }
     const accepted = verdicts.settled.filter((verdict) => verdict === "accepted").length;
-    // The others have ended by another way, and it is not known whether they are counted already.
-    if (accepted < verdicts.settled.length) owned.counted = false;
+    // The others may be counted already or not. Too many are found out when it is quiet; too few would be forgotten.
     this.#o.owned().left(owned, accepted);
     return verdicts;
   }

@@ -48,6 +48,7 @@ export function buildOwnerParts(options: OwnerOptions, { taking }: { readonly ta
     claims,
     health,
     giving: (assignment) => publisher.giving(assignment),
+    beat: () => heartbeats.beat(),
   });
   const acks = new JobHandoffAckListener({ ...options, onAck: (ack) => publisher.acknowledged(ack) });
   const drains = new CoordinatorDrainService({

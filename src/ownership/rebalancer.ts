@@ -2,6 +2,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import { chooseSizes, jobsToGive } from "../core/rebalance.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
 import type { JobHandoffPublisher } from "./handoff-publisher.ts";
 import type { JobHandoffSubscriber } from "./handoff-subscriber.ts";
 import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
@@ -16,6 +17,7 @@ export interface RebalancerOptions {
   readonly beat: () => Promise<void>;
   readonly identity: NodeIdentity;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Log;
   readonly enabled: boolean;
   readonly intervalMs: number;
@@ -45,9 +47,10 @@ export class Rebalancer {
   }
 
   async #run(over: AbortSignal): Promise<void> {
-    const { clock, intervalMs, log } = this.#o;
+    const { clock, random, intervalMs, log } = this.#o;
     while (!over.aborted) {
-      await clock.sleep(intervalMs, over);
+      // Spread, so that no two decide at the same moment by what the others had before.
+      await clock.sleep(intervalMs * (1 + random.chance() / 4), over);
       if (over.aborted) return;
       try {
         await this.#balance(over);

@@ -51,7 +51,7 @@ const ORPHANED = `owner IS NULL AND (state = 'orphan_pending' OR unowned_since <
   AND (offered_at IS NULL OR offered_at <= ${NOW} - $3::bigint)`;
 const ORPHANS = read(
   "assignment-orphans",
-  `SELECT id FROM baton.assignment WHERE ${ORPHANED} ORDER BY id LIMIT $4`,
+  `SELECT id FROM baton.assignment WHERE ${ORPHANED} AND id > $5::bigint ORDER BY id LIMIT $4`,
 );
 /** Jobs join an assignment when it is made and never later: one that is found without any stays so. */
 const REMOVE_EMPTY = write(
@@ -135,22 +135,25 @@ export class Assignments {
     const { db } = this.#ledger;
     const { unownedForMs, offeredBeforeMs, limit } = look;
     const when = [this.#ledger.now(), unownedForMs, offeredBeforeMs];
-    for (;;) {
+    const orphans: Ownership[] = [];
+    // Those without jobs do not count: who is told of nothing is to know that there is nothing.
+    for (let after = 0; ;) {
+      const missing = Math.max(limit - orphans.length, 0);
       const found = await db.transaction((tx) =>
-        walk<{ id: AssignmentId }>(tx, ORPHANS, [...when, Math.max(limit, 0)]),
+        walk<{ id: AssignmentId }>(tx, ORPHANS, [...when, missing, after]),
       );
       const ids = found.map(({ id }) => id);
       const jobs = await this.#unfinished(ids);
-      const rows = await this.#led(async (tx) => {
-        const [, offered] = await Promise.all([
+      const offered = await this.#led(async (tx) => {
+        const [, rows] = await Promise.all([
           tx.query(REMOVE_EMPTY, [int8s(ids.filter((id) => !jobs.has(id)))]),
           tx.query<Row>(OFFER, [...when, int8s(ids.filter((id) => jobs.has(id)))]),
         ]);
-        return offered;
+        return rows;
       }, fence);
-      // Nothing found means that there is nothing, and not that the first ones were empty.
-      if (rows.length > 0 || ids.length < limit || limit <= 0)
-        return rows.map(ownershipOf).sort((a, b) => a.assignment - b.assignment);
+      orphans.push(...offered.map(ownershipOf).sort((a, b) => a.assignment - b.assignment));
+      if (ids.length < missing || orphans.length >= limit) return orphans;
+      after = ids.at(-1)!;
     }
   }
 

@@ -327,7 +327,7 @@ export const dispatchPromises: Promises = {
     for (let batch = 0; batch < 5; batch++) for (const id of await world.submitMany(1_000)) ids.add(id);
     const started = new Map<string, number>();
     const sent: Promise<void>[] = [];
-    for (;;) {
+    for (let rounds = 0; rounds < 20; rounds++) {
       const assignments = await dispatched(world, { limit: 700, size: 50 });
       if (assignments.length === 0) break;
       // Each message reaches everybody, in another order.

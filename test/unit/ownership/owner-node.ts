@@ -1,7 +1,8 @@
 /** One owner of a world of them, with a store and channels of its own that can be made to fail. */
 
-import type { Channels, Delivery, Subscription } from "../../../src/channels/channels.ts";
+import type { Channels, Delivery, Message, Subscription } from "../../../src/channels/channels.ts";
 import type { MemoryChannels } from "../../../src/channels/memory/memory.ts";
+import type { Handoff } from "../../../src/channels/messages.ts";
 import { queues } from "../../../src/channels/names.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
@@ -159,7 +160,8 @@ export class OwnerNode {
       [Symbol.asyncDispose]: () => Promise.resolve(),
       send: async (queue, messages) => {
         this.#living();
-        if (queue === queues.handoff) this.counts.offers += messages.length;
+        if (queue === queues.handoff)
+          this.counts.offers += messages.filter((one) => this.#offered(one)).length;
         this.counts.largestSend = Math.max(this.counts.largestSend, messages.length);
         await bus.send(queue, messages);
       },
@@ -211,6 +213,12 @@ export class OwnerNode {
         await taken.subscription.close();
       },
     };
+  }
+
+  /** Our own offer, and not one of another that is put back. */
+  #offered({ body }: Message): boolean {
+    const { from } = body as Handoff;
+    return from === null || from === this.identity.name;
   }
 
   #living(): void {
