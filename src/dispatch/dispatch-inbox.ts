@@ -48,7 +48,7 @@ export interface DispatchInboxOptions {
 }
 
 /** Jobs in hand beside what the worker would take, at most: a crash strands none of them, but urgent ones come behind them. */
-const AHEAD_MAX = 2_000;
+const AHEAD_MAX = 4_000;
 /** Messages of short jobs that come at a time; each has up to 25. With 40, a third of them was too much and went back. */
 const SHORT_BATCH_MAX = 20;
 /** How often it is looked at whether what is in hand is still wanted. */
