@@ -6,7 +6,8 @@
  *   the outcome unknown on a remote store; a second try with the same ids or keys is then harmless.
  * - Every call takes a batch and applies it in one transaction, all of it or nothing.
  * - Leader writes carry a `Term` and are refused with STALE_EPOCH unless it is the newest term of its role, compared
- *   in the transaction of the write. Writes about a run carry its `jobEpoch` and answer "stale" in the same way.
+ *   in the transaction of the write. Those that anybody may make take one too (`fence`), for the controller API, where only
+ *   the leader writes. Writes about a run carry its `jobEpoch` and answer "stale" in the same way.
  * - One clock decides: the keeper's own (for a database, the database's). Callers pass durations, not instants.
  *
  * What it does not promise: that a job runs only once (a worker may die after the effect and before the result), and
@@ -19,6 +20,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
+import type { AgentStore } from "./agents.ts";
 import type { OwnershipStore } from "./ownership.ts";
 import type { ScheduleNotes } from "./schedule-notes.ts";
 
@@ -33,6 +35,7 @@ export interface Store extends Service {
   readonly scheduleNotes?: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
+  readonly agents: AgentStore;
   /** For push dispatch. Left out by a keeper that only one process can open. */
   readonly ownership?: OwnershipStore;
 }
@@ -60,7 +63,12 @@ export interface JobStore {
    * Same idempotency key, same job: the one that is there already is answered with `existed`. With `wakes`, a shared store also
    * sends the hint `jobs.ready` to all nodes with its commit: a way less than telling them afterwards.
    */
-  submit(jobs: readonly NewJob[], author: Author, wakes?: boolean): Promise<readonly Submitted[]>;
+  submit(
+    jobs: readonly NewJob[],
+    author: Author,
+    wakes?: boolean,
+    fence?: Term,
+  ): Promise<readonly Submitted[]>;
 
   /**
    * The same inside a transaction of the caller, with which the jobs are stored and the workers woken, or not. Left out by
@@ -77,13 +85,13 @@ export interface JobStore {
   claim(request: ClaimRequest): Promise<Claimed>;
 
   /** Ends runs. Every verdict is about one run; a stale run does not hold up the others. */
-  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]>;
+  settle(settlements: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]>;
 
   /** Logs and progress of runs. A settlement that is sent later does not overtake them, also if nobody waits in between. */
-  report(reports: readonly Report[]): Promise<readonly Verdict[]>;
+  report(reports: readonly Report[], fence?: Term): Promise<readonly Verdict[]>;
 
   /** Prolongs a lease. A lease that was given away or has run out is not held and cannot be revived. */
-  renew(lease: LeaseId, ttlMs: number): Promise<Renewal>;
+  renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal>;
 
   /**
    * Puts jobs of dead claimants back into the queue, or into quarantine when their crash budget is spent, and ends their
@@ -164,6 +172,7 @@ export interface ClaimRequest {
    * asks for one at a time and runs no other beside it.
    */
   readonly suspect: boolean;
+  readonly fence?: Term;
 }
 
 export interface Claimed {
