@@ -3,8 +3,10 @@
 import { hostname } from "node:os";
 import type { NodeServices } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
+import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
 import { addressOf } from "./cluster/own-address.ts";
+import type { LeaderGate } from "./cluster/gated-leadership.ts";
 import type { Duty } from "./cluster/leader-duties.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { LeaderRoles } from "./cluster/leader-roles.ts";
@@ -14,11 +16,11 @@ import { nodeWatch } from "./cluster/node-watch.ts";
 import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
+import { openController } from "./controller-parts.ts";
 import type { Coordination } from "./coordination/coordination.ts";
 import { openCoordination } from "./coordination/open.ts";
 import { jobId, type JobId, type NodeName } from "./core/ids.ts";
-import { FUNCTIONS_QUEUE } from "./core/job.ts";
-import type { NodeIdentity, NodeInfo, NodeRole, OwnInfo } from "./core/node.ts";
+import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
 import { HttpServer } from "./http/server.ts";
 import { Followers } from "./jobs/followers.ts";
 import { FunctionCalls } from "./jobs/functions.ts";
@@ -31,8 +33,9 @@ import { ScheduleService } from "./jobs/schedule-service.ts";
 import { Submitter } from "./jobs/submitter.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
 import { ThreadPool } from "./jobs/thread-pool.ts";
-import { WakeUps } from "./jobs/wake-ups.ts";
+import { hearsOfWork, WakeUps } from "./jobs/wake-ups.ts";
 import { Worker } from "./jobs/worker.ts";
+import { queuesOf } from "./jobs/worker-settings.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
@@ -40,7 +43,7 @@ import type { Random } from "./platform/random.ts";
 import { openPushDispatch } from "./push-dispatch.ts";
 import { openSharedFabric, termsOf } from "./shared-fabric.ts";
 import { openStore } from "./store/open.ts";
-import type { Author, NewJob } from "./store/store.ts";
+import type { NewJob } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
 export interface PartsOptions {
@@ -50,6 +53,7 @@ export interface PartsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly http: boolean;
+  readonly beforeLeading?: LeaderGate;
   readonly draining: () => boolean;
   readonly forming: () => string | null;
 }
@@ -134,7 +138,7 @@ export function buildParts(options: PartsOptions) {
     // Where each node keeps its own jobs, nobody else could take them.
     audience: () =>
       store.guarantees.shared &&
-      (push !== null || coordination.membership.nodes().some((node) => isOtherWorker(node, identity))),
+      (push !== null || coordination.membership.nodes().some((node) => hearsOfWork(node, identity))),
   });
 
   const threads = new ThreadPool({ clock, abortGraceMs });
@@ -159,11 +163,16 @@ export function buildParts(options: PartsOptions) {
       })
     : null;
   /** There is work for whoever hands it out: here the leader's dispatcher, or a worker that helps itself. */
-  const wakeHere = (): void => (push ? push.dispatcher.wake() : worker.wake());
+  const wakeHere = (stored?: readonly NewJob[]): void => {
+    if (push) push.dispatcher.wake();
+    else worker.wake();
+    controller.wake(stored);
+  };
   const wakeEverybody = (): void => {
     wakeHere();
     wakeUps.tell();
   };
+  const rules = { budgets, retry: retryPolicy(settings), chance: () => random.chance() };
   const worker = new Worker({
     store,
     tasks,
@@ -174,7 +183,7 @@ export function buildParts(options: PartsOptions) {
     author,
     log,
     ...(push && { claims: push.inbox, results: push.sink }),
-    rules: { budgets, retry: retryPolicy(settings), chance: () => random.chance() },
+    rules,
     settings: {
       concurrency,
       ...queues,
@@ -200,8 +209,26 @@ export function buildParts(options: PartsOptions) {
       if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
-      setImmediate(wakeHere);
+      setImmediate(wakeHere, stored);
     },
+  });
+  const controller = openController({
+    settings,
+    identity,
+    store,
+    channels,
+    membership: coordination.membership,
+    submitter,
+    tasks,
+    rules,
+    clock,
+    random,
+    log,
+    draining,
+    forming,
+    onChange: (id) => followers.changed(id),
+    onReady: wakeEverybody,
+    leadership: () => leaders.scheduler,
   });
   const jobs = new JobService({
     store,
@@ -235,6 +262,7 @@ export function buildParts(options: PartsOptions) {
     log,
     onRecovered: (id) => {
       followers.changed(id);
+      controller.recovered(id);
       wakeEverybody();
     },
   });
@@ -245,6 +273,7 @@ export function buildParts(options: PartsOptions) {
     identity,
     // Where each node keeps its own jobs, each looks after its own store.
     stands: (role) => roles.has("scheduler") || (peers !== null && role !== "scheduler"),
+    gate: options.beforeLeading,
     settings: settings.leader,
     clock,
     random,
@@ -268,6 +297,7 @@ export function buildParts(options: PartsOptions) {
           bury: async (lives, term) => push?.bury(lives, term),
         }),
         ...push?.duties,
+        agents: (term, signal) => controller.duty(term, signal),
         ...(peers ? { replicas: peers.schedules.duty } : { leases }),
       },
       metrics_aggregator: {
@@ -327,6 +357,7 @@ export function buildParts(options: PartsOptions) {
     membership: coordination.membership,
     health: new Readiness({ draining, forming, store, leadership: leaders.scheduler, clock }),
     tasks,
+    controller,
     peers: peers?.peers ?? null,
     placement: peers?.placement ?? null,
   };
@@ -351,6 +382,7 @@ export function buildParts(options: PartsOptions) {
     followers,
     threads,
     leaders,
+    controller,
     worker,
     load,
     reaper,
@@ -360,34 +392,6 @@ export function buildParts(options: PartsOptions) {
     peers,
     push,
   };
-}
-
-/** The numbers that everything written by this node carries. One object until the leader changes: it is compared often. */
-function authorOf(node: NodeName, epoch: () => number): () => Author {
-  let author: Author = { node, ownerEpoch: 0, leaderEpoch: 0 };
-  return () => {
-    const current = epoch();
-    if (current > author.leaderEpoch) author = { node, ownerEpoch: current, leaderEpoch: current };
-    return author;
-  };
-}
-
-/** Which queues a node works on: `function` is for callers who wait, `worker` for everything else. */
-function queuesOf(
-  roles: ReadonlySet<NodeRole>,
-  chosen: readonly string[],
-): { queues: ReadonlySet<string> | null; exceptQueues: ReadonlySet<string> } {
-  if (!roles.has("worker")) return { queues: new Set([FUNCTIONS_QUEUE]), exceptQueues: new Set() };
-  if (!roles.has("function")) {
-    return { queues: chosen.length > 0 ? new Set(chosen) : null, exceptQueues: new Set([FUNCTIONS_QUEUE]) };
-  }
-  const queues = chosen.length > 0 ? new Set([...chosen, FUNCTIONS_QUEUE]) : null;
-  return { queues, exceptQueues: new Set() };
-}
-
-function isOtherWorker(node: NodeInfo, self: NodeIdentity): boolean {
-  if (node.incarnation === self.incarnation || node.status !== "active") return false;
-  return node.roles.includes("worker") || node.roles.includes("function");
 }
 
 function retryPolicy({ retry }: Settings) {

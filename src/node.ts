@@ -8,6 +8,7 @@
 
 import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "./api/services.ts";
 import { stillForming } from "./cluster/formation.ts";
+import type { LeaderGate } from "./cluster/gated-leadership.ts";
 import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
 import { BatonError, hasCode } from "./core/errors.ts";
@@ -34,6 +35,8 @@ export interface NodeOptions {
   readonly random?: Random;
   /** False for a node without a listener, used in process only. */
   readonly http?: boolean;
+  /** What has to happen before this node begins to lead, such as its agent's end; it gives the term up when it rejects. */
+  readonly beforeLeading?: LeaderGate;
 }
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
@@ -65,7 +68,13 @@ export class BatonNode extends Lifecycle {
 
   constructor(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
     super();
-    const { log = silentLog, clock = systemClock, random = systemRandom, http = true } = options;
+    const {
+      log = silentLog,
+      clock = systemClock,
+      random = systemRandom,
+      http = true,
+      beforeLeading,
+    } = options;
     this.#settings = settings;
     this.#log = log;
     this.#clock = clock;
@@ -76,6 +85,7 @@ export class BatonNode extends Lifecycle {
       clock,
       random,
       http,
+      beforeLeading,
       draining: () => this.#draining,
       forming: () => this.#forming,
     });
@@ -147,6 +157,7 @@ export class BatonNode extends Lifecycle {
       followers,
       threads,
       leaders,
+      controller,
       worker,
       load,
       inFlight,
@@ -180,6 +191,7 @@ export class BatonNode extends Lifecycle {
         threads,
         ...sinks,
         leaders,
+        controller,
         ...(peers?.after ?? []),
       ]) {
         await this.#startWhenAvailable(service, giveUpAt);
@@ -203,7 +215,7 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStop(): Promise<void> {
-    const { store, coordination, channels, followers, threads, worker, load, http, peers, push } =
+    const { store, coordination, channels, followers, threads, controller, worker, load, http, peers, push } =
       this.#parts;
     this.#stopped.abort();
     peers?.goDown();
@@ -216,6 +228,7 @@ export class BatonNode extends Lifecycle {
       channels,
       followers,
       threads,
+      controller,
       ...(push ? [push.sink] : []),
       ...this.#pushed(),
     ];
@@ -227,14 +240,14 @@ export class BatonNode extends Lifecycle {
 
   /** From the refusal of new work to the end of what runs. What the others should know is told first. */
   async #drain(): Promise<void> {
-    const { coordination, leaders, worker, inFlight, push } = this.#parts;
+    const { coordination, leaders, controller, worker, inFlight, push } = this.#parts;
     const { timeoutMs, cleanupMs } = this.#settings.drain;
     this.#draining = true;
     this.#released = 0;
     inFlight.close();
     await this.#tell("draining", () => coordination.membership.setStatus("draining"));
     // Leadership goes first: others may schedule and recover while we still wait for running jobs.
-    const resigned = this.#stopAll([leaders]);
+    const resigned = controller.drain(this.#hurry.signal).then(() => this.#stopAll([leaders]));
     const [{ interrupted }, handed] = await Promise.all([
       worker.drain({ timeoutMs, cleanupMs, hurry: this.#hurry.signal }),
       push?.owner?.running ? push.owner.drain({ hurry: this.#hurry.signal }) : null,
@@ -249,10 +262,11 @@ export class BatonNode extends Lifecycle {
   }
 
   async #resume(): Promise<void> {
-    const { coordination, leaders, inFlight } = this.#parts;
+    const { coordination, leaders, controller, inFlight } = this.#parts;
     // A cluster that has not gathered is still waited for.
     const status = this.#forming === null ? "active" : "joining";
     await leaders.observe(false);
+    controller.resume();
     await leaders.start();
     if (status === "active") await this.#takeWork();
     inFlight.open();

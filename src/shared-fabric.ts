@@ -1,6 +1,6 @@
 /**
  * What a node has that shares its store with others: a database, which keeps the jobs and by default also elects and carries the
- * messages, or leaves both to a Redis beside it.
+ * messages, or leaves both to a Redis beside it, or only the election to an etcd.
  */
 
 import { openChannels } from "./channels/open.ts";
@@ -46,15 +46,19 @@ export function openSharedFabric(options: SharedFabricOptions): SharedFabric {
   };
   const store = openStore({ kind: "postgres", ...database, connections: settings.postgres.connections });
   if (settings.redis.url === "") {
+    const member = { identity, info, settings: settings.node };
     return {
       store,
-      coordination: openCoordination({
-        kind: "postgres",
-        ...database,
-        identity,
-        info,
-        settings: settings.node,
-      }),
+      coordination:
+        settings.etcd.url === ""
+          ? openCoordination({ kind: "postgres", ...database, ...member })
+          : openCoordination({
+              kind: "etcd",
+              ...common,
+              ...settings.etcd,
+              terms: termsOf(store),
+              ...member,
+            }),
       channels: openChannels({ kind: "postgres", ...database, onGap }),
     };
   }

@@ -30,6 +30,7 @@ const ENTRIES = [
   "src/client/client.ts",
   "src/cli/main.ts",
   "src/jobs/thread-main.ts",
+  "src/agent/link-main.ts",
   "src/config/write-docs.ts",
 ];
 

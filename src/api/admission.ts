@@ -18,7 +18,7 @@ export class Admission {
 
   /** Throws when nobody of this kind is served here, wherever the request belongs. What a peer passes on was let in there. */
   check(operation: Pick<Operation, "tag" | "mutates">, inbound: Inbound): void {
-    if (isUpkeep(operation) || inbound.from !== null) return;
+    if (isUpkeep(operation) || isControllers(operation) || inbound.from !== null) return;
     const { roles, health } = this.#services;
     if (!roles.has("gateway")) throw this.#notAGateway();
     if (operation.mutates && health.forming !== null) {
@@ -34,6 +34,7 @@ export class Admission {
     if (isUpkeep(operation) || !operation.mutates || this.#inFlight === null) return nothing;
     const leave = this.#inFlight.enter();
     if (leave !== null) return leave;
+    if (isControllers(operation)) return nothing;
     // A job that is kept here alone can be cancelled nowhere else, and one that is stuck would hold up the drain.
     if (this.#services.peers && typeof operation.target === "function") return nothing;
     throw new BatonError("DRAINING", "this node is draining and takes no more changes; try another node");
@@ -63,6 +64,11 @@ export class Admission {
  */
 function isUpkeep({ tag }: Pick<Operation, "tag">): boolean {
   return tag === "node" || tag === "cluster";
+}
+
+/** Whoever leads is the controller, gateway or not; it says itself what it takes while it drains. */
+function isControllers({ tag }: Pick<Operation, "tag">): boolean {
+  return tag === "controller";
 }
 
 function nothing(): void {}

@@ -5,7 +5,8 @@ import type { JsonSchema } from "./json-schema.ts";
 import type { Operation } from "./operation.ts";
 import { ProblemBody } from "./problem.ts";
 
-const PROBLEM = jsonSchema(ProblemBody, "output");
+/** A refusal with NOT_LEADER under `/v1` has no message. */
+const PROBLEM = { ...jsonSchema(ProblemBody, "output"), required: ["error"] };
 
 export function schemaOf(operation: Operation): JsonSchema {
   const response: JsonSchema = {};

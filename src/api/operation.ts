@@ -11,7 +11,7 @@ import type { NodeServices, PlacementRequest } from "./services.ts";
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 /** `node` and `cluster` are answered by every node; the rest is for callers, whom gateways serve. */
-export type Tag = "jobs" | "functions" | "queues" | "schedules" | "cluster" | "node";
+export type Tag = "jobs" | "functions" | "queues" | "schedules" | "controller" | "cluster" | "node";
 
 /** What a caller must be allowed to do; each includes those before it. */
 export type Permission = "read" | "submit" | "operate" | "admin";
@@ -27,6 +27,15 @@ export interface Input<Params, Query, Body> {
   /** In lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly inbound: Inbound;
+  /** With `waits` only. */
+  readonly caller?: Caller;
+}
+
+/** Whoever waits for an answer that may take long, and may leave before it comes. */
+export interface Caller {
+  readonly gone: boolean;
+  /** Calls back once, when they leave; the returned function calls it off. */
+  onGone(leave: () => void): () => void;
 }
 
 /** `waitsMs`: how long an answer may take by the nature of the request, beside the time for the way. */
@@ -82,6 +91,8 @@ export interface Operation<
   readonly replies: Replies;
   /** True when `handler` may answer with events. */
   readonly streams?: boolean;
+  /** True when `handler` may hold its answer back for long, and so wants to know whether somebody still waits for it. */
+  readonly waits?: boolean;
   /** True when an answer may be so large that whoever passes it on should not hold it in memory. */
   readonly large?: boolean;
   /** For new work, with the target `any`: what it needs of the node that gets it. */

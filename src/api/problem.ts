@@ -6,6 +6,7 @@
  */
 
 import { z } from "zod";
+import { NotLeader } from "../controller/term-guard.ts";
 import { BatonError, ERRORS } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 
@@ -18,7 +19,8 @@ export type ProblemBody = z.output<typeof ProblemBody>;
 
 export interface Problem {
   readonly status: number;
-  readonly body: ProblemBody;
+  /** A `ProblemBody`, but for those whose fields are a contract of their own. */
+  readonly body: Readonly<Record<string, unknown>> & { readonly error: string };
   /** Worth trying again in a moment, unchanged. */
   readonly retryAfter: boolean;
   /** Not a refusal but a fault of ours: belongs into the log. */
@@ -58,7 +60,10 @@ function tell(error: BatonError): Problem {
   return {
     status,
     // Code and message come first to be read first, and last so that no detail can pose as them.
-    body: { ...core, ...error.details, ...core },
+    body:
+      error instanceof NotLeader
+        ? { error: error.code, ...error.details }
+        : { ...core, ...error.details, ...core },
     retryAfter: retryable && (status >= 500 || status === 429),
     fault: false,
   };

@@ -22,6 +22,7 @@ import type {
   TransactionClient,
 } from "../store/store.ts";
 import type { Outcome, Transport } from "../transport/transport.ts";
+import type { ControllerApi } from "./controller-services.ts";
 
 export interface NodeServices {
   readonly identity: NodeIdentity;
@@ -40,6 +41,8 @@ export interface NodeServices {
   readonly health: Health;
   /** The tasks that this node can run. */
   readonly tasks: { list(): readonly TaskInfo[] };
+  /** What agents and callers do under `/v1`; left out by stand-ins only. */
+  readonly controller?: ControllerApi;
   /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */
   readonly peers?: Peers | null;
   /** Which node gets new jobs; with `peers` only. */

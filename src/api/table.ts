@@ -23,6 +23,9 @@ import {
   triggerSchedule,
 } from "./operations/schedules.ts";
 import { submitJobs } from "./operations/submit.ts";
+import { v1AgentHeartbeat, v1Events, v1ListAgents, v1RemoveAgent } from "./operations/v1-agents.ts";
+import { v1GetJob, v1ListJobs, v1SubmitJobs } from "./operations/v1-jobs.ts";
+import { v1Lease, v1PostLogs, v1PostResults, v1RenewLease } from "./operations/v1-leases.ts";
 
 export const OPERATIONS = [
   submitJobs,
@@ -48,6 +51,17 @@ export const OPERATIONS = [
   triggerSchedule,
   previewSchedule,
   scheduleHistory,
+  v1SubmitJobs,
+  v1ListJobs,
+  v1GetJob,
+  v1Lease,
+  v1RenewLease,
+  v1PostResults,
+  v1PostLogs,
+  v1ListAgents,
+  v1AgentHeartbeat,
+  v1RemoveAgent,
+  v1Events,
   getCluster,
   listNodes,
   getNode,

@@ -1,10 +1,13 @@
 /** The command line: all commands wired together, and every way to end turned into an exit code. */
 
 import { Command, CommanderError } from "commander";
+import { stopAsSignal } from "../supervisor/stop-message.ts";
 import { VERSION } from "../version.ts";
+import { addAgentCommand } from "./agent.ts";
 import { addCallCommand } from "./call.ts";
 import { addClusterCommands } from "./cluster.ts";
 import { addConfigCommands } from "./config.ts";
+import { addControllerCommands } from "./controller.ts";
 import { addDemoCommand } from "./demo.ts";
 import { EXIT, tell } from "./failure.ts";
 import { addJobsCommands } from "./jobs.ts";
@@ -38,6 +41,8 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     });
   addDemoCommand(program, terminal);
   addStartCommand(program, terminal);
+  addControllerCommands(program, terminal);
+  addAgentCommand(program, terminal);
   addSubmitCommand(program, terminal);
   addCallCommand(program, terminal);
   addJobsCommands(program, terminal);
@@ -60,6 +65,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
 
 /** Called by bin/baton.mjs. */
 export async function run(): Promise<void> {
+  stopAsSignal();
   // `baton jobs list | head` closes the pipe early, which is no failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   // Set and not exited: what was written to a pipe must get out first.

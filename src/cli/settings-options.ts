@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import type { LoadOptions, Loaded } from "../config/load.ts";
 import { loadSettings } from "../config/load.ts";
-import type { Setting } from "../config/settings.ts";
+import type { Setting, SettingPath } from "../config/settings.ts";
 import { SETTINGS } from "../config/settings.ts";
 import type { Terminal } from "./terminal.ts";
 import { say } from "./terminal.ts";
@@ -43,6 +43,19 @@ function optionOf(row: Setting): Option {
     option.description += " May be repeated.";
   }
   return option;
+}
+
+/** The flags that were given, to be handed on to another command, but for those named. */
+export function flagsOf(
+  options: Readonly<Record<string, unknown>>,
+  except: readonly SettingPath[],
+): readonly string[] {
+  return FLAGGED.filter((row) => !except.some((path) => path === row.path)).flatMap((row) => {
+    const value = options[new Option(`${row.flag} <x>`).attributeName()];
+    if (value === undefined) return [];
+    if (value === true) return [row.flag!];
+    return [value].flat().flatMap((each) => [row.flag!, String(each)]);
+  });
 }
 
 export function loadFrom(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {

@@ -35,12 +35,14 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
   const { settings, explicitPort } = await withFreePort(terminal, loaded);
   // Loaded here and not above: the other commands start in half the time without the whole server.
-  const [{ createNode }, { createLog }] = await Promise.all([
+  const [{ createNode }, { createLog }, { lineToSupervisor }] = await Promise.all([
     import("../node.ts"),
     import("../platform/log.ts"),
+    import("../supervisor/control-line.ts"),
   ]);
   const log = createLog({ ...settings.log, name: settings.name });
-  const node = await createNode({ settings, log });
+  const line = lineToSupervisor(settings, terminal.clock);
+  const node = await createNode({ settings, log, beforeLeading: line?.beforeLeading });
   reportUncaught(log, () => node.runningJobs());
   let unwanted = false;
   // Before the start: a signal that comes early must find us listening.
@@ -69,6 +71,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
     throw portInUse(settings.http.host, settings.http.port, explicitPort);
   }
+  void line?.follow(node.url, node.services);
   if (!isLoopback(settings.http.host)) {
     log.warn(
       { host: settings.http.host },

@@ -10,6 +10,7 @@ import type { NamedScheduleRequest, PreviewRequest } from "../api/schedule-body.
 import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
 import { systemClock } from "../platform/clock.ts";
 import { ClusterCalls } from "./cluster.ts";
+import { ControllerCalls } from "./controller.ts";
 import type { Clock } from "../platform/clock.ts";
 import { UndiciConnection } from "./connection.ts";
 import type { Answer, Connection } from "./connection.ts";
@@ -20,6 +21,9 @@ import type { FollowEvent } from "./follow.ts";
 export { BatonClientError } from "./error.ts";
 export type { ClientErrorCode } from "./error.ts";
 export type { FollowEvent } from "./follow.ts";
+export { LeaderConnection } from "./leader.ts";
+export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./leader.ts";
+export type * from "./controller-bodies.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/job-body.ts";
 export type { NodeBody } from "../api/node-body.ts";
 export type { ClusterBody, LeaderBody, SampleBody } from "../api/operations/cluster.ts";
@@ -75,6 +79,7 @@ const ANSWER_SLACK_MS = 5_000;
 
 export class BatonClient implements AsyncDisposable {
   readonly cluster: ClusterCalls;
+  readonly controller: ControllerCalls;
   readonly #connection: Connection;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
@@ -84,6 +89,7 @@ export class BatonClient implements AsyncDisposable {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#connection = options.connection ?? new UndiciConnection(options.url, this.#clock);
     this.cluster = new ClusterCalls((route, parts) => this.#call(route, parts));
+    this.controller = new ControllerCalls((route, parts, timeout) => this.#call(route, parts, timeout));
   }
 
   // ---------------------------------------------------------------- jobs
@@ -277,7 +283,7 @@ export class BatonClient implements AsyncDisposable {
     const body = parts.body === undefined ? undefined : JSON.stringify(parts.body);
     const answer = await this.#connection.call({ method, path, body }, timeoutMs);
     if (answer.status >= 400) throw refusal(answer);
-    return parsed(answer) as AnswerOf<R>;
+    return (answer.status === 204 ? null : parsed(answer)) as AnswerOf<R>;
   }
 
   async #openLogs(id: string, after: number, signal: AbortSignal): Promise<AsyncIterable<string>> {
@@ -318,7 +324,15 @@ function parsed(answer: Answer): unknown {
 }
 
 function refusal(answer: Answer): BatonClientError {
-  const body = parsed(answer) as { error?: unknown; message?: unknown } | null;
+  const body = parsed(answer) as { error?: unknown; message?: unknown; leader_url?: unknown } | null;
+  if (body?.error === "NOT_LEADER" && body.message === undefined) {
+    // The one refusal without a message: its fields are fixed.
+    const leader = typeof body.leader_url === "string" ? body.leader_url : "it is not known which one does";
+    return new BatonClientError("NOT_LEADER", `this node does not lead (${leader})`, {
+      status: answer.status,
+      body,
+    });
+  }
   if (typeof body?.error !== "string" || typeof body.message !== "string") {
     return new BatonClientError("BAD_REPLY", `what answered (${answer.status}) is not a Baton node`, {
       status: answer.status,

@@ -28,8 +28,11 @@ export interface OpenAnswer {
 }
 
 export interface Connection {
-  /** Rejects with UNREACHABLE or TIMEOUT; every answer of the node is a reply, whatever its status. */
-  call(call: Call, timeoutMs: number): Promise<Answer>;
+  /**
+   * Rejects with UNREACHABLE or TIMEOUT, or ABORTED by the signal; every answer of the node is a reply, whatever its
+   * status.
+   */
+  call(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Answer>;
   /** The time-out ends with the headers; after that only silence (see SILENCE_MS) counts as a failure. */
   open(call: Call, timeoutMs: number, signal: AbortSignal): Promise<OpenAnswer>;
   close(): Promise<void>;
@@ -69,14 +72,21 @@ export class UndiciConnection implements Connection {
     this.#pool = new Pool(parsed.origin, { connections: 32, headersTimeout: 0, bodyTimeout: 0 });
   }
 
-  async call(call: Call, timeoutMs: number): Promise<Answer> {
-    const stop = new AbortController();
-    const callOff = this.#clock.after(timeoutMs, () => stop.abort());
+  async call(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Answer> {
+    const late = new AbortController();
+    const callOff = this.#clock.after(timeoutMs, () => late.abort());
     try {
-      const answer = await this.#pool.request({ ...this.#request(call), signal: stop.signal });
+      const answer = await this.#pool.request({
+        ...this.#request(call),
+        signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+      });
       return { status: answer.statusCode, body: await answer.body.text() };
     } catch (error) {
-      throw this.#failure(error, stop.signal.aborted ? timeoutMs : null);
+      if (signal?.aborted) {
+        const details = { cause: error, maybeDone: true };
+        throw new BatonClientError("ABORTED", `the call to ${this.#origin} was called off`, details);
+      }
+      throw this.#failure(error, late.signal.aborted ? timeoutMs : null);
     } finally {
       callOff();
     }

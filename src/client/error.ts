@@ -2,9 +2,17 @@ import type { ErrorCode } from "../core/errors.ts";
 
 /**
  * `UNREACHABLE`: no connection, or it broke. `TIMEOUT`: the node was reached, or might have been, and did not answer
- * in time. `BAD_REPLY`: something answered that is not a Baton node. `BAD_URL`: the address is none.
+ * in time. `ABORTED`: the caller called it off. `BAD_REPLY`: something answered that is not a Baton node. `BAD_URL`: the
+ * address is none.
  */
-export type ClientErrorCode = ErrorCode | "UNREACHABLE" | "TIMEOUT" | "BAD_REPLY" | "BAD_URL" | (string & {});
+export type ClientErrorCode =
+  | ErrorCode
+  | "UNREACHABLE"
+  | "TIMEOUT"
+  | "ABORTED"
+  | "BAD_REPLY"
+  | "BAD_URL"
+  | (string & {});
 
 interface Details extends ErrorOptions {
   readonly status?: number;

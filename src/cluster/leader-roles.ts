@@ -18,6 +18,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
+import { GatedLeadership, type LeaderGate } from "./gated-leadership.ts";
 import { LeaderDuties, type Duty } from "./leader-duties.ts";
 
 export interface LeaderRolesOptions {
@@ -25,6 +26,8 @@ export interface LeaderRolesOptions {
   readonly identity: NodeIdentity;
   /** Whether this node may lead in that role. */
   readonly stands: (role: LeaderRole) => boolean;
+  /** What has to happen before a term of the scheduler begins. */
+  readonly gate?: LeaderGate;
   readonly duties: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>>;
   readonly settings: ElectorSettings;
   readonly clock: Clock;
@@ -43,12 +46,13 @@ export class LeaderRoles extends Lifecycle {
 
   constructor(options: LeaderRolesOptions) {
     super();
-    const { coordination, identity, stands, settings, clock, random, log } = options;
+    const { coordination, identity, stands, gate, settings, clock, random, log } = options;
     const electors = LEADER_ROLES.map((role) => {
       const lock = coordination.lock(role);
-      return stands(role)
-        ? new Elector({ lock, identity, role, clock, random, settings, log })
-        : new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
+      if (!stands(role))
+        return new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
+      const elector = new Elector({ lock, identity, role, clock, random, settings, log });
+      return gate && role === "scheduler" ? new GatedLeadership({ elector, identity, gate, log }) : elector;
     });
     this.#electors = electors;
     const scheduler = electors[LEADER_ROLES.indexOf("scheduler")]!;

@@ -43,7 +43,7 @@ const VARIABLE_BY_SINGLE = new Map(
 export const VARIABLE_NAMES: readonly string[] = [...VARIABLES.keys()];
 
 export function mayBeFile(row: Setting): boolean {
-  return row.secret === true || row.kind === "store" || row.kind === "redis";
+  return row.secret === true || row.kind === "store" || row.kind === "redis" || row.kind === "etcd";
 }
 
 /** Files are looked for from `cwd`. */

@@ -11,6 +11,7 @@ export type Kind =
   | "enum"
   | "store"
   | "redis"
+  | "etcd"
   | "integer"
   | "number"
   | "boolean"

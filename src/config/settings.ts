@@ -4,7 +4,10 @@
  */
 
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
+import { AGENT_SETTINGS } from "./agent-settings.ts";
 import { CLUSTER_SETTINGS } from "./cluster-settings.ts";
+import { CONTROLLER_SETTINGS } from "./controller-settings.ts";
+import { ETCD_SETTINGS } from "./etcd-settings.ts";
 import type { NodeMap } from "./node-map.ts";
 import { OWNERSHIP_SETTINGS } from "./ownership-settings.ts";
 import { PEER_SETTINGS } from "./peer-settings.ts";
@@ -218,6 +221,9 @@ export const SETTINGS = [
   ...CLUSTER_SETTINGS,
   ...PEER_SETTINGS,
   ...OWNERSHIP_SETTINGS,
+  ...AGENT_SETTINGS,
+  ...ETCD_SETTINGS,
+  ...CONTROLLER_SETTINGS,
   {
     path: "drain.timeout",
     kind: "duration",

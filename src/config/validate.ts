@@ -81,18 +81,22 @@ export function relationMistakes(
   });
 }
 
-/** What a node whose store nobody shares cannot be. */
+/** What a node whose store nobody shares cannot be, and what cannot be beside each other. */
 export function fabricMistakes(
   values: ReadonlyMap<string, Value>,
   sources: ReadonlyMap<string, Source>,
 ): string[] {
   const store = values.get("store");
-  if (typeof store !== "string" || isPostgresUrl(store)) return [];
   const mistakes: string[] = [];
   const mistake = (path: SettingPath, text: string): void =>
     void mistakes.push(told(sources.get(path)!, path, text));
+  if (values.get("etcd.url") && values.get("redis.url"))
+    mistake("etcd.url", "does not go with redis.url: one of the two elects the leader; remove the other");
+  if (typeof store !== "string" || isPostgresUrl(store)) return mistakes;
   if (values.get("redis.url"))
     mistake("redis.url", "needs a database beside it, which keeps the jobs: store: postgres://…");
+  if (values.get("etcd.url"))
+    mistake("etcd.url", "needs a database beside it, which keeps the jobs: store: postgres://…");
   if (values.get("dispatch.mode") === "push")
     mistake(
       "dispatch.mode",

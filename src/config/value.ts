@@ -7,6 +7,7 @@ import { formatDuration, parseDuration } from "./duration.ts";
 import { Mistake } from "./mistake.ts";
 import { nodesFromText, readNodes } from "./node-map.ts";
 import type { NodeMap } from "./node-map.ts";
+import { maskedEtcd, readEtcd } from "./etcd-setting.ts";
 import { maskedRedis, readRedis } from "./redis-setting.ts";
 import type { Setting } from "./setting.ts";
 import { formatSize, parseSize } from "./size.ts";
@@ -33,6 +34,7 @@ export function writeValue(setting: Setting, value: Value): Value {
   if (setting.kind === "size") return formatSize(value as number);
   if (setting.kind === "store") return maskedStore(value as string);
   if (setting.kind === "redis") return maskedRedis(value as string);
+  if (setting.kind === "etcd") return maskedEtcd(value as string);
   if (setting.secret) return value === "" ? "" : MASK;
   return value;
 }
@@ -69,6 +71,7 @@ function fromText(setting: Setting, found: unknown): unknown {
     case "enum":
     case "store":
     case "redis":
+    case "etcd":
     case "duration":
     case "size":
       return found;
@@ -105,6 +108,8 @@ function readKind(setting: Setting, found: unknown, directory: string): Value {
       return readStore(found);
     case "redis":
       return readRedis(found);
+    case "etcd":
+      return readEtcd(found);
     case "integer":
       if (typeof found === "number" && Number.isSafeInteger(found)) return found;
       throw new Mistake(`must be a whole number, not ${shown(found)}`);

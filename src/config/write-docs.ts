@@ -89,6 +89,7 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   leader: "Leadership",
   postgres: "PostgreSQL",
   redis: "Redis",
+  etcd: "etcd",
   dispatch: "Dispatch",
   handoff: "Handing jobs over",
   rebalance: "Rebalancing",
@@ -98,6 +99,8 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   placement: "Placement of new jobs",
   peers: "Calls between nodes",
   functions: "Functions",
+  agents: "Agents",
+  controller: "The node-controller",
   drain: "Stopping",
   retention: "Keeping finished jobs",
   log: "Logs",
@@ -135,6 +138,7 @@ function entry(row: Setting): string {
 function kindText(row: Setting): string {
   if (row.kind === "store") return "`sqlite` \\| `memory` \\| `postgres://…`";
   if (row.kind === "redis") return "`redis://…`";
+  if (row.kind === "etcd") return "`http://…`, several with commas";
   if (row.kind === "map") return "map of names and URLs";
   if (row.kind === "address" || row.kind === "addresses")
     return row.kind === "address" ? "host:port" : "list of host:port";

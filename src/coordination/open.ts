@@ -2,6 +2,7 @@
 
 import { openBully, type BullyCoordination, type BullyOptions } from "./bully/bully.ts";
 import type { Coordination } from "./coordination.ts";
+import { EtcdCoordination, type EtcdCoordinationOptions } from "./etcd/etcd.ts";
 import { PostgresCoordination, type PostgresCoordinationOptions } from "./postgres/postgres.ts";
 import { RedisCoordination, type RedisCoordinationOptions } from "./redis/redis.ts";
 import { openStandalone } from "./standalone/standalone.ts";
@@ -10,7 +11,8 @@ import type { StandaloneOptions } from "./standalone/standalone.ts";
 export type CoordinationChoice =
   | ({ readonly kind: "standalone" } & StandaloneOptions)
   | ({ readonly kind: "postgres" } & PostgresCoordinationOptions)
-  | ({ readonly kind: "redis" } & RedisCoordinationOptions);
+  | ({ readonly kind: "redis" } & RedisCoordinationOptions)
+  | ({ readonly kind: "etcd" } & EtcdCoordinationOptions);
 
 export function openCoordination(choice: CoordinationChoice): Coordination {
   switch (choice.kind) {
@@ -20,6 +22,8 @@ export function openCoordination(choice: CoordinationChoice): Coordination {
       return new PostgresCoordination(choice);
     case "redis":
       return new RedisCoordination(choice);
+    case "etcd":
+      return new EtcdCoordination(choice);
   }
 }
 

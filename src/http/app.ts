@@ -30,7 +30,7 @@ import type { ReadJson } from "./json-body.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
 import { PassOn } from "./pass-on.ts";
 import { servePeers } from "./peer-routes.ts";
-import { bindOperations } from "./routes.ts";
+import { bindOperations, leaderHeaders } from "./routes.ts";
 
 export interface AppOptions {
   readonly services: NodeServices;
@@ -176,6 +176,8 @@ function introduce(services: NodeServices, guard: Guard) {
     reply.header("x-baton-node", identity.name);
     reply.header("x-baton-role", roleOf(leadership.held(), draining));
     reply.header("x-baton-epoch", leadership.current()?.epoch ?? 0);
+    // Also for streams, and for what is refused before it is known what was asked for.
+    if (request.url.startsWith("/v1/")) reply.headers(leaderHeaders(services));
     if (draining) reply.header("connection", "close");
     const { method } = request;
     const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");

@@ -20,6 +20,7 @@ export async function collectRoutes(app: FastifyInstance, version: string): Prom
         { name: "functions", description: "Run a task for a caller who waits" },
         { name: "queues", description: "Pause and resume queues" },
         { name: "schedules", description: "Jobs by the clock" },
+        { name: "controller", description: "What agents do, and callers of whoever leads" },
         { name: "cluster", description: "The nodes together: who is there, who leads, how they fare" },
         { name: "node", description: "This node: health, role, promises" },
       ],

@@ -1,14 +1,16 @@
 /** The table of operations as Fastify routes. All that can be done once is done here, at start. */
 
+import type { ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import type { Admission } from "../api/admission.ts";
 import type { Gate } from "../api/decide.ts";
 import type { JsonSchema } from "../api/json-schema.ts";
 import { NO_HEADERS } from "../api/operation.ts";
 import { numbersIn, schemaOf } from "../api/operation-schema.ts";
-import type { Input, Operation } from "../api/operation.ts";
+import type { Caller, Input, Operation } from "../api/operation.ts";
 import type { NodeServices } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
+import { roleOf } from "../core/role.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { inboundOf } from "./inbound.ts";
 import type { readInbound } from "./inbound.ts";
@@ -46,6 +48,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       body: request.body,
       headers: request.headers,
       inbound,
+      ...(operation.waits && { caller: callerOf(reply.raw) }),
     };
     admission.check(operation, inbound);
     const where = typeof target === "function" ? target(input) : target;
@@ -87,8 +90,38 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       if (asked["internal"] === undefined) done();
       else void settle(readInbound(request, reply), done);
     },
+    // Said when the answer is known: whoever waited for long may have waited for somebody who led.
+    ...(operation.tag === "controller" && {
+      onSend: (_request: FastifyRequest, reply: FastifyReply, payload: unknown, done: DoneSending) => {
+        reply.headers(leaderHeaders(services));
+        done(null, payload);
+      },
+    }),
     handler,
   });
+}
+
+type DoneSending = (error: Error | null, payload: unknown) => void;
+
+/** What every answer under `/v1` says of who answers and who leads. */
+export function leaderHeaders({ leadership, health }: NodeServices): Record<string, string> {
+  const leader = leadership.current();
+  return {
+    "x-baton-role": roleOf(leadership.held(), health.draining),
+    ...(leader && { "x-baton-leader-epoch": String(leader.epoch), "x-baton-leader-id": leader.leader }),
+  };
+}
+
+function callerOf(response: ServerResponse): Caller {
+  return {
+    get gone() {
+      return response.destroyed || response.socket?.destroyed === true;
+    },
+    onGone(leave) {
+      response.once("close", leave);
+      return () => response.off("close", leave);
+    },
+  };
 }
 
 /** Few requests need it, so the others do not pay for a promise. */

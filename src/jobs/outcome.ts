@@ -11,6 +11,9 @@ export interface OutcomeRules {
   readonly chance: () => number;
 }
 
+/** What is asked of a job: its budgets as they were when the run began. */
+export type Judged = Pick<ClaimedJob, "failures" | "interruptions" | "crashes" | "maxAttempts" | "timeoutMs">;
+
 export type Ending =
   | { readonly ended: "returned"; readonly result: unknown }
   | { readonly ended: "threw"; readonly error: unknown }
@@ -22,7 +25,7 @@ export type Ending =
  * after an abort ended because of it. A lost lease means that the job is no longer ours to speak of: null.
  */
 export function outcomeOf(
-  job: ClaimedJob,
+  job: Judged,
   ending: Ending,
   aborted: { readonly why: AbortReason | null; readonly message: string | null },
   policy: Partial<RetryPolicy> | undefined,
@@ -86,13 +89,13 @@ export function resultText(result: unknown): string {
   return text;
 }
 
-function interrupted(job: ClaimedJob, rules: OutcomeRules): Outcome {
+function interrupted(job: Judged, rules: OutcomeRules): Outcome {
   const error = interruptionError(job, rules.budgets);
   return error ? { kind: "failed", error, spends: "interruption" } : { kind: "interrupted" };
 }
 
 function failure(
-  job: ClaimedJob,
+  job: Judged,
   error: JobError,
   retryable: boolean,
   policy: Partial<RetryPolicy> | undefined,
@@ -103,7 +106,7 @@ function failure(
   return { kind: "retry", error, delayMs: retryDelayMs(job.failures + 1, rules.chance(), merged) };
 }
 
-function timeoutError(job: ClaimedJob, thrown: unknown): JobError {
+function timeoutError(job: Judged, thrown: unknown): JobError {
   const after = thrown === null ? "" : `; then it threw: ${toJobError(thrown).message}`;
   return { code: "TIMEOUT", message: `ran longer than its timeout of ${job.timeoutMs} ms${after}` };
 }

@@ -175,7 +175,7 @@ export class ResultWriter {
   }
 }
 
-function statusAfter(outcome: Outcome): JobStatus {
+export function statusAfter(outcome: Outcome): JobStatus {
   switch (outcome.kind) {
     case "completed":
     case "failed":

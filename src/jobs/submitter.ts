@@ -9,6 +9,7 @@ import {
   PRIORITY_MIN,
   TIMEOUT_MS_MAX,
 } from "../core/job.ts";
+import type { Term } from "../core/term.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Random } from "../platform/random.ts";
 import type { Author, Store, NewJob, Submitted, TransactionClient } from "../store/store.ts";
@@ -32,6 +33,8 @@ export interface SubmitterOptions {
 export class Submitter {
   readonly #options: SubmitterOptions;
   readonly #batcher: Batcher<NewJob, Submitted>;
+  /** Of a leader, whose term goes along and is compared. */
+  readonly #fenced: Batcher<{ readonly job: NewJob; readonly term: Term }, Submitted>;
 
   constructor(options: SubmitterOptions) {
     this.#options = options;
@@ -39,29 +42,57 @@ export class Submitter {
       batchMax: 1_000,
       flush: (jobs) => this.#store(jobs),
     });
+    this.#fenced = new Batcher({ batchMax: 1_000, flush: (items) => this.#storeByTerm(items) });
   }
 
   async submit(
     requests: readonly SubmitRequest[],
     { client }: SubmitOptions = {},
   ): Promise<readonly Submitted[]> {
+    const jobs = await this.#prepareAll(requests);
+    if (client !== undefined) return this.#storeWithin(client, jobs);
+    if (jobs.length === 1) return [await this.#batcher.add(jobs[0]!)];
+    return jobs.length === 0 ? [] : this.#store(jobs);
+  }
+
+  /** The same for a leader. Rejects with STALE_EPOCH when that term is over. */
+  async submitUnder(term: Term, requests: readonly SubmitRequest[]): Promise<readonly Submitted[]> {
+    const jobs = await this.#prepareAll(requests);
+    if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
+    return jobs.length === 0 ? [] : this.#store(jobs, term);
+  }
+
+  async #prepareAll(requests: readonly SubmitRequest[]): Promise<NewJob[]> {
     const single = requests.length === 1;
     const jobs: NewJob[] = [];
     for (let i = 0; i < requests.length; i++) {
       const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`);
       jobs.push(job instanceof Promise ? await job : job);
     }
-    if (client !== undefined) return this.#storeWithin(client, jobs);
-    if (single) return [await this.#batcher.add(jobs[0]!)];
-    return jobs.length === 0 ? [] : this.#store(jobs);
+    return jobs;
   }
 
-  async #store(jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
-    const { store, author, wakes, onStored } = this.#options;
+  async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
+    const { node, store, author, wakes, onStored } = this.#options;
     const told = wakes(jobs);
-    const answers = await store.jobs.submit(jobs, author(), told);
+    const under = term ? { node, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
+    const answers = await store.jobs.submit(jobs, under, told, term);
     onStored(jobs, told);
     return answers;
+  }
+
+  async #storeByTerm(
+    items: readonly { readonly job: NewJob; readonly term: Term }[],
+  ): Promise<readonly Submitted[]> {
+    const { job: first, term } = items[0]!;
+    if (items.length === 1) return this.#store([first], term);
+    const stored = new Map<NewJob, Submitted>();
+    for (const [each, group] of Map.groupBy(items, (item) => item.term)) {
+      const jobs = group.map(({ job }) => job);
+      const answers = await this.#store(jobs, each);
+      jobs.forEach((job, at) => stored.set(job, answers[at]!));
+    }
+    return items.map(({ job }) => stored.get(job)!);
   }
 
   /** Nobody is woken here: that comes with the caller's commit. */

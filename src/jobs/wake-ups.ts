@@ -1,11 +1,12 @@
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
+import type { NodeIdentity, NodeInfo } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 
 export interface WakeUpsOptions {
   readonly channels: Pick<Channels, "publish">;
   readonly clock: Clock;
-  /** Whether any other node has a worker. */
+  /** Whether any other node wants to hear of work. */
   readonly audience: () => boolean;
 }
 
@@ -59,4 +60,10 @@ export class WakeUps {
     }
     return this.#audience;
   }
+}
+
+/** Whether another node is to hear of work: one that runs jobs, or one that may lead and has agents that do. */
+export function hearsOfWork(node: NodeInfo, self: NodeIdentity): boolean {
+  if (node.incarnation === self.incarnation || node.status !== "active") return false;
+  return node.roles.includes("worker") || node.roles.includes("function") || node.roles.includes("scheduler");
 }

@@ -1,3 +1,6 @@
+import { FUNCTIONS_QUEUE } from "../core/job.ts";
+import type { NodeRole } from "../core/node.ts";
+
 export interface WorkerSettings {
   readonly concurrency: number;
   /** Null for all queues. */
@@ -9,4 +12,17 @@ export interface WorkerSettings {
   readonly prefetchMax: number;
   /** How long an aborted handler may take to end before it is given up. */
   readonly abortGraceMs: number;
+}
+
+/** Which queues a node works on: `function` is for callers who wait, `worker` for everything else. */
+export function queuesOf(
+  roles: ReadonlySet<NodeRole>,
+  chosen: readonly string[],
+): { queues: ReadonlySet<string> | null; exceptQueues: ReadonlySet<string> } {
+  if (!roles.has("worker")) return { queues: new Set([FUNCTIONS_QUEUE]), exceptQueues: new Set() };
+  if (!roles.has("function")) {
+    return { queues: chosen.length > 0 ? new Set(chosen) : null, exceptQueues: new Set([FUNCTIONS_QUEUE]) };
+  }
+  const queues = chosen.length > 0 ? new Set([...chosen, FUNCTIONS_QUEUE]) : null;
+  return { queues, exceptQueues: new Set() };
 }

@@ -7,7 +7,8 @@
  * - Every call takes a batch and applies it in one transaction, all of it or nothing.
  * - Leader writes carry a `Term` and are refused with STALE_EPOCH unless it is the newest term of its role, compared
  *   in the transaction of the write. Those that anybody may make take one too (`fence`), for the controller API, where only
- *   the leader writes. Writes about a run carry its `jobEpoch` and answer "stale" in the same way.
+ *   the leader writes; the epoch of that term is then the one that is recorded. Writes about a run carry its `jobEpoch` and
+ *   answer "stale" in the same way.
  * - One clock decides: the keeper's own (for a database, the database's). Callers pass durations, not instants.
  *
  * What it does not promise: that a job runs only once (a worker may die after the effect and before the result), and
@@ -22,6 +23,7 @@ import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
 import type { AgentStore } from "./agents.ts";
 import type { OwnershipStore } from "./ownership.ts";
+import type { SampleStore } from "./samples.ts";
 import type { ScheduleNotes } from "./schedule-notes.ts";
 
 export interface Store extends Service {
@@ -384,22 +386,4 @@ export interface TermStore {
   /** Takes over a term granted elsewhere (by Redis, by peers). False when a higher or another equal one is known. */
   admit(term: Term): Promise<boolean>;
   read(role: LeaderRole): Promise<Term | null>;
-}
-
-// ---------------------------------------------------------------- samples
-
-/** What the cluster looked like, now and then: written by whoever leads the metrics. */
-export interface SampleStore {
-  /** Notes a sample (JSON text) at this instant. */
-  note(sample: string, fence: Term): Promise<void>;
-  /** Newest first. */
-  list(limit: number): Promise<readonly Sample[]>;
-  /** Removes samples older than this; answers how many. */
-  purge(ageMs: number, fence: Term): Promise<number>;
-}
-
-export interface Sample {
-  readonly at: number;
-  readonly leaderEpoch: number;
-  readonly sample: string;
 }

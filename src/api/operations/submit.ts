@@ -105,7 +105,7 @@ function takenBack(): BatonError {
   return new BatonError("DEADLINE", "whoever passed this on has placed it elsewhere; nothing was stored");
 }
 
-function request(body: JobRequestBody, index: number | null): SubmitRequest {
+export function request(body: JobRequestBody, index: number | null): SubmitRequest {
   const at = index === null ? "" : `[${index}].`;
   let runAt: number | undefined;
   if (body.run_at !== undefined) {

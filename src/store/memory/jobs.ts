@@ -3,6 +3,7 @@ import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import { isFinal, isSuspect } from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
+import { authorUnder } from "../fence.ts";
 import type {
   Abandoned,
   Author,
@@ -54,22 +55,32 @@ export class MemoryJobs implements JobStore {
     this.#turn = options.turn;
   }
 
-  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
+  submit(
+    jobs: readonly NewJob[],
+    author: Author,
+    _wakes = false,
+    fence?: Term,
+  ): Promise<readonly Submitted[]> {
     return this.#turn((now) => {
+      if (fence) this.#terms.require(fence);
+      const by = authorUnder(author, fence);
       const wanted = jobs.map((job) => ({ ...job }));
-      return wanted.map((job) => this.#ledger.add(job, author, null, now));
+      return wanted.map((job) => this.#ledger.add(job, by, null, now));
     });
   }
 
   claim(request: ClaimRequest): Promise<Claimed> {
     return this.#turn((now) => {
+      const { fence } = request;
+      if (fence) this.#terms.require(fence);
+      const claimant = { ...request, author: authorUnder(request.author, fence) };
       const jobs: ClaimedJob[] = [];
       const held = this.#leases.hold(request.lease, request.leaseMs, request.opens);
       if (held) {
         for (const entry of this.#ledger.due(request)) {
           // A mark is no claim: whoever comes with it later finds it gone.
           if (entry.assignment) this.#ledger.mark(entry, null);
-          jobs.push(this.#runs.start(entry, request, now));
+          jobs.push(this.#runs.start(entry, claimant, now));
         }
       }
       const nextDueAt = this.#ledger.nextDueAt();
@@ -77,22 +88,25 @@ export class MemoryJobs implements JobStore {
     });
   }
 
-  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
+  settle(settlements: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]> {
     return this.#turn((now) => {
+      if (fence) this.#terms.require(fence);
       const read = settlements.map(copiedSettlement);
-      return read.map((settlement) => this.#runs.settle(settlement, now));
+      return read.map((settlement) => this.#runs.settle(settlement, now, { fence }));
     });
   }
 
-  report(reports: readonly Report[]): Promise<readonly Verdict[]> {
+  report(reports: readonly Report[], fence?: Term): Promise<readonly Verdict[]> {
     return this.#turn((now) => {
+      if (fence) this.#terms.require(fence);
       const read = reports.map(copiedReport);
-      return read.map((report) => this.#runs.report(report, now));
+      return read.map((report) => this.#runs.report(report, now, { fence }));
     });
   }
 
-  renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
+  renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal> {
     return this.#turn(() => {
+      if (fence) this.#terms.require(fence);
       const runs = this.#leases.renew(lease, ttlMs);
       if (!runs) return { held: false, cancelled: [] };
       const unwanted = [...runs].filter(({ job }) => job.cancelRequested);

@@ -7,17 +7,12 @@
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type {
-  Guarantees,
-  JobStore,
-  QueueStore,
-  SampleStore,
-  ScheduleStore,
-  Store,
-  TermStore,
-} from "../store.ts";
+import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AgentStore } from "../agents.ts";
 import type { OwnershipStore } from "../ownership.ts";
+import type { SampleStore } from "../samples.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
+import { MemoryAgents } from "./agents.ts";
 import { MemoryJobs } from "./jobs.ts";
 import { Leases } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
@@ -43,6 +38,7 @@ export class MemoryStore extends Lifecycle implements Store {
   readonly scheduleNotes: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
+  readonly agents: AgentStore;
   /** For the nodes of one process, which use the same object. */
   readonly ownership: OwnershipStore;
 
@@ -68,6 +64,7 @@ export class MemoryStore extends Lifecycle implements Store {
     this.scheduleNotes = new MemoryScheduleNotes({ ledger, terms, schedules, turn });
     this.terms = terms;
     this.samples = new MemorySamples({ terms, turn });
+    this.agents = new MemoryAgents({ terms, turn });
   }
 
   protected override onStart(): void {}

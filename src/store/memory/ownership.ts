@@ -129,12 +129,12 @@ export class MemoryOwnership implements OwnershipStore {
       // All reports before the first settlement, also across the events of a batch.
       const reported = read.map((event) => {
         if (!this.#held(event, owner)) return null;
-        return event.reports.map((report) => runs.report(report, now, event.assignment));
+        return event.reports.map((report) => runs.report(report, now, { assignment: event.assignment }));
       });
       return read.map(({ assignment, settlements }, at) => {
         const verdicts = reported[at];
         if (!verdicts) return null;
-        const settled = settlements.map((settlement) => runs.settle(settlement, now, assignment));
+        const settled = settlements.map((settlement) => runs.settle(settlement, now, { assignment }));
         return { reported: verdicts, settled };
       });
     });

@@ -1,6 +1,8 @@
 /** How a run begins, what it reports and how it ends: the same for a job that its worker took and one that was dispatched. */
 
 import type { LeaseId } from "../../core/ids.ts";
+import type { Job } from "../../core/job.ts";
+import type { Term } from "../../core/term.ts";
 import type { AssignmentId } from "../ownership.ts";
 import type { Author, ClaimedJob, Report, Run, Settlement, Verdict } from "../store.ts";
 import type { Entry, Ledger } from "./ledger.ts";
@@ -11,6 +13,12 @@ export interface Claimant {
   readonly author: Author;
   readonly worker: string;
   readonly lease: LeaseId;
+}
+
+/** With an assignment, only a run that is in it is written about; of a term, which was compared, the epoch is noted. */
+export interface WrittenUnder {
+  readonly assignment?: AssignmentId;
+  readonly fence?: Term;
 }
 
 /** Each in the turn of its caller. */
@@ -32,27 +40,30 @@ export class RunWrites {
     return { ...asClaimed(job), lease: claimant.lease, leaderEpoch: job.leaderEpoch };
   }
 
-  /** With an assignment, only of a run that is in it. */
-  settle({ run, outcome }: Settlement, now: number, assignment?: AssignmentId): Verdict {
+  settle({ run, outcome }: Settlement, now: number, { assignment, fence }: WrittenUnder): Verdict {
     const entry = this.#ledger.find(run.id);
     const verdict = verdictIn(assignment, entry, run);
     if (verdict !== "accepted") return verdict;
     this.#leases.give(run.lease, entry!);
-    this.#ledger.change(entry!, afterRun(entry!, outcome, now), now);
+    this.#ledger.change(entry!, { ...afterRun(entry!, outcome, now), ...epochOf(fence) }, now);
     if (outcome.kind === "completed") entry!.result = outcome.result;
     return verdict;
   }
 
-  report({ run, logs, progress }: Report, now: number, assignment?: AssignmentId): Verdict {
+  report({ run, logs, progress }: Report, now: number, { assignment, fence }: WrittenUnder): Verdict {
     const entry = this.#ledger.find(run.id);
     const verdict = verdictIn(assignment, entry, run);
     // A run that has ended writes no more: "replayed" is for results only.
     if (verdict !== "accepted") return verdict === "replayed" ? "stale" : verdict;
     appendLogs(entry!.logs, logs, run.jobEpoch, now);
     const change = progress ? { progress: progress.value, progressMessage: progress.message } : {};
-    this.#ledger.change(entry!, change, now);
+    this.#ledger.change(entry!, { ...change, ...epochOf(fence) }, now);
     return verdict;
   }
+}
+
+function epochOf(fence: Term | undefined): Partial<Job> {
+  return fence ? { leaderEpoch: fence.epoch } : {};
 }
 
 export function copiedSettlement({ run, outcome }: Settlement): Settlement {

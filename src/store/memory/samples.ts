@@ -1,5 +1,5 @@
 import type { Term } from "../../core/term.ts";
-import type { Sample, SampleStore } from "../store.ts";
+import type { Sample, SampleStore } from "../samples.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
 

@@ -3,10 +3,12 @@
 import type { Statement } from "../../platform/drivers/postgres.ts";
 import { int4s, texts } from "../../platform/drivers/postgres-arrays.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../store.ts";
+import { CONTENDED_TRIES, FencedClaim } from "./fenced-claim.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "./leases.ts";
 import { type Kind, type Ledger, NOW } from "./ledger.ts";
 import { heads, IN_ORDER, kinds, PROMOTE } from "./line.ts";
 import { COUNTERS, type Row, SHAPE, type Shape, TakenRows, takenRows } from "./taken-rows.ts";
+import type { PostgresTerms } from "./terms.ts";
 
 /**
  * The lease is held against a recovery from before the end of the statement (FOR KEY SHARE), but only if something was
@@ -105,22 +107,19 @@ type ClaimRow = [
 
 type QuickRow = [...row: ClaimRow, nextDueInMs: number | null];
 
-/**
- * Another claimant holds more rows for a moment than it takes, if it merges several lines. Who finds nothing but those
- * looks again instead of going to sleep.
- */
-const CONTENDED_TRIES = 4;
-
 export class Claim {
   readonly #ledger: Ledger;
   readonly #rows: TakenRows;
+  readonly #fenced: FencedClaim;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: Ledger, terms: PostgresTerms) {
     this.#ledger = ledger;
     this.#rows = new TakenRows(ledger);
+    this.#fenced = new FencedClaim(ledger, terms);
   }
 
   async run(request: ClaimRequest): Promise<Claimed> {
+    if (request.fence) return this.#fenced.run(request, request.fence);
     const ledger = this.#ledger;
     const author = await ledger.authorId(request.author);
     const worker = await ledger.nameId(request.worker);

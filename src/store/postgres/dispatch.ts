@@ -7,12 +7,12 @@ import type { Dispatched, DispatchedAssignment, DispatchedJob, DispatchRequest }
 import { type Ledger, NOW } from "./ledger.ts";
 import { heads, IN_ORDER, kinds, PROMOTE } from "./line.ts";
 import { type Row, TakenRows, takenRows } from "./taken-rows.ts";
-import type { PostgresTerms } from "./terms.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "./terms.ts";
 import { walk } from "./walk.ts";
 
 /**
- * One statement is the whole transaction, and holds the term as `PostgresTerms.hold` does: a grant that was faster changes the
- * row, and then it is not found. Suspects are numbered apart, so that each has an assignment of its own.
+ * One statement is the whole transaction, and holds the term. Suspects are numbered apart, so that each has an assignment of
+ * its own.
  */
 const DISPATCH: Statement = {
   name: "dispatch",
@@ -20,9 +20,7 @@ const DISPATCH: Statement = {
   arrays: true,
   text: `
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-  fence AS MATERIALIZED (
-    SELECT FROM baton.term WHERE role = $2 AND leader = $3 AND incarnation = $4 AND epoch = $5::bigint FOR SHARE
-  ),
+  ${fenceFrom(2)},
   ${kinds("$6", "$7", "$8", "EXISTS (SELECT FROM fence)")},
   line AS MATERIALIZED (
     SELECT at, suspect, row_number() OVER (PARTITION BY suspect ${IN_ORDER}) - 1 AS n FROM (
@@ -99,10 +97,7 @@ export class Dispatch {
         DISPATCH,
         [
           now,
-          fence.role,
-          fence.leader,
-          fence.incarnation,
-          fence.epoch,
+          ...termValues(fence),
           texts([...request.tasks]),
           request.queues && texts([...request.queues]),
           texts([...request.exceptQueues]),
@@ -113,7 +108,7 @@ export class Dispatch {
         ],
       ],
     );
-    if (rows[0]?.[8]) await this.#ledger.db.transaction((tx) => this.#terms.hold(tx, fence)); // says why
+    if (rows[0]?.[8]) throw await this.#terms.refusal(fence);
     const jobs = await this.#rows.jobs(rows, expected, {});
     return { assignments: inParts(rows, jobs), nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
   }

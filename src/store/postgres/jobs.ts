@@ -1,3 +1,4 @@
+import { hasCode } from "../../core/errors.ts";
 import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Term } from "../../core/term.ts";
@@ -57,17 +58,22 @@ export class PostgresJobs implements JobStore {
     const { ledger, terms, submit, renewals } = parts;
     this.#submit = submit;
     this.#submitWithin = new SubmitWithin(ledger);
-    this.#claim = new Claim(ledger);
-    this.#settle = new Settle(ledger);
-    this.#report = new Report(ledger, this.#settle);
+    this.#claim = new Claim(ledger, terms);
+    this.#settle = new Settle(ledger, terms);
+    this.#report = new Report(ledger, this.#settle, terms);
     this.#recover = new Recover(ledger, terms, renewals);
     this.#steer = new Steer(ledger);
     this.#purge = new Purge(ledger, terms);
     this.#read = new Read(ledger);
   }
 
-  submit(jobs: readonly NewJob[], author: Author, wakes = false): Promise<readonly Submitted[]> {
-    return this.#submit.run(jobs, author, wakes);
+  submit(
+    jobs: readonly NewJob[],
+    author: Author,
+    wakes = false,
+    fence?: Term,
+  ): Promise<readonly Submitted[]> {
+    return this.#submit.run(jobs, author, wakes, fence);
   }
 
   submitWithin(
@@ -83,23 +89,25 @@ export class PostgresJobs implements JobStore {
   }
 
   /** Behind the reports that are under way, and not if one of them fails: a run that has ended may report nothing more. */
-  async settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
+  async settle(settlements: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]> {
     if (this.#reporting.size > 0) await Promise.all(this.#reporting);
-    return this.#settle.run(settlements);
+    return this.#settle.run(settlements, fence);
   }
 
-  async report(reports: readonly RunReport[]): Promise<readonly Verdict[]> {
-    const reported = this.#report.run(reports);
-    this.#reporting.add(reported);
+  async report(reports: readonly RunReport[], fence?: Term): Promise<readonly Verdict[]> {
+    const reported = this.#report.run(reports, fence);
+    // One that came too late with its term has said nothing, and is nobody else's failure.
+    const over = fence ? reported.catch(unlessStale) : reported;
+    this.#reporting.add(over);
     try {
       return await reported;
     } finally {
-      this.#reporting.delete(reported);
+      this.#reporting.delete(over);
     }
   }
 
-  renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
-    return this.#recover.renew(lease, ttlMs);
+  renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal> {
+    return this.#recover.renew(lease, ttlMs, fence);
   }
 
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
@@ -137,4 +145,8 @@ export class PostgresJobs implements JobStore {
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
     return this.#read.logs(id, after, limit);
   }
+}
+
+function unlessStale(error: unknown): void {
+  if (!hasCode(error, "STALE_EPOCH")) throw error;
 }

@@ -15,11 +15,12 @@ export const openLease = (opens: string): string => `
       OR ${opens}::boolean AND NOT EXISTS (SELECT FROM baton.live l WHERE l.running AND l.lease = e.id))
   )`;
 
-export const PROLONG_LEASE = `
+export const prolongLease = (only?: string): string => `
   prolonged AS (
     UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint + $3::bigint / ${LEASE_SURPLUS} FROM open
-    WHERE e.id = open.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint
+    WHERE e.id = open.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint${only ? ` AND ${only}` : ""}
   )`;
+export const PROLONG_LEASE = prolongLease();
 
 /** What a claim makes of a job, for parameters of its worker and author. */
 export const startRun = (worker: string, author: string): string => `

@@ -143,7 +143,7 @@ export class OwnedWrites {
     const mine = (all: readonly Said[], seqs: readonly (number | null)[]) =>
       seqs.map((seq, at) => (ours(all[at]!.place) ? seq : null));
     const assignments = reports.map(({ assignment }) => assignment);
-    const reported = await this.#report.write(tx, reports, mine(reports, batch.reportSeqs), assignments);
+    const reported = await this.#report.write(tx, reports, mine(reports, batch.reportSeqs), { assignments });
     const settled = await this.#settle.within(
       tx,
       settlements,

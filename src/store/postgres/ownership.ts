@@ -29,11 +29,11 @@ export class PostgresOwnership implements OwnershipStore {
   readonly #writes: OwnedWrites;
 
   constructor({ ledger, terms }: { readonly ledger: Ledger; readonly terms: PostgresTerms }) {
-    const settle = new Settle(ledger);
+    const settle = new Settle(ledger, terms);
     this.#dispatch = new Dispatch(ledger, terms);
     this.#accept = new Accept(ledger, settle);
     this.#assignments = new Assignments(ledger, terms);
-    this.#writes = new OwnedWrites(ledger, settle, new Report(ledger, settle));
+    this.#writes = new OwnedWrites(ledger, settle, new Report(ledger, settle, terms));
   }
 
   dispatch(request: DispatchRequest, fence: Term): Promise<Dispatched> {

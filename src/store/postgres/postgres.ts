@@ -3,16 +3,11 @@ import type { Clock } from "../../platform/clock.ts";
 import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type {
-  Guarantees,
-  JobStore,
-  QueueStore,
-  SampleStore,
-  ScheduleStore,
-  Store,
-  TermStore,
-} from "../store.ts";
+import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AgentStore } from "../agents.ts";
 import type { OwnershipStore } from "../ownership.ts";
+import type { SampleStore } from "../samples.ts";
+import { PostgresAgents } from "./agents.ts";
 import { PostgresJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
 import { PostgresOwnership } from "./ownership.ts";
@@ -38,6 +33,7 @@ interface Parts {
   readonly schedules: ScheduleStore;
   readonly terms: TermStore;
   readonly samples: SampleStore;
+  readonly agents: AgentStore;
   readonly ownership: OwnershipStore;
 }
 
@@ -75,6 +71,10 @@ export class PostgresStore extends Lifecycle implements Store {
     return this.#open().samples;
   }
 
+  get agents(): AgentStore {
+    return this.#open().agents;
+  }
+
   get ownership(): OwnershipStore {
     return this.#open().ownership;
   }
@@ -94,7 +94,7 @@ export class PostgresStore extends Lifecycle implements Store {
       throw error;
     }
     const terms = new PostgresTerms(db);
-    const submit = new Submit(ledger);
+    const submit = new Submit(ledger, terms);
     const parts = { ledger, terms, submit, renewals };
     this.#parts = {
       connections: [db, renewals],
@@ -103,6 +103,7 @@ export class PostgresStore extends Lifecycle implements Store {
       queues: new PostgresQueues(ledger),
       schedules: new PostgresSchedules(parts),
       samples: new PostgresSamples(parts),
+      agents: new PostgresAgents(parts),
       ownership: new PostgresOwnership(parts),
     };
   }

@@ -21,7 +21,7 @@ import type { Abandoned, Author, Recovered, Renewal } from "../store.ts";
 import { type Ending, endRuns, NOTHING, type Return, returnRuns, type Spending } from "./endings.ts";
 import { type Ledger, NOW } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
-import type { PostgresTerms } from "./terms.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "./terms.ts";
 import { walk } from "./walk.ts";
 
 /** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
@@ -30,6 +30,15 @@ const RENEWAL_SHARE = 1 / 4;
 const RENEW = write(
   "lease-renew",
   `UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint WHERE name = $2 AND expires_at > ${NOW} RETURNING id`,
+);
+const RENEW_FENCED = write(
+  "lease-renew-fenced",
+  `WITH ${fenceFrom(4)},
+   renewed AS (
+     UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint
+     WHERE name = $2 AND expires_at > ${NOW} AND EXISTS (SELECT FROM fence) RETURNING id
+   )
+   SELECT (SELECT id FROM renewed) AS id, EXISTS (SELECT FROM fence) AS fenced`,
 );
 const UNWANTED = read(
   "lease-unwanted",
@@ -117,17 +126,30 @@ export class Recover {
     this.#renewals = renewals;
   }
 
-  async renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
-    const db = this.#renewals;
+  async renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal> {
     const deadlineMs = ttlMs * RENEWAL_SHARE;
-    const [held] = await db.query<{ id: number }>(RENEW, [this.#ledger.now(), lease, ttlMs], deadlineMs);
-    if (!held) return { held: false, cancelled: [] };
-    const cancelled = await db.query<Renewal["cancelled"][number]>(UNWANTED, [held.id], deadlineMs);
+    const held = await this.#prolonged(lease, ttlMs, deadlineMs, fence);
+    if (held === null) return { held: false, cancelled: [] };
+    const cancelled = await this.#renewals.query<Renewal["cancelled"][number]>(UNWANTED, [held], deadlineMs);
     return { held: true, cancelled };
   }
 
   run(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
     return which.by === "overdue" ? this.#overdue(which.graceMs, fence) : this.#dead(which, budgets, fence);
+  }
+
+  /** The number of the lease; null when it is not held. */
+  async #prolonged(lease: LeaseId, ttlMs: number, deadlineMs: number, fence?: Term): Promise<number | null> {
+    const db = this.#renewals;
+    const values = [this.#ledger.now(), lease, ttlMs];
+    if (!fence) return (await db.query<{ id: number }>(RENEW, values, deadlineMs))[0]?.id ?? null;
+    const [row] = await db.query<{ id: number | null; fenced: boolean }>(
+      RENEW_FENCED,
+      [...values, ...termValues(fence)],
+      deadlineMs,
+    );
+    if (!row!.fenced) throw await this.#terms.refusal(fence);
+    return row!.id;
   }
 
   #dead(which: Dead, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {

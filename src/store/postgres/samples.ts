@@ -1,6 +1,6 @@
 import type { Term } from "../../core/term.ts";
 import { read, write } from "../../platform/drivers/postgres.ts";
-import type { Sample, SampleStore } from "../store.ts";
+import type { Sample, SampleStore } from "../samples.ts";
 import { type Ledger, NOW } from "./ledger.ts";
 import type { PostgresTerms } from "./terms.ts";
 

@@ -255,6 +255,23 @@ const MIGRATIONS: readonly Migration[] = [
       "ALTER TABLE baton.live ADD COLUMN assignment bigint",
     ],
   },
+  {
+    // Written again and again, and no column but the name has an index: every refresh is a HOT update.
+    compatibleFrom: 1,
+    up: [
+      `CREATE TABLE baton.agent (
+        name text PRIMARY KEY,
+        capabilities text NOT NULL,
+        version text,
+        labels text NOT NULL,
+        running int NOT NULL,
+        first_seen_at bigint NOT NULL,
+        last_seen_at bigint NOT NULL,
+        removed_at bigint,
+        leader_epoch bigint NOT NULL
+      ) WITH (fillfactor = 50)`,
+    ],
+  },
 ];
 
 /** Building an index over years of history takes longer than any statement of a running node may. */

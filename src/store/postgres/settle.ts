@@ -1,11 +1,13 @@
-import type { LeaseId } from "../../core/ids.ts";
+import type { LeaseId, NodeName } from "../../core/ids.ts";
 import type { JobError } from "../../core/job.ts";
+import type { Term } from "../../core/term.ts";
 import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
 import { int4s, int8s, texts, uuids } from "../../platform/drivers/postgres-arrays.ts";
 import type { Outcome, Run, Settlement, Verdict } from "../store.ts";
 import { type Ending, endRuns, KEPT, NOTHING, type Return, returnRuns } from "./endings.ts";
 import { type Ledger, NOW, uuidOf } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "./terms.ts";
 
 /**
  * `gone` are the completed runs, with a `result`; answers with those that were accepted, unless it is all $4 of them, and with
@@ -15,6 +17,7 @@ export const complete = (parts: {
   readonly before?: string;
   readonly gone: string;
   readonly result: string;
+  readonly author?: string;
   readonly answer?: string;
 }): string => `
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -22,7 +25,7 @@ export const complete = (parts: {
   gone AS (
     ${parts.gone}
     RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
-      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, l.author, ${parts.result} AS result
+      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, ${parts.author ?? "l.author"}, ${parts.result} AS result
   ),
   kept AS (
     INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT})
@@ -49,6 +52,18 @@ const COMPLETE_ALIKE = write(
     result: "NULL::text",
   }),
 );
+/** The whole transaction, which also says under whose epoch the runs have ended. */
+const COMPLETE_FENCED = write(
+  "settle-complete-fenced",
+  complete({
+    before: `${fenceFrom(8)},`,
+    gone: `DELETE FROM baton.live l USING unnest($3::bigint[], $5::int[], $6::text[], $7::int[]) AS a (seq, job_epoch, result, author)
+     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND ${MINE} AND EXISTS (SELECT FROM fence)`,
+    result: "a.result",
+    author: "coalesce(a.author, l.author) AS author",
+    answer: ", EXISTS (SELECT FROM fence) AS fenced",
+  }),
+);
 const LOCK = write(
   "settle-lock",
   `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.assignment, e.name AS lease
@@ -56,6 +71,13 @@ const LOCK = write(
    WHERE l.seq = ANY ($1::bigint[]) AND l.running ORDER BY l.seq FOR UPDATE OF l`,
 );
 const SEQS = read("settle-seqs", "SELECT id AS uuid, seq FROM baton.job WHERE id = ANY ($1::uuid[])");
+/** With the author of the run: it has the same node and owner epoch until the run has ended. */
+const WRITTEN_BY = read(
+  "settle-written-by",
+  `SELECT j.id AS uuid, j.seq, a.node, a.owner_epoch AS "ownerEpoch"
+   FROM baton.job j LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.author a ON a.id = l.author
+   WHERE j.id = ANY ($1::uuid[])`,
+);
 const SETTLED = read(
   "settle-settled",
   `SELECT j.id AS uuid, coalesce(d.job_epoch, l.job_epoch) AS job_epoch, e.name AS lease, coalesce(l.running, false) AS running
@@ -74,6 +96,11 @@ export interface Holder {
   readonly lease: LeaseId | null;
 }
 
+interface Completed {
+  /** Null when it is all of them. */
+  readonly accepted: readonly string[] | null;
+}
+
 interface Settled {
   readonly uuid: string;
   readonly job_epoch: number;
@@ -81,27 +108,69 @@ interface Settled {
   readonly running: boolean;
 }
 
+interface WrittenBy {
+  readonly uuid: string;
+  readonly seq: number;
+  /** Null for a job that has ended. */
+  readonly node: NodeName | null;
+  readonly ownerEpoch: number;
+}
+
+/** A leader's term, and for each run its author under that epoch. */
+export interface Fenced {
+  readonly fence: Term;
+  readonly authors: readonly (number | null)[];
+}
+
 /** Ends runs. A verdict is about one run: it is refused unless the run is the one that holds the job. */
 export class Settle {
   readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: Ledger, terms: PostgresTerms) {
     this.#ledger = ledger;
+    this.#terms = terms;
   }
 
-  async run(given: readonly Settlement[]): Promise<readonly Verdict[]> {
-    if (given.length === 0) return [];
+  async run(given: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]> {
+    if (given.length === 0) {
+      await this.#terms.check(fence);
+      return [];
+    }
     const settlements = given.map(({ run, outcome }) => ({ run, outcome }));
     const runs = settlements.map(({ run }) => run);
-    const seqs = await this.seqs(runs);
+    const { seqs, fenced } = await this.known(runs, fence);
     const { lease } = runs[0]!;
     const completed = settlements.every(
       ({ run, outcome }) => outcome.kind === "completed" && run.lease === lease,
     );
     const verdicts = completed
-      ? await this.#complete(settlements, seqs, lease)
-      : await this.#ledger.db.transaction((tx) => this.within(tx, settlements, seqs, underItsLease));
+      ? await this.#complete(settlements, seqs, lease, fenced)
+      : await this.#ledger.db.transaction(async (tx) => {
+          if (fence) await this.#terms.hold(tx, fence);
+          return this.within(tx, settlements, seqs, underItsLease, fenced);
+        });
     return this.withRefusals(runs, verdicts);
+  }
+
+  /** The numbers of the runs' jobs, and what a write under this term has to note. */
+  async known(
+    runs: readonly Run[],
+    fence: Term | undefined,
+  ): Promise<{ readonly seqs: readonly (number | null)[]; readonly fenced?: Fenced }> {
+    if (!fence) return { seqs: await this.seqs(runs) };
+    const ledger = this.#ledger;
+    const rows = await ledger.db.query<WrittenBy>(WRITTEN_BY, [uuids(runs.map((run) => uuidOf(run.id)))]);
+    const found = new Map<string, { readonly seq: number; readonly author: number | null }>();
+    for (const { uuid, seq, node, ownerEpoch } of rows) {
+      const author = node && (await ledger.authorId({ node, ownerEpoch, leaderEpoch: fence.epoch }));
+      found.set(uuid, { seq, author });
+    }
+    const jobs = runs.map((run) => found.get(uuidOf(run.id)));
+    return {
+      seqs: jobs.map((job) => job?.seq ?? null),
+      fenced: { fence, authors: jobs.map((job) => job?.author ?? null) },
+    };
   }
 
   /** The number of each run's job: the claimant's short cut, or looked up. Null when there is no such job. */
@@ -131,17 +200,23 @@ export class Settle {
     settlements: readonly Settlement[],
     seqs: readonly (number | null)[],
     lease: LeaseId,
+    fenced: Fenced | undefined,
   ): Promise<(Verdict | null)[]> {
     const results = settlements.map(({ outcome }) => resultOf(outcome));
     const { jobEpoch } = settlements[0]!.run;
     const alike = settlements.every(({ run }, at) => run.jobEpoch === jobEpoch && results[at] === null);
     const common = [this.#ledger.now(), lease, int8s(seqs), settlements.length];
-    const [row] = await this.#ledger.db.query<{ accepted: string[] | null }>(
-      alike ? COMPLETE_ALIKE : COMPLETE,
-      alike
-        ? [...common, jobEpoch]
-        : [...common, int4s(settlements.map(({ run }) => run.jobEpoch)), texts(results)],
-    );
+    const each = () => [...common, int4s(settlements.map(({ run }) => run.jobEpoch)), texts(results)];
+    const { db } = this.#ledger;
+    if (fenced) {
+      const values = [...each(), int4s(fenced.authors), ...termValues(fenced.fence)];
+      const [row] = await db.query<Completed & { fenced: boolean }>(COMPLETE_FENCED, values);
+      if (!row!.fenced) throw await this.#terms.refusal(fenced.fence);
+      return completedVerdicts(seqs, row!.accepted);
+    }
+    const [row] = alike
+      ? await db.query<Completed>(COMPLETE_ALIKE, [...common, jobEpoch])
+      : await db.query<Completed>(COMPLETE, each());
     return completedVerdicts(seqs, row!.accepted);
   }
 
@@ -151,6 +226,7 @@ export class Settle {
     settlements: readonly T[],
     seqs: readonly (number | null)[],
     isMeant: (holder: Holder, settlement: T) => boolean,
+    fenced?: Fenced,
   ): Promise<(Verdict | null)[]> {
     const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
     const holders = new Map(rows.map((row) => [row.seq, row]));
@@ -161,7 +237,7 @@ export class Settle {
       const holder = seqs[at] === null ? undefined : holders.get(seqs[at]!);
       if (!holder || holder.job_epoch !== run.jobEpoch || !isMeant(holder, settlement)) return null;
       holders.delete(holder.seq);
-      const change = changeOf(holder, outcome);
+      const change = changeOf(holder, outcome, fenced?.authors[at] ?? null);
       if ("status" in change) endings.push(change);
       else returns.push(change);
       return "accepted";
@@ -199,9 +275,9 @@ export function resultOf(outcome: Outcome): string | null {
 }
 
 /** What the end of a run makes of its job. One that was to be cancelled does not return to the queue. */
-function changeOf(holder: Holder, outcome: Outcome): Ending | Return {
+function changeOf(holder: Holder, outcome: Outcome, author: number | null): Ending | Return {
   const { seq } = holder;
-  const same = { taken: false, killed: null, author: null };
+  const same = { taken: false, killed: null, author };
   const end = (status: Ending["status"], error: JobError | null, spent = NOTHING): Ending => ({
     ...same,
     seq,

@@ -1,11 +1,14 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
+import type { Term } from "../../core/term.ts";
 import { type Queryable, read, type Statement, write } from "../../platform/drivers/postgres.ts";
 import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import { int4s, int8s, texts, uuids } from "../../platform/drivers/postgres-arrays.ts";
+import { authorUnder } from "../fence.ts";
 import type { Author, NewJob, Submitted } from "../store.ts";
 import { birthplaceOf, type Ledger, NOW, sameBirthplace, statusName, uuidOf } from "./ledger.ts";
 import { WAKE } from "./submit-function.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "./terms.ts";
 
 /**
  * The common batch: jobs that differ in nothing but id and payload, due at once, without keys. Two arrays instead of ten, no
@@ -32,10 +35,9 @@ const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
 const SUBMIT_ONE = alike("submit-one", ONE, false);
 const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
 /** Any other batch. Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
-const SUBMIT = write(
-  "submit",
-  `
-  WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+const any = (fenced: boolean): string => `
+  WITH ${fenced ? `${fenceFrom(16)},` : ""}
+  clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
   fresh AS (
     INSERT INTO baton.job (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, schedule)
     SELECT seq, id, now, run_at, timeout_ms, birthplace, kind, $2::int, max_attempts, priority, payload, idempotency_key, $3::text
@@ -58,8 +60,10 @@ const SUBMIT = write(
   )
   SELECT now, CASE WHEN (SELECT count(*) FROM fresh) < $4::int THEN ARRAY(SELECT id::text FROM fresh) END AS fresh,
     CASE WHEN $15::boolean THEN ${WAKE}::text END
-  FROM clock`,
-);
+  FROM clock`;
+const SUBMIT = write("submit", any(false));
+/** Without its fence there is no clock, and with that no job and no answer. */
+const SUBMIT_FENCED = write("submit-fenced", any(true));
 
 const EXISTING = read(
   "submit-existing",
@@ -91,9 +95,11 @@ const TRIES = 5;
 
 export class Submit {
   readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: Ledger, terms: PostgresTerms) {
     this.#ledger = ledger;
+    this.#terms = terms;
   }
 
   /** Numbers for the names in these jobs. To be called before a transaction: it uses connections of its own. */
@@ -110,10 +116,19 @@ export class Submit {
     }
   }
 
-  async run(jobs: readonly NewJob[], author: Author, wakes: boolean): Promise<readonly Submitted[]> {
-    if (jobs.length === 0) return [];
+  async run(
+    jobs: readonly NewJob[],
+    author: Author,
+    wakes: boolean,
+    fence?: Term,
+  ): Promise<readonly Submitted[]> {
+    if (jobs.length === 0) {
+      await this.#terms.check(fence);
+      return [];
+    }
     await this.learnNames(jobs);
-    return this.within(this.#ledger.db, jobs, await this.#ledger.authorId(author), null, wakes);
+    const by = await this.#ledger.authorId(authorUnder(author, fence));
+    return this.within(this.#ledger.db, jobs, by, null, wakes, fence);
   }
 
   /** With names that have been learnt. */
@@ -123,6 +138,7 @@ export class Submit {
     author: number,
     schedule: string | null,
     wakes = false,
+    fence?: Term,
   ): Promise<readonly Submitted[]> {
     const answers: (Submitted | null)[] = jobs.map(() => null);
     let open = jobs.map((_, index) => index);
@@ -134,7 +150,7 @@ export class Submit {
         );
       }
       const asked = open.map((index) => jobs[index]!);
-      const given = await this.#insert(db, asked, author, schedule, wakes);
+      const given = await this.#insert(db, asked, author, schedule, wakes, fence);
       for (const [at, answer] of given.entries()) answers[open[at]!] = answer;
       open = open.filter((_, at) => given[at] === null);
     }
@@ -147,11 +163,12 @@ export class Submit {
     author: number,
     schedule: string | null,
     wakes: boolean,
+    fence: Term | undefined,
   ): Promise<(Submitted | null)[]> {
     this.#check(jobs);
-    if (await this.#insertAlike(db, jobs, author, wakes))
+    if (!fence && (await this.#insertAlike(db, jobs, author, wakes)))
       return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
-    const row = await this.#insertAny(db, jobs, author, schedule, wakes);
+    const row = await this.#insertAny(db, jobs, author, schedule, wakes, fence);
     const { now, fresh } = row;
     const stored = (job: NewJob): Submitted => {
       const runAt = job.runAt ?? now + job.delayMs;
@@ -216,9 +233,10 @@ export class Submit {
     author: number,
     schedule: string | null,
     wakes: boolean,
+    fence: Term | undefined,
   ): Promise<Inserted> {
     const numbers = jobs.map((job) => this.#numbers(job));
-    const rows = await db.query<Inserted>(SUBMIT, [
+    const [row] = await db.query<Inserted>(fence ? SUBMIT_FENCED : SUBMIT, [
       this.#ledger.now(),
       author,
       schedule,
@@ -234,8 +252,10 @@ export class Submit {
       int8s(jobs.map((job) => job.runAt)),
       texts(jobs.map((job) => job.idempotencyKey)),
       wakes,
+      ...(fence ? termValues(fence) : []),
     ]);
-    return rows[0]!;
+    if (!row) throw await this.#terms.refusal(fence!);
+    return row;
   }
 
   #numbers({ id, queue, task }: NewJob): [birthplace: number | null, kind: number | null] {

@@ -34,6 +34,17 @@ const HOLD = write(
   "SELECT leader, incarnation, epoch FROM baton.term WHERE role = $1 FOR SHARE",
 );
 
+/** This term, if it is the newest. It is given as `termValues` from the parameter of this number on. */
+export const newest = (first: number): string =>
+  `SELECT FROM baton.term WHERE role = $${first} AND leader = $${first + 1} AND incarnation = $${first + 2} AND epoch = $${first + 3}::bigint`;
+
+/** HOLD for a statement that is the whole transaction: a grant that was faster changes the row, and then it is not found. */
+export const fenceFrom = (first: number): string => `fence AS MATERIALIZED (${newest(first)} FOR SHARE)`;
+
+export function termValues({ role, leader, incarnation, epoch }: Term): unknown[] {
+  return [role, leader, incarnation, epoch];
+}
+
 export class PostgresTerms implements TermStore {
   readonly #db: Postgres;
 
@@ -62,10 +73,22 @@ export class PostgresTerms implements TermStore {
   async hold(tx: Queryable, fence: Term): Promise<void> {
     const [row] = await tx.query<Row>(HOLD, [fence.role]);
     if (row && sameTerm({ role: fence.role, ...row }, fence)) return;
-    throw new BatonError(
-      "STALE_EPOCH",
-      `epoch ${fence.epoch} of ${fence.role} is over; the newest is ${row?.epoch ?? "none"}`,
-      { epoch: fence.epoch, newest: row?.epoch ?? null },
-    );
+    throw stale(fence, row?.epoch ?? null);
   }
+
+  /** For a call that has nothing to write: an old leader is to learn that it is one all the same. */
+  async check(fence: Term | undefined): Promise<void> {
+    const current = fence ? await this.read(fence.role) : null;
+    if (fence && !(current && sameTerm(current, fence))) throw stale(fence, current?.epoch ?? null);
+  }
+
+  /** What to say when a statement has not found its fence. */
+  async refusal(fence: Term): Promise<BatonError> {
+    return stale(fence, (await this.read(fence.role))?.epoch ?? null);
+  }
+}
+
+function stale({ role, epoch }: Term, newest: number | null): BatonError {
+  const message = `epoch ${epoch} of ${role} is over; the newest is ${newest ?? "none"}`;
+  return new BatonError("STALE_EPOCH", message, { epoch, newest });
 }

@@ -1,6 +1,7 @@
 import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Term } from "../../core/term.ts";
+import { authorUnder } from "../fence.ts";
 import type {
   Abandoned,
   Author,
@@ -51,23 +52,30 @@ export class SqliteJobs implements JobStore {
     this.#steer = new Steer(parts.ledger);
   }
 
-  submit(jobs: readonly NewJob[], author: Author): Promise<readonly Submitted[]> {
-    return this.#write(() => this.#submit.run(jobs, author));
+  submit(
+    jobs: readonly NewJob[],
+    author: Author,
+    _wakes = false,
+    fence?: Term,
+  ): Promise<readonly Submitted[]> {
+    return this.#write(() => this.#submit.run(jobs, authorUnder(author, fence)), fence);
   }
 
   claim(request: ClaimRequest): Promise<Claimed> {
-    return this.#write(() => this.#claim.run(request));
+    const { author, fence } = request;
+    const claimed = fence ? { ...request, author: authorUnder(author, fence) } : request;
+    return this.#write(() => this.#claim.run(claimed), fence);
   }
 
-  settle(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
-    return this.#write(() => this.#settle.run(settlements));
+  settle(settlements: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]> {
+    return this.#write(() => this.#settle.run(settlements, fence?.epoch), fence);
   }
 
-  report(reports: readonly Report[]): Promise<readonly Verdict[]> {
-    return this.#write(() => this.#settle.report(reports));
+  report(reports: readonly Report[], fence?: Term): Promise<readonly Verdict[]> {
+    return this.#write(() => this.#settle.report(reports, fence?.epoch), fence);
   }
 
-  renew(lease: LeaseId, ttlMs: number): Promise<Renewal> {
+  renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal> {
     return this.#write(() => {
       const ledger = this.#ledger;
       if (!ledger.prolongLease(lease, ledger.clock.now() + ttlMs)) return { held: false, cancelled: [] };
@@ -78,14 +86,11 @@ export class SqliteJobs implements JobStore {
           cancelled.push({ id: this.#read.idOf(seq), jobEpoch: run.jobEpoch, reason });
       }
       return { held: true, cancelled };
-    });
+    }, fence);
   }
 
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
-    return this.#write(() => {
-      this.#terms.check(fence);
-      return this.#recover.run(which, budgets, fence.epoch);
-    });
+    return this.#write(() => this.#recover.run(which, budgets, fence.epoch), fence);
   }
 
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
@@ -101,10 +106,7 @@ export class SqliteJobs implements JobStore {
   }
 
   purge(retention: Retention, limit: number, fence: Term): Promise<number> {
-    return this.#write(() => {
-      this.#terms.check(fence);
-      return this.#steer.purge(retention, limit);
-    });
+    return this.#write(() => this.#steer.purge(retention, limit), fence);
   }
 
   async get(id: JobId): Promise<Job | null> {
@@ -123,7 +125,10 @@ export class SqliteJobs implements JobStore {
     return this.#ledger.file.read(() => this.#read.logs(id, after, limit));
   }
 
-  #write<T>(operation: () => T): Promise<T> {
-    return this.#ledger.file.write(operation);
+  #write<T>(operation: () => T, fence?: Term): Promise<T> {
+    return this.#ledger.file.write(() => {
+      if (fence) this.#terms.check(fence);
+      return operation();
+    });
   }
 }

@@ -1,5 +1,5 @@
 import type { Term } from "../../core/term.ts";
-import type { Sample, SampleStore } from "../store.ts";
+import type { Sample, SampleStore } from "../samples.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SqliteTerms } from "./terms.ts";
 

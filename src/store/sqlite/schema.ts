@@ -160,6 +160,19 @@ const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID, STRICT;
   CREATE TABLE schedule_complete (epoch INTEGER NOT NULL) STRICT;
   `,
+  `
+  CREATE TABLE agent (
+    name TEXT PRIMARY KEY,
+    capabilities TEXT NOT NULL,
+    version TEXT,
+    labels TEXT NOT NULL,
+    running INTEGER NOT NULL,
+    first_seen_at INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL,
+    removed_at INTEGER,
+    leader_epoch INTEGER NOT NULL
+  ) STRICT;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

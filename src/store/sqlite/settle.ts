@@ -38,6 +38,8 @@ export class Settle {
       touch: file.prepare(
         "UPDATE live SET logs = logs + ?1, progress = coalesce(?2, progress), progress_message = CASE WHEN ?2 IS NULL THEN progress_message ELSE ?3 END, updated_at = ?4 WHERE seq = ?5",
       ),
+      author: file.prepare("SELECT author FROM live WHERE seq = ?"),
+      setAuthor: file.prepare("UPDATE live SET author = ? WHERE seq = ?"),
       logCount: file.prepare("SELECT logs FROM live WHERE seq = ?"),
       addLog: file.prepare("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"),
       settled: file.prepare(
@@ -47,7 +49,8 @@ export class Settle {
     };
   }
 
-  run(settlements: readonly Settlement[]): Verdict[] {
+  /** Under a leader's epoch, which was compared, if it is given. */
+  run(settlements: readonly Settlement[], leaderEpoch?: number): Verdict[] {
     const now = this.#ledger.clock.now();
     const done = new Completions();
     const verdicts = settlements.map(({ run, outcome }): Verdict => {
@@ -56,6 +59,7 @@ export class Settle {
         this.#complete(done, now); // what this batch did so far decides what a repeat in it is
         return this.#refusal(run);
       }
+      if (leaderEpoch !== undefined) this.#noteEpoch(seq, leaderEpoch);
       if (outcome.kind === "completed") {
         this.forget(seq, "completed");
         done.add(seq, outcome.result);
@@ -66,7 +70,7 @@ export class Settle {
     return verdicts;
   }
 
-  report(reports: readonly Report[]): Verdict[] {
+  report(reports: readonly Report[], leaderEpoch?: number): Verdict[] {
     const now = this.#ledger.clock.now();
     return reports.map(({ run, logs, progress }): Verdict => {
       const seq = this.#holder(run);
@@ -74,6 +78,7 @@ export class Settle {
         const refusal = this.#refusal(run);
         return refusal === "replayed" ? "stale" : refusal;
       }
+      if (leaderEpoch !== undefined) this.#noteEpoch(seq, leaderEpoch);
       const added = this.#addLogs(seq, run, logs);
       this.#sql.touch.run(added, progress?.value ?? null, progress?.message ?? null, now, seq);
       return "accepted";
@@ -86,6 +91,14 @@ export class Settle {
     if (seq === null) return null;
     const holder = this.#ledger.running.get(seq);
     return holder && holder.jobEpoch === run.jobEpoch && holder.lease === run.lease ? seq : null;
+  }
+
+  /** Most often it is the epoch that the job was claimed under, and there is nothing to write. */
+  #noteEpoch(seq: number, leaderEpoch: number): void {
+    const ledger = this.#ledger;
+    const author = ledger.author(this.#sql.author.get(seq)!["author"] as number);
+    if (author.leaderEpoch === leaderEpoch) return;
+    this.#sql.setAuthor.run(ledger.authorId({ ...author, leaderEpoch }), seq);
   }
 
   #refusal(run: Run): Verdict {

@@ -3,16 +3,11 @@ import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { openingError, SqliteFile } from "../../platform/drivers/sqlite.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type {
-  Guarantees,
-  JobStore,
-  QueueStore,
-  SampleStore,
-  ScheduleStore,
-  Store,
-  TermStore,
-} from "../store.ts";
+import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AgentStore } from "../agents.ts";
+import type { SampleStore } from "../samples.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
+import { SqliteAgents } from "./agents.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
 import { SqliteQueues } from "./queues.ts";
@@ -38,6 +33,7 @@ interface Parts {
   readonly scheduleNotes: ScheduleNotes;
   readonly terms: TermStore;
   readonly samples: SampleStore;
+  readonly agents: AgentStore;
 }
 
 /** The embedded store: one file, one process, nothing else to install. */
@@ -79,6 +75,10 @@ export class SqliteStore extends Lifecycle implements Store {
     return this.#open().samples;
   }
 
+  get agents(): AgentStore {
+    return this.#open().agents;
+  }
+
   protected onStart(): void {
     const file = new SqliteFile(join(this.#options.dir, "baton.db"));
     try {
@@ -98,6 +98,7 @@ export class SqliteStore extends Lifecycle implements Store {
         schedules,
         scheduleNotes: new SqliteScheduleNotes({ ...parts, schedules }),
         samples: new SqliteSamples(parts),
+        agents: new SqliteAgents(parts),
       };
     } catch (error) {
       file.close();

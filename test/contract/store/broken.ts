@@ -4,16 +4,12 @@
  */
 
 import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import type { AgentStore } from "../../../src/store/agents.ts";
 import type { OwnershipStore } from "../../../src/store/ownership.ts";
-import type {
-  JobStore,
-  QueueStore,
-  SampleStore,
-  ScheduleStore,
-  Store,
-  TermStore,
-} from "../../../src/store/store.ts";
+import type { SampleStore } from "../../../src/store/samples.ts";
+import type { JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../../../src/store/store.ts";
 import type { OpenStore } from "../../support/store-world.ts";
+import { BROKEN_FENCES } from "./broken-fences.ts";
 import { BROKEN_LEADERS } from "./broken-leaders.ts";
 import { BROKEN_LINES } from "./broken-lines.ts";
 import { BROKEN_OVERDUE } from "./broken-overdue.ts";
@@ -26,6 +22,7 @@ export interface Replaced {
   readonly schedules?: Partial<ScheduleStore>;
   readonly terms?: Partial<TermStore>;
   readonly samples?: Partial<SampleStore>;
+  readonly agents?: Partial<AgentStore>;
   readonly ownership?: Partial<OwnershipStore>;
 }
 
@@ -43,6 +40,7 @@ export const BROKEN: BrokenStores = {
   ...BROKEN_RUNS,
   ...BROKEN_LINES,
   ...BROKEN_LEADERS,
+  ...BROKEN_FENCES,
   ...BROKEN_OVERDUE,
   ...BROKEN_OWNERSHIP,
 };
@@ -51,7 +49,7 @@ export const BROKEN: BrokenStores = {
 export function opening(replace: (whole: Store) => Replaced): OpenStore {
   return async ({ clock }) => {
     const whole = openMemoryStore({ clock });
-    const { jobs, queues, schedules, terms, samples, ownership } = replace(whole);
+    const { jobs, queues, schedules, terms, samples, agents, ownership } = replace(whole);
     await whole.start();
     return {
       guarantees: whole.guarantees,
@@ -61,6 +59,7 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
       schedules: patched(whole.schedules, schedules),
       terms: patched(whole.terms, terms),
       samples: patched(whole.samples, samples),
+      agents: patched(whole.agents, agents),
       ownership: patched(whole.ownership, ownership),
       start: () => whole.start(),
       stop: () => whole.stop(),

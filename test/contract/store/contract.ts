@@ -7,8 +7,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { OpenStore, Promises } from "../../support/store-world.ts";
 import { StoreWorld } from "../../support/store-world.ts";
+import { agentPromises } from "./agents.ts";
 import { cancelAndRetryPromises } from "./cancel-and-retry.ts";
 import { claimPromises } from "./claim.ts";
+import { fencedWritePromises } from "./fenced-writes.ts";
 import { firingPromises } from "./firing.ts";
 import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
@@ -41,6 +43,8 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   firing: firingPromises,
   terms: termPromises,
   samples: samplePromises,
+  agents: agentPromises,
+  "fenced writes": fencedWritePromises,
   life: lifePromises,
   model: modelPromises,
 };

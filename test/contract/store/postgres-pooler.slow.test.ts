@@ -42,7 +42,7 @@ void describe("the postgres store behind PgBouncer", { skip: noPgBouncer }, () =
     return store;
   };
 
-  for (const subject of ["claim", "settle", "recover", "firing"]) {
+  for (const subject of ["claim", "settle", "recover", "firing", "fenced writes"]) {
     void describe(subject, () => {
       for (const [sentence, proof] of Object.entries(SUBJECTS[subject]!)) {
         void test(sentence, () => StoreWorld.with(open, proof));

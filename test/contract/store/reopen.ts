@@ -155,6 +155,19 @@ export const reopenPromises: Promises = {
     assert.equal((await world.nextTerm("3")).epoch, 91);
   },
 
+  "agents and their tombstones are found again": async (world) => {
+    const term = await world.term();
+    const seen = { capabilities: ["work"], version: null, labels: '{"zone":"b"}', running: 1 };
+    await world.store.agents.seen(
+      ["a", "b"].map((name) => ({ name, ...seen })),
+      term,
+    );
+    await world.store.agents.remove("a", term);
+    const before = await world.store.agents.list(true);
+    await world.reopen();
+    assert.deepEqual(await world.store.agents.list(true), before);
+  },
+
   "what was removed or purged does not come back": async (world) => {
     const removed = await world.submit();
     await world.store.jobs.remove(removed);

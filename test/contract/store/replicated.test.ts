@@ -39,6 +39,7 @@ function openCluster(count: number, openDisk: OpenDisk): OpenStore {
       jobs: disk.jobs,
       queues: disk.queues,
       samples: disk.samples,
+      agents: disk.agents,
       schedules: leader.schedules,
       terms: {
         grant: async (role, candidate) => lead(await disk.terms.grant(role, candidate)),

@@ -84,6 +84,7 @@ describe("loading settings", () => {
       node: { heartbeatMs: 1_000, deadAfterMs: 5_000, forgetAfterMs: 3_600_000 },
       leader: { leaseMs: 5_000, renewMs: 1_000, marginMs: 1_500, retryMs: 500 },
       redis: { url: "", prefix: "baton" },
+      etcd: { url: "", prefix: "baton" },
       dispatch: { mode: "auto", timeoutMs: 5_000 },
       handoff: {
         ackTimeoutMs: 2_000,
@@ -93,6 +94,7 @@ describe("loading settings", () => {
         orphanCheckMs: 1_000,
       },
       rebalance: { enabled: true, ratio: 2, intervalMs: 10_000 },
+      agents: { leaseMs: 30_000, staleAfterMs: 15_000, forgetAfterMs: 3_600_000 },
       drain: { timeoutMs: 25_000, cleanupMs: 5_000 },
       retention: { completedMs: 604_800_000, failedMs: 2_592_000_000, cancelledMs: 604_800_000 },
       log: { level: "info", format: "auto" },

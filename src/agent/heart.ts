@@ -1,0 +1,63 @@
+import type { HeartbeatRequest } from "../client/controller-bodies.ts";
+import type { LeaderConnection } from "../client/leader.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Random } from "../platform/random.ts";
+
+export interface HeartOptions {
+  readonly agent: string;
+  readonly capabilities: readonly string[];
+  readonly version: string;
+  readonly leader: LeaderConnection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly running: () => number;
+}
+
+/** Three beats within the time after which an agent counts as stale (15 s by default). */
+const BEAT_MS = 5_000;
+/** Also how soon a leader that hangs is noticed by an agent that waits for jobs. Shorter, and a busy one looks dead. */
+const CALL_TIMEOUT_MS = 3_000;
+
+/**
+ * Tells the leader that this agent is there and how much it runs, also while a handler blocks the event loop. A beat that
+ * finds another leader takes the waiting poll along to it (see LeaderConnection).
+ */
+export class Heart {
+  readonly #o: HeartOptions;
+  readonly #stopped = new AbortController();
+
+  constructor(options: HeartOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random } = this.#o;
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      // One that is not heard is followed by the next; whoever waits for jobs tells that there is no leader.
+      await this.#beat().catch(() => {});
+      // Spread a little, so that agents that started together do not beat together for ever.
+      await clock.sleep(BEAT_MS * (0.9 + 0.2 * random.chance()), signal);
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { agent, capabilities, version, leader, running } = this.#o;
+    const beat: HeartbeatRequest = { agent, capabilities: [...capabilities], version, running: running() };
+    await leader.call({
+      method: "POST",
+      path: "/v1/agents/heartbeat",
+      body: JSON.stringify(beat),
+      timeoutMs: CALL_TIMEOUT_MS,
+      signal: this.#stopped.signal,
+    });
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * A way to whoever leads. It knows several nodes, asks the one that led last, follows what a standby says of the leader, and
+ * otherwise asks all others in turn. One call is one such round: when nobody in it leads, it rejects, and whether and when to
+ * try again is up to the caller.
+ */
+
+import type { Clock } from "../platform/clock.ts";
+import type { Answer, Call, Connection } from "./connection.ts";
+import { UndiciConnection } from "./connection.ts";
+import type { NotLeaderBody } from "./controller-bodies.ts";
+import { BatonClientError } from "./error.ts";
+
+export interface LeaderConnectionOptions {
+  /** At least one node that is likely to be there; it tells of the others. */
+  readonly urls: readonly string[];
+  readonly clock: Clock;
+  /** How a node is reached; over HTTP unless told otherwise. */
+  readonly connect?: (url: string) => Connection;
+}
+
+export interface LeaderCall extends Call {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  /** Left and made again elsewhere as soon as another call finds that another node leads: for calls that wait long. */
+  readonly moves?: boolean;
+}
+
+export interface LeaderAnswer {
+  readonly status: number;
+  /** Null for an answer without a body. */
+  readonly body: unknown;
+  readonly url: string;
+}
+
+interface Waiting {
+  readonly url: string;
+  readonly leave: AbortController;
+}
+
+/** What a node that is asked for the list of nodes may take. It is asked beside the work and holds up nothing. */
+const LEARN_TIMEOUT_MS = 5_000;
+/** How old the list of nodes may become. Longer, and an agent that outlives all nodes it knew finds none any more. */
+const LEARN_EVERY_MS = 30_000;
+/** Nodes that are remembered though nobody lists them any more. Fewer, and a list out of a split cluster makes us forget the rest. */
+const NODES_MAX = 32;
+
+export class LeaderConnection {
+  readonly #o: LeaderConnectionOptions;
+  readonly #connections = new Map<string, Connection>();
+  readonly #waiting = new Set<Waiting>();
+  #nodes: readonly string[];
+  #leader: string | null = null;
+  #epoch = 0;
+  #learnedAt = -Infinity;
+  #learning: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(options: LeaderConnectionOptions) {
+    this.#o = options;
+    this.#nodes = unique(options.urls);
+    // An address that is none is told at once, and not by a call that fails later.
+    for (const url of this.#nodes) this.#connection(url);
+  }
+
+  /** Those that were given, and those that were learned of. */
+  get nodes(): readonly string[] {
+    return this.#nodes;
+  }
+
+  /** Who answered as leader last. */
+  get leader(): string | null {
+    return this.#leader;
+  }
+
+  /** The highest epoch that was heard of. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /**
+   * The answer of a leader, whatever its status. Rejects with UNREACHABLE when no node could be reached, NO_LEADER when some
+   * could and none of them leads, and ABORTED by the signal.
+   */
+  async call(call: LeaderCall): Promise<LeaderAnswer> {
+    const reasons = new Map<string, string>();
+    let reached = false;
+    let maybeDone = false;
+    for (let url = this.#next(reasons, null); url !== null;) {
+      let hint: string | null = null;
+      try {
+        const answer = await this.#ask(url, call);
+        reached = true;
+        if (!isRefusedHere(answer)) {
+          this.#settle(url, epochIn(answer));
+          return answer;
+        }
+        const told = answer.body as Partial<NotLeaderBody> | null;
+        this.#heardOf(epochIn(answer));
+        if (told?.error === "NOT_LEADER") hint = told.leader_url ?? null;
+        reasons.set(url, refusalText(answer));
+      } catch (error) {
+        if (!(error instanceof BatonClientError) || call.signal?.aborted) throw error;
+        maybeDone ||= error.maybeDone;
+        reached ||= error.code === "BAD_REPLY";
+        // Left for another leader: that one is asked next, and the one that was left is not held against it.
+        if (error.code === "ABORTED") hint = this.#leader;
+        else this.#askLast(url);
+        reasons.set(url, error.message);
+      }
+      if (this.#leader === url) this.#leader = null;
+      url = this.#next(reasons, hint)!;
+    }
+    void this.learn();
+    throw nobody(reasons, reached, maybeDone);
+  }
+
+  /** Asks any node for the list of all. Does nothing when the list is young, and fails quietly: it is asked for again. */
+  learn(): Promise<void> {
+    const { clock } = this.#o;
+    if (this.#closed || clock.monotonic() - this.#learnedAt < LEARN_EVERY_MS) return this.#learning;
+    this.#learnedAt = clock.monotonic();
+    return (this.#learning = this.#learn());
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
+    await this.#learning;
+  }
+
+  async #ask(url: string, call: LeaderCall): Promise<LeaderAnswer> {
+    const { timeoutMs, signal, moves, ...request } = call;
+    if (!moves) return read(url, await this.#connection(url).call(request, timeoutMs, signal));
+    const waiting: Waiting = { url, leave: new AbortController() };
+    const either = signal ? AbortSignal.any([signal, waiting.leave.signal]) : waiting.leave.signal;
+    this.#waiting.add(waiting);
+    try {
+      return read(url, await this.#connection(url).call(request, timeoutMs, either));
+    } finally {
+      this.#waiting.delete(waiting);
+    }
+  }
+
+  /** The one named, if it was not asked yet in this round; else whoever led last, and else the first of the others. */
+  #next(asked: ReadonlyMap<string, string>, hint: string | null): string | null {
+    const named = hint === null ? null : normal(hint);
+    if (named !== null && !asked.has(named) && isAddress(named)) {
+      if (!this.#nodes.includes(named)) this.#nodes = [...this.#nodes, named];
+      return named;
+    }
+    if (this.#leader !== null && !asked.has(this.#leader)) return this.#leader;
+    return this.#nodes.find((url) => !asked.has(url)) ?? null;
+  }
+
+  /** A node that is silent would cost every round its time-out, were it among the first. */
+  #askLast(url: string): void {
+    this.#nodes = [...this.#nodes.filter((each) => each !== url), url];
+  }
+
+  #settle(url: string, epoch: number): void {
+    this.#heardOf(epoch);
+    if (this.#leader !== url) {
+      this.#leader = url;
+      for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
+    }
+    void this.learn();
+  }
+
+  #heardOf(epoch: number): void {
+    if (epoch > this.#epoch) this.#epoch = epoch;
+  }
+
+  async #learn(): Promise<void> {
+    const call: Call = { method: "GET", path: "/cluster/nodes" };
+    for (const url of unique([...(this.#leader ? [this.#leader] : []), ...this.#nodes])) {
+      try {
+        const { status, body } = read(url, await this.#connection(url).call(call, LEARN_TIMEOUT_MS));
+        if (status !== 200) continue;
+        const { nodes } = body as { nodes: readonly { url: string | null }[] };
+        const listed = nodes.flatMap((node) => (node.url && isAddress(node.url) ? [node.url] : []));
+        return this.#remember(listed);
+      } catch {
+        if (this.#closed) return; // else the next one is asked
+      }
+    }
+    this.#learnedAt = -Infinity;
+  }
+
+  #remember(listed: readonly string[]): void {
+    const wanted = new Set(unique([...this.#o.urls, ...listed]));
+    let room = NODES_MAX - wanted.size;
+    const known = this.#nodes.filter((url) => wanted.has(url) || room-- > 0);
+    this.#nodes = unique([...known, ...wanted]);
+    for (const [url, connection] of this.#connections) {
+      if (this.#nodes.includes(url) || url === this.#leader) continue;
+      this.#connections.delete(url);
+      void connection.close();
+    }
+  }
+
+  #connection(url: string): Connection {
+    let connection = this.#connections.get(url);
+    if (!connection) {
+      const { clock, connect = (to: string) => new UndiciConnection(to, clock) } = this.#o;
+      connection = connect(url);
+      this.#connections.set(url, connection);
+    }
+    return connection;
+  }
+}
+
+/** A node that does not lead, or cannot serve now: another may, and so may this one in a moment. */
+function isRefusedHere({ status, body }: LeaderAnswer): boolean {
+  if (status >= 500 || status === 429 || status === 408) return true;
+  return status === 409 && (body as { error?: unknown } | null)?.error === "NOT_LEADER";
+}
+
+function epochIn({ body }: LeaderAnswer): number {
+  const epoch = (body as { leader_epoch?: unknown } | null)?.leader_epoch;
+  return typeof epoch === "number" ? epoch : 0;
+}
+
+function refusalText({ status, body }: LeaderAnswer): string {
+  const { error, role } = (body ?? {}) as Partial<Record<string, unknown>>;
+  return error === "NOT_LEADER" ? `does not lead (${String(role)})` : `answered ${status} ${String(error)}`;
+}
+
+function read(url: string, answer: Answer): LeaderAnswer {
+  if (answer.body === "") return { status: answer.status, body: null, url };
+  try {
+    return { status: answer.status, body: JSON.parse(answer.body) as unknown, url };
+  } catch (error) {
+    throw new BatonClientError("BAD_REPLY", `what answers at ${url} is not a Baton node`, {
+      status: answer.status,
+      cause: error,
+    });
+  }
+}
+
+function nobody(
+  reasons: ReadonlyMap<string, string>,
+  reached: boolean,
+  maybeDone: boolean,
+): BatonClientError {
+  const each = [...reasons].map(([url, why]) => `${url}: ${why}`).join("; ");
+  return reached
+    ? new BatonClientError("NO_LEADER", `no node leads at the moment (${each})`, { maybeDone })
+    : new BatonClientError("UNREACHABLE", `no node can be reached (${each})`, { maybeDone });
+}
+
+function isAddress(url: string): boolean {
+  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+}
+
+function normal(url: string): string {
+  return url.replace(/\/+$/, "");
+}
+
+function unique(urls: readonly string[]): string[] {
+  return [...new Set(urls.map(normal))];
+}

@@ -1,0 +1,67 @@
+/** The settings of `baton controller`, which keeps a controller and an agent running. A plain node has no use for them. */
+
+import { TIMER_MAX } from "./setting.ts";
+import type { Setting } from "./setting.ts";
+
+export const CONTROLLER_SETTINGS = [
+  {
+    path: "controller.moonlight",
+    kind: "boolean",
+    default: true,
+    about:
+      "Whether an agent named `{name}-worker` runs beside a controller that stands by. While the controller leads, it is off in any case.",
+  },
+  {
+    path: "controller.agent_command",
+    kind: "list",
+    default: [],
+    about:
+      "What to run as that agent, program and arguments, in place of `baton agent`: one in another language, for example. `{urls}` stands for the known nodes with commas between them, `{name}` for the agent's name.",
+  },
+  {
+    path: "controller.agent_off",
+    kind: "duration",
+    default: "1s",
+    min: "300ms",
+    max: TIMER_MAX,
+    about:
+      "How long the agent may take to end when the controller is about to lead, which waits for it; then it is killed. Nobody leads in the meantime, so nobody could take its results: longer waits only help handlers that tidy up.",
+    smaller: "Handlers are killed before they have tidied up.",
+  },
+  {
+    path: "controller.restart_first",
+    kind: "duration",
+    default: "1s",
+    min: "10ms",
+    max: TIMER_MAX,
+    about: "Wait before a child that crashed is started again; twice as long after each further crash.",
+    smaller: "A child that cannot start keeps the machine busy with trying.",
+  },
+  {
+    path: "controller.restart_max",
+    kind: "duration",
+    default: "30s",
+    min: "10ms",
+    max: TIMER_MAX,
+    about: "Longest such wait. A child that lived for twice as long begins anew with the first one.",
+  },
+  {
+    path: "controller.degraded_after",
+    kind: "integer",
+    default: 3,
+    min: 1,
+    max: 1_000,
+    about:
+      "After this many crashes of a child in a row the node-controller is `degraded`; it goes on trying.",
+  },
+  {
+    path: "controller.wedged_after",
+    kind: "duration",
+    default: "15s",
+    min: "500ms",
+    max: TIMER_MAX,
+    about:
+      "A child that lives but does not answer for so long, or an agent that for so long leaves work for it lying, is killed and started again.",
+    smaller: "A child that was only busy is restarted, and what it ran runs again.",
+  },
+] as const satisfies readonly Setting[];

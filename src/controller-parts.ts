@@ -1,0 +1,58 @@
+/** The controller of a node, with what it is made of. */
+
+import type { Channels } from "./channels/channels.ts";
+import type { Settings } from "./config/settings.ts";
+import { Controller } from "./controller/controller.ts";
+import { EventLog } from "./controller/event-log.ts";
+import { TermGuard } from "./controller/term-guard.ts";
+import type { Leadership, Membership } from "./coordination/coordination.ts";
+import type { JobId } from "./core/ids.ts";
+import type { NodeIdentity } from "./core/node.ts";
+import type { OutcomeRules } from "./jobs/outcome.ts";
+import type { Submitter } from "./jobs/submitter.ts";
+import type { TaskRegistry } from "./jobs/task-registry.ts";
+import type { Clock } from "./platform/clock.ts";
+import type { Log } from "./platform/log.ts";
+import type { Random } from "./platform/random.ts";
+import type { Store } from "./store/store.ts";
+
+export interface ControllerPartsOptions {
+  readonly settings: Settings;
+  readonly identity: NodeIdentity;
+  readonly store: Store;
+  readonly channels: Channels;
+  readonly membership: Membership;
+  readonly submitter: Submitter;
+  readonly tasks: TaskRegistry;
+  readonly rules: OutcomeRules;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly draining: () => boolean;
+  readonly forming: () => string | null;
+  readonly onChange: (id: JobId) => void;
+  readonly onReady: () => void;
+  /** Built later: its duties are made of what is made here. */
+  readonly leadership: () => Leadership;
+}
+
+export function openController(options: ControllerPartsOptions): Controller {
+  const { settings, identity, membership, draining, forming, clock, leadership, ...rest } = options;
+  const guard = new TermGuard({
+    identity,
+    leadership: { current: () => leadership().current(), held: () => leadership().held() },
+    membership,
+    draining,
+    forming,
+  });
+  const events = new EventLog({
+    node: identity.name,
+    clock,
+    standing: () => ({
+      role: guard.role,
+      epoch: guard.epoch,
+      leader: leadership().current()?.leader ?? null,
+    }),
+  });
+  return new Controller({ ...rest, clock, guard, events, settings: settings.agents });
+}

@@ -1,0 +1,141 @@
+/**
+ * The agents, as the leader knows them. Who is new, or has changed, is stored before it is answered; that a known one was seen again is
+ * noted here and stored for all together now and then: a new leader then takes an agent for unseen for a few seconds more, no worse.
+ */
+
+import type { Term } from "../core/term.ts";
+import { Batcher } from "../platform/batcher.ts";
+import type { Agent, AgentSeen, AgentStore } from "../store/agents.ts";
+
+export interface AgentNote {
+  readonly name: string;
+  /** What is left out stays as it was. */
+  readonly capabilities?: readonly string[];
+  readonly version?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly running?: number;
+}
+
+export interface AgentDirectoryOptions {
+  readonly store: { readonly agents: AgentStore };
+  readonly forgetAfterMs: number;
+  /** One that was not there before. */
+  readonly onNew: (agent: AgentSeen) => void;
+}
+
+interface Tenure {
+  readonly term: Term;
+  /** Those that the store has, as it has them. */
+  readonly known: Promise<Map<string, AgentSeen>>;
+}
+
+export class AgentDirectory {
+  readonly #o: AgentDirectoryOptions;
+  readonly #writes: Batcher<{ readonly agent: AgentSeen; readonly term: Term }, void>;
+  /** Seen again since the last time that this was stored. */
+  #refreshed = new Map<string, AgentSeen>();
+  #current: Tenure | null = null;
+
+  constructor(options: AgentDirectoryOptions) {
+    this.#o = options;
+    this.#writes = new Batcher({ flush: (items) => this.#write(items) });
+  }
+
+  list(withRemoved: boolean): Promise<readonly Agent[]> {
+    return this.#o.store.agents.list(withRemoved);
+  }
+
+  async seen(note: AgentNote, term: Term): Promise<void> {
+    const known = await this.#known(term);
+    const before = this.#refreshed.get(note.name) ?? known.get(note.name);
+    const agent = noted(note, before);
+    if (before && alike(before, agent)) return void this.#refreshed.set(agent.name, agent);
+    await this.#writes.add({ agent, term });
+    known.set(agent.name, agent);
+    this.#refreshed.delete(agent.name);
+    if (!before) this.#o.onNew(agent);
+  }
+
+  /** False when there is none of that name. What was noted of it before is not stored afterwards, and does not bring it back. */
+  async remove(name: string, term: Term): Promise<boolean> {
+    const known = await this.#known(term);
+    known.delete(name);
+    this.#refreshed.delete(name);
+    await this.#writes.idle();
+    return this.#o.store.agents.remove(name, term);
+  }
+
+  /** Stores who was seen, those who wait here among them: their open requests are a sign of life. */
+  async refresh(waiting: Iterable<string>, term: Term): Promise<void> {
+    const known = await this.#known(term);
+    for (const name of waiting) {
+      const agent = known.get(name);
+      if (agent && !this.#refreshed.has(name)) this.#refreshed.set(name, agent);
+    }
+    const refreshed = this.#refreshed;
+    if (refreshed.size === 0) return;
+    this.#refreshed = new Map();
+    await Promise.all([...refreshed.values()].map((agent) => this.#writes.add({ agent, term })));
+    for (const agent of refreshed.values()) if (known.has(agent.name)) known.set(agent.name, agent);
+  }
+
+  async purge(term: Term): Promise<void> {
+    const removed = await this.#o.store.agents.purge(this.#o.forgetAfterMs, term);
+    // Whoever is seen again must be known as new.
+    if (removed > 0) this.#current = null;
+  }
+
+  /** The term is over; the next leader, perhaps ourselves, reads them anew. */
+  forget(): void {
+    this.#current = null;
+    this.#refreshed.clear();
+  }
+
+  #known(term: Term): Promise<Map<string, AgentSeen>> {
+    if (this.#current?.term.epoch !== term.epoch) {
+      const known = this.#o.store.agents.list(false).then(byName);
+      this.#current = { term, known };
+      known.catch(() => (this.#current = null));
+    }
+    return this.#current.known;
+  }
+
+  async #write(items: readonly { readonly agent: AgentSeen; readonly term: Term }[]): Promise<void[]> {
+    const byTerm = Map.groupBy(items, ({ term }) => term);
+    for (const [term, each] of byTerm) {
+      // The last word on an agent counts: one statement cannot write a row twice.
+      const agents = new Map(each.map(({ agent }) => [agent.name, agent]));
+      await this.#o.store.agents.seen([...agents.values()], term);
+    }
+    return items.map(() => {});
+  }
+}
+
+function byName(agents: readonly Agent[]): Map<string, AgentSeen> {
+  return new Map(
+    agents.map(({ name, capabilities, version, labels, running }) => [
+      name,
+      { name, capabilities, version, labels, running },
+    ]),
+  );
+}
+
+function noted(note: AgentNote, before: AgentSeen | undefined): AgentSeen {
+  return {
+    name: note.name,
+    capabilities: note.capabilities ? [...new Set(note.capabilities)].sort() : (before?.capabilities ?? []),
+    version: note.version ?? before?.version ?? null,
+    labels: note.labels ? JSON.stringify(note.labels) : (before?.labels ?? "{}"),
+    running: note.running ?? before?.running ?? 0,
+  };
+}
+
+/** How many jobs it runs changes all the time, and is stored when it is seen again. */
+function alike(a: AgentSeen, b: AgentSeen): boolean {
+  return (
+    a.version === b.version &&
+    a.labels === b.labels &&
+    a.capabilities.length === b.capabilities.length &&
+    a.capabilities.every((name, at) => name === b.capabilities[at])
+  );
+}

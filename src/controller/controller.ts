@@ -1,0 +1,319 @@
+/**
+ * The controller of a node: what agents and callers do under `/v1`, and only at the leader. Every write is made under its term, which the
+ * store compares; the guard only spares it those that would be refused.
+ *
+ *   STANDBY    reads; refuses every write with NOT_LEADER
+ *   LEADER     all of it
+ *   DRAINING   sends away who waits for work; takes results, renewals and logs of its own term while that lasts
+ */
+
+import type {
+  AgentResult,
+  AgentSign,
+  AgentView,
+  ControllerApi,
+  LeaseRequest,
+} from "../api/controller-services.ts";
+import type {
+  AgentReport,
+  Lease,
+  RenewedLease,
+  ResultAnswer,
+  UnderEpoch,
+} from "../api/controller-services.ts";
+import type { Caller, ServerEvent } from "../api/operation.ts";
+import type { SubmitRequest } from "../api/services.ts";
+import type { Channels, Subscription } from "../channels/channels.ts";
+import { topics } from "../channels/names.ts";
+import { agentState, leaseholder } from "../core/agent.ts";
+import type { JobId, LeaseId } from "../core/ids.ts";
+import { isFinal } from "../core/job.ts";
+import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/role.ts";
+import type { Term } from "../core/term.ts";
+import type { OutcomeRules } from "../jobs/outcome.ts";
+import type { Submitter } from "../jobs/submitter.ts";
+import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { Outcome, Store, Submitted } from "../store/store.ts";
+import { AgentDirectory } from "./agent-directory.ts";
+import type { EventLog } from "./event-log.ts";
+import type { Issued } from "./interest.ts";
+import { LeaseDesk } from "./lease-desk.ts";
+import { ResultDesk, staleEpoch } from "./result-desk.ts";
+import { RunBook } from "./run-book.ts";
+import type { TermGuard } from "./term-guard.ts";
+
+export interface ControllerSettings {
+  readonly leaseMs: number;
+  readonly staleAfterMs: number;
+  readonly forgetAfterMs: number;
+}
+
+export interface ControllerOptions {
+  readonly store: Pick<Store, "jobs" | "agents">;
+  readonly channels: Pick<Channels, "subscribe">;
+  readonly guard: TermGuard;
+  readonly events: EventLog;
+  readonly submitter: Pick<Submitter, "submitUnder">;
+  readonly tasks: Pick<TaskRegistry, "get">;
+  readonly rules: OutcomeRules;
+  readonly settings: ControllerSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** A job changed in the store, for those who follow it. */
+  readonly onChange: (id: JobId) => void;
+  /** Jobs went back into the queue. */
+  readonly onReady: () => void;
+}
+
+/** How often agents that were seen are stored as seen, if that is often enough for them not to look stale. */
+const REFRESH_MS = 5_000;
+const PURGE_MS = 60_000;
+/**
+ * How long a leader that drains waits for results of what it has leased. Longer, and nobody leads for longer; shorter, and more agents
+ * have to take theirs to the next leader, which costs them a renewal.
+ */
+const GRACE_MS = 1_000;
+
+export class Controller extends Lifecycle implements ControllerApi {
+  readonly #o: ControllerOptions;
+  readonly #book: RunBook;
+  readonly #desk: LeaseDesk;
+  readonly #results: ResultDesk;
+  readonly #directory: AgentDirectory;
+  #subscription: Subscription | null = null;
+  #standing: Standing = STANDING_BY;
+
+  constructor(options: ControllerOptions) {
+    super();
+    this.#o = options;
+    const { store, guard, clock, random, log, tasks, rules, settings, events } = options;
+    this.#book = new RunBook(rules.budgets);
+    const common = { store, guard, book: this.#book, clock };
+    this.#desk = new LeaseDesk({
+      ...common,
+      random,
+      log,
+      leaseMs: settings.leaseMs,
+      onLeased: (agent, issued) => this.#leased(agent, issued),
+    });
+    this.#results = new ResultDesk({
+      ...common,
+      tasks,
+      rules,
+      onSettled: (result, answer, outcome) => this.#settled(result, answer, outcome),
+      onReported: (id) => {
+        options.onChange(id);
+        events.emit("job.updated", { job_id: id });
+      },
+    });
+    this.#directory = new AgentDirectory({
+      store,
+      forgetAfterMs: settings.forgetAfterMs,
+      onNew: ({ name, capabilities }) => events.emit("agent.seen", { agent: name, capabilities }),
+    });
+  }
+
+  protected onStart(): void {
+    this.#standing = STANDING_BY;
+    this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#desk.wake());
+  }
+
+  protected async onStop(): Promise<void> {
+    this.#follow({ event: "lost" });
+    await this.#subscription?.close();
+  }
+
+  // ---------------------------------------------------------------- jobs
+
+  async submit(
+    requests: readonly SubmitRequest[],
+  ): Promise<UnderEpoch<{ readonly jobs: readonly Submitted[] }>> {
+    const { guard, submitter, events } = this.#o;
+    const term = guard.require("lead");
+    const jobs = await guard.fenced(submitter.submitUnder(term, requests));
+    jobs.forEach(({ id, status, existed }, at) => {
+      if (!existed) events.emit("job.submitted", { job_id: id, task: requests[at]!.task, status });
+    });
+    return { jobs, leaderEpoch: term.epoch };
+  }
+
+  // ---------------------------------------------------------------- leases
+
+  async lease(request: LeaseRequest, caller: Caller): Promise<Lease | null> {
+    const { guard, settings } = this.#o;
+    const term = guard.require("lead");
+    const { leaderEpoch, capabilities, queues, limit, timeoutMs, ...sign } = request;
+    if (leaderEpoch !== undefined && leaderEpoch !== term.epoch) {
+      const message = `leader_epoch ${leaderEpoch} is not the current one (${term.epoch}); leave it out, or give that`;
+      throw staleEpoch(null, {
+        code: "STALE_EPOCH",
+        field: "leader_epoch",
+        message,
+        leaderEpoch: term.epoch,
+      });
+    }
+    await guard.fenced(this.#directory.seen({ ...sign, capabilities }, term));
+    const wish = {
+      agent: sign.name,
+      tasks: new Set(capabilities),
+      queues: queues && queues.length > 0 ? new Set(queues) : null,
+      limit,
+      timeoutMs,
+    };
+    const issued = await this.#desk.ask(wish, caller);
+    if (!issued) return null;
+    const { lease, jobs } = issued;
+    const { epoch, leader } = issued.term;
+    return { id: lease, jobs, leaderEpoch: epoch, leader, leaseMs: settings.leaseMs };
+  }
+
+  async renew(agent: string, lease: string): Promise<UnderEpoch<RenewedLease>> {
+    const { guard, store, settings } = this.#o;
+    const term = guard.require("finish");
+    const { leaseMs } = settings;
+    const theirs = leaseholder(lease) === agent;
+    const { held, cancelled } = theirs
+      ? await guard.fenced(store.jobs.renew(lease as LeaseId, leaseMs, term))
+      : { held: false, cancelled: [] };
+    if (held) return { leaseMs, cancelled, leaderEpoch: term.epoch };
+    const message = theirs
+      ? `${lease} has run out or was given away; what runs under it does not count any more`
+      : `${lease} is not a lease of ${agent}`;
+    throw staleEpoch(null, { code: "STALE_EPOCH", field: "lease_id", message, leaderEpoch: term.epoch });
+  }
+
+  results(results: readonly AgentResult[]): Promise<readonly ResultAnswer[]> {
+    return this.#results.settle(results);
+  }
+
+  report(report: AgentReport): Promise<number> {
+    return this.#results.report(report);
+  }
+
+  // ---------------------------------------------------------------- agents
+
+  async heartbeat(agent: AgentSign): Promise<UnderEpoch<object>> {
+    const { guard } = this.#o;
+    const term = guard.require("lead");
+    await guard.fenced(this.#directory.seen(agent, term));
+    return { leaderEpoch: term.epoch };
+  }
+
+  async removeAgent(name: string): Promise<boolean> {
+    const { guard, events } = this.#o;
+    const term = guard.require("lead");
+    const removed = await guard.fenced(this.#directory.remove(name, term));
+    if (removed) events.emit("agent.removed", { agent: name });
+    return removed;
+  }
+
+  async agents(withRemoved: boolean): Promise<readonly AgentView[]> {
+    const { clock, settings } = this.#o;
+    const agents = await this.#directory.list(withRemoved);
+    const now = clock.now();
+    return agents.map((agent) => ({ ...agent, state: agentState(agent, now, settings.staleAfterMs) }));
+  }
+
+  events(since: string | null, signal: AbortSignal): AsyncIterable<ServerEvent> {
+    return this.#o.events.follow(since, signal);
+  }
+
+  // ---------------------------------------------------------------- for the node
+
+  /** There may be work for agents: these jobs, or of any kind. */
+  wake(jobs?: readonly { readonly task: string }[]): void {
+    this.#desk.wake(jobs);
+  }
+
+  /** The job was taken from whoever held it and let its lease run out. */
+  recovered(id: JobId): void {
+    const run = this.#book.end(id);
+    this.#o.events.emit("lease.expired", {
+      job_id: id,
+      ...(run && { agent: run.agent, lease_id: run.job.lease, job_epoch: run.job.jobEpoch }),
+    });
+  }
+
+  /** What the leader does for agents, until its term is over. */
+  async duty(term: Term, signal: AbortSignal): Promise<void> {
+    const { clock, settings, log } = this.#o;
+    const everyMs = Math.min(REFRESH_MS, settings.staleAfterMs / 3);
+    let purgesAt = clock.monotonic();
+    this.#follow({ event: "acquired", term });
+    try {
+      while (!signal.aborted) {
+        try {
+          await this.#directory.refresh(this.#desk.agents(), term);
+          if (clock.monotonic() >= purgesAt) {
+            await this.#directory.purge(term);
+            purgesAt = clock.monotonic() + PURGE_MS;
+          }
+        } catch (error) {
+          // Not thrown: the agents that wait here would be sent away with it.
+          if (!signal.aborted) log.warn({ err: error }, "could not store which agents were seen");
+        }
+        await clock.sleep(everyMs, signal);
+      }
+    } finally {
+      this.#follow({ event: "lost" });
+    }
+  }
+
+  /** Gives out nothing more, and waits a little for what was given out. Resolves when the term may be given up. */
+  async drain(hurry: AbortSignal): Promise<void> {
+    this.#follow({ event: "drain" });
+    const over = new AbortController();
+    const late = this.#o.clock.sleep(GRACE_MS, AbortSignal.any([hurry, over.signal]));
+    await Promise.race([this.#book.emptied(), late]);
+    over.abort();
+    this.#follow({ event: "stepped_down" });
+  }
+
+  /** The node takes work again. */
+  resume(): void {
+    this.#follow({ event: "resume" });
+  }
+
+  /** The lock is the elector's business, and an agent beside us that of whoever keeps both running. */
+  #follow(event: RoleEvent): void {
+    const { standing, actions } = step(this.#standing, event);
+    this.#standing = standing;
+    for (const action of actions) {
+      if (action !== "stop_leasing" && action !== "close_writes") continue;
+      this.#desk.close();
+      if (action === "stop_leasing") continue;
+      this.#book.clear();
+      this.#directory.forget();
+    }
+  }
+
+  #leased(agent: string, { lease, jobs }: Issued): void {
+    const { events, onChange } = this.#o;
+    for (const { id, task, jobEpoch } of jobs) {
+      onChange(id);
+      events.emit("job.leased", { job_id: id, job_epoch: jobEpoch, task, agent, lease_id: lease });
+    }
+  }
+
+  #settled(result: AgentResult, answer: ResultAnswer, outcome: Outcome | null): void {
+    const { events, onChange, onReady } = this.#o;
+    const { job, jobEpoch, lease } = result;
+    const named = { job_id: job, job_epoch: jobEpoch, agent: leaseholder(lease), lease_id: lease };
+    if (!answer.accepted) {
+      events.emit("result.rejected", { ...named, error: answer.refusal.code, field: answer.refusal.field });
+      return;
+    }
+    const { status, replayed } = answer;
+    if (replayed) return events.emit("result.duplicate", { ...named, status });
+    onChange(job);
+    events.emit("result.accepted", { ...named, status });
+    events.emit(isFinal(status) ? `job.${status}` : "job.updated", { job_id: job, status });
+    if (outcome?.kind === "retry") this.#desk.due(outcome.delayMs);
+    else if (!isFinal(status)) onReady();
+  }
+}

@@ -1,0 +1,85 @@
+/** Who may write: asked before every write of the controller API, and after one that the store has refused. */
+
+import type { Leadership, Membership } from "../coordination/coordination.ts";
+import { BatonError, hasCode } from "../core/errors.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import { permits, roleOf, type Role, type Write } from "../core/role.ts";
+import type { Term } from "../core/term.ts";
+
+/** Its body is a contract with agents in any language: these fields and no others, so without a message. */
+export class NotLeader extends BatonError {
+  constructor(details: NotLeaderDetails) {
+    const advice = details.leader_id === null ? "no leader is known" : `${details.leader_id} leads`;
+    super("NOT_LEADER", `${details.node_id} does not lead: ${advice}`, { ...details });
+  }
+}
+
+export interface NotLeaderDetails {
+  readonly leader_id: string | null;
+  readonly leader_url: string | null;
+  readonly leader_epoch: number | null;
+  readonly node_id: string;
+  readonly role: Role;
+}
+
+export interface TermGuardOptions {
+  readonly identity: NodeIdentity;
+  readonly leadership: Pick<Leadership, "current" | "held">;
+  readonly membership: Pick<Membership, "nodes">;
+  readonly draining: () => boolean;
+  /** Why callers are not served yet; null once the cluster has formed. */
+  readonly forming: () => string | null;
+}
+
+export class TermGuard {
+  readonly #o: TermGuardOptions;
+
+  constructor(options: TermGuardOptions) {
+    this.#o = options;
+  }
+
+  get role(): Role {
+    return roleOf(this.#o.leadership.held(), this.#o.draining());
+  }
+
+  /** The epoch of whoever leads, as last seen. */
+  get epoch(): number | null {
+    return this.#o.leadership.current()?.epoch ?? null;
+  }
+
+  /** Our own term, or the refusal. */
+  require(write: Write): Term {
+    const term = this.#o.leadership.held();
+    if (!term || !permits({ role: this.role, term }, write)) throw this.refusal();
+    const forming = this.#o.forming();
+    if (forming === null) return term;
+    throw new BatonError(
+      "CLUSTER_FORMING",
+      `the cluster is still forming (${forming}) and takes no changes yet; try again in a moment`,
+    );
+  }
+
+  /** A write under a term that the store no longer knows as the newest is one of a node that does not lead. */
+  async fenced<Result>(writing: Promise<Result>): Promise<Result> {
+    try {
+      return await writing;
+    } catch (error) {
+      throw hasCode(error, "STALE_EPOCH") ? this.refusal() : error;
+    }
+  }
+
+  refusal(): NotLeader {
+    const { identity, leadership, membership, draining } = this.#o;
+    const term = leadership.current();
+    // We have just found that it is not us, whatever was last seen: an agent that we send to ourselves would never leave.
+    const leader = term?.incarnation === identity.incarnation ? null : (term?.leader ?? null);
+    const url = leader && membership.nodes().find((node) => node.name === leader)?.url;
+    return new NotLeader({
+      leader_id: leader,
+      leader_url: url ?? null,
+      leader_epoch: term?.epoch ?? null,
+      node_id: identity.name,
+      role: draining() ? "DRAINING" : "STANDBY",
+    });
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The controller's end of the line to its node-controller: asks before it leads, and tells where it stands.
+ *
+ * That the process ends when the line breaks is not done here but in bin/baton.mjs, before anything else is loaded, and by
+ * the sentinel (sentinel.ts) for a process that is too busy to notice.
+ */
+
+import type { NodeServices } from "../api/services.ts";
+import type { LeaderGate } from "../cluster/gated-leadership.ts";
+import type { Settings } from "../config/settings.ts";
+import { BatonError } from "../core/errors.ts";
+import { roleOf } from "../core/role.ts";
+import type { Standing } from "../core/supervision.ts";
+import { heldBy } from "../core/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import { isMessage, SUPERVISOR_VARIABLE, type FromController, type ToChild } from "./messages.ts";
+
+/** One end of a channel between two processes. */
+export interface Line {
+  send(message: FromController): void;
+  receive(listener: (message: unknown) => void): void;
+}
+
+export interface ControlLineOptions {
+  readonly line: Line;
+  readonly clock: Clock;
+  /** How long the answer to "may I lead?" is waited for. */
+  readonly patienceMs: number;
+}
+
+/** How often the own standing is looked at: nobody tells of a drain, or of another's term. */
+const LOOK_MS = 100;
+
+export class ControlLine {
+  readonly #o: ControlLineOptions;
+  readonly #waiting = new Map<number, () => void>();
+
+  constructor(options: ControlLineOptions) {
+    this.#o = options;
+    options.line.receive((message) => {
+      if (isMessage<Extract<ToChild, { baton: "agent_off" }>>(message, "agent_off"))
+        this.#waiting.get(message.epoch)?.();
+    });
+  }
+
+  /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */
+  readonly beforeLeading: LeaderGate = async ({ epoch }, signal) => {
+    const answered = Promise.withResolvers<void>();
+    const late = this.#o.clock.after(this.#o.patienceMs, () =>
+      answered.reject(
+        new BatonError(
+          "DEADLINE",
+          `the node-controller did not say within ${this.#o.patienceMs} ms that the agent is off`,
+        ),
+      ),
+    );
+    const over = (): void => answered.resolve();
+    signal.addEventListener("abort", over, { once: true });
+    this.#waiting.set(epoch, () => answered.resolve());
+    try {
+      this.#o.line.send({ baton: "may_lead", epoch });
+      await answered.promise;
+    } finally {
+      late();
+      signal.removeEventListener("abort", over);
+      this.#waiting.delete(epoch);
+    }
+  };
+
+  /** Tells that the node runs, and from then on where it stands whenever that changes. */
+  async follow(url: string, services: NodeServices, signal?: AbortSignal): Promise<void> {
+    this.#o.line.send({ baton: "started", url });
+    let told = "";
+    while (!signal?.aborted) {
+      const standing = standingOf(services);
+      const text = JSON.stringify(standing);
+      if (text !== told) this.#o.line.send({ baton: "standing", ...standing });
+      told = text;
+      await this.#o.clock.sleep(LOOK_MS, signal);
+    }
+  }
+}
+
+/** Only another node counts as the leader that this one stands by for. */
+export function standingOf({ leadership, health, identity }: NodeServices): Standing {
+  const held = leadership.held();
+  const current = leadership.current();
+  return {
+    role: roleOf(held, health.draining),
+    epoch: current?.epoch ?? null,
+    leader: current && !heldBy(current, identity) ? current.leader : null,
+  };
+}
+
+/** How much longer than the agent's own limit the answer may take. Smaller, and a busy machine costs a term. */
+const ANSWER_SLACK_MS = 2_000;
+
+/** The line of this process to the node-controller that started it; null for a process that somebody else started. */
+export function lineToSupervisor(settings: Settings, clock: Clock): ControlLine | null {
+  const supervisor = process.env[SUPERVISOR_VARIABLE];
+  // What this process starts is not the node-controller's child.
+  delete process.env[SUPERVISOR_VARIABLE];
+  if (supervisor !== String(process.ppid) || !process.send) return null;
+  return new ControlLine({
+    clock,
+    patienceMs: settings.controller.agentOffMs + ANSWER_SLACK_MS,
+    line: {
+      // The channel breaks only when the node-controller is gone, and then so are we.
+      send: (message) => void process.send?.(message, undefined, undefined, () => {}),
+      receive: (listener) => void process.on("message", listener),
+    },
+  });
+}

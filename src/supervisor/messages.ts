@@ -1,0 +1,31 @@
+/**
+ * What a node-controller and its controller say to each other, over the channel between the two processes. The order is
+ * strict, which polling over HTTP would not give:
+ *
+ *   controller                          node-controller
+ *       | ---- started {url} -----------------> |
+ *       | ---- standing {role, leader} -------> |  agent on or off
+ *       | ---- may_lead {epoch} --------------> |  agent off
+ *       | <--- agent_off {epoch} -------------- |
+ *       | <--- stop --------------------------- |  where there are no signals
+ */
+
+import type { Standing } from "../core/supervision.ts";
+
+export type FromController =
+  | { readonly baton: "started"; readonly url: string }
+  | ({ readonly baton: "standing" } & Standing)
+  | { readonly baton: "may_lead"; readonly epoch: number };
+
+export type ToChild = { readonly baton: "agent_off"; readonly epoch: number } | { readonly baton: "stop" };
+
+/** The environment variable that tells a child whose it is: the process id of its node-controller. */
+export const SUPERVISOR_VARIABLE = "BATON_SUPERVISOR";
+
+/** Both ends are one version of one program; whatever else comes over the channel is none of ours. */
+export function isMessage<Message extends { readonly baton: string }>(
+  value: unknown,
+  kind: Message["baton"],
+): value is Message {
+  return typeof value === "object" && value !== null && (value as { baton?: unknown }).baton === kind;
+}

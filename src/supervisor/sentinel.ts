@@ -1,0 +1,91 @@
+/**
+ * Ends the children of a node-controller that was killed with -9. They notice by themselves, but one that blocks its event
+ * loop, was stopped, or is written in another language would not: so a shell of a megabyte waits for the end of a pipe
+ * and then kills their process groups.
+ *
+ *   node-controller ==pipe of group ids==> sh: read ... read ... end of file: kill -KILL the last ones
+ *
+ * A thread in each child lost: it helps neither against SIGSTOP nor with foreign programs. Windows has no groups to kill;
+ * there each child watches its own channel, or its standard input.
+ */
+
+import { spawn, type ChildProcess } from "node:child_process";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { Lifecycle } from "../platform/service.ts";
+
+export interface SentinelOptions {
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+  readonly platform?: NodeJS.Platform;
+}
+
+/** It ignores signals: what is sent to everybody must not end the one that cleans up behind them. */
+const SCRIPT = `trap '' INT TERM HUP
+groups=
+while read -r line; do groups=$line; done
+for group in $groups; do kill -s KILL -- "-$group"; done`;
+
+/** Somebody kills it, or it cannot be started: shorter, and the machine is busy with trying. */
+const AGAIN_MS = 1_000;
+
+export class Sentinel extends Lifecycle {
+  readonly #o: SentinelOptions;
+  #groups: readonly number[] = [];
+  #shell: ChildProcess | null = null;
+  #cancelAgain: () => void = () => {};
+
+  constructor(options: SentinelOptions) {
+    super();
+    this.#o = options;
+  }
+
+  /** Null where there is none. */
+  get pid(): number | null {
+    return this.#shell?.pid ?? null;
+  }
+
+  /** From now on these groups are ended with us. */
+  guard(groups: readonly number[]): void {
+    this.#groups = groups;
+    this.#tell();
+  }
+
+  protected override onStart(): void {
+    if ((this.#o.platform ?? process.platform) !== "win32") this.#spawn();
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#cancelAgain();
+    this.guard([]);
+    const shell = this.#shell;
+    this.#shell = null;
+    if (!shell || shell.exitCode !== null || shell.signalCode !== null) return;
+    const gone = new Promise<void>((resolve) => shell.once("exit", () => resolve()));
+    shell.stdin!.end();
+    await gone;
+  }
+
+  #spawn(): void {
+    // In a group of its own, so that it outlives whoever kills ours.
+    const shell = spawn("/bin/sh", ["-c", SCRIPT], { stdio: ["pipe", "ignore", "ignore"], detached: true });
+    this.#shell = shell;
+    shell.stdin.on("error", () => {});
+    const lost = (error?: Error): void => {
+      if (this.#shell !== shell) return;
+      this.#shell = null;
+      this.#o.log.warn(
+        { err: error },
+        "the shell that ends the children after a kill -9 is gone; starting another",
+      );
+      this.#cancelAgain = this.#o.clock.after(AGAIN_MS, () => this.#spawn());
+    };
+    shell.once("error", lost);
+    shell.once("exit", () => lost());
+    this.#tell();
+  }
+
+  #tell(): void {
+    this.#shell?.stdin?.write(`${this.#groups.join(" ")}\n`);
+  }
+}

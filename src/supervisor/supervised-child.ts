@@ -1,0 +1,277 @@
+/**
+ * One child of a node-controller: a process in a group of its own that is kept running while it is wanted.
+ *
+ *          turnOn               ended by itself, or wedged
+ *   off ----------> running ---------------------------> waiting (1 s, 2 s, ... 30 s)
+ *    ^                 | turnOff      ^---------------------------'
+ *    '--- stopping <---'
+ *          asked, asked to hurry, killed
+ *
+ * Off means that nobody of its group is left: what a child has started and not ended is killed behind it.
+ */
+
+import { spawn, type ChildProcess } from "node:child_process";
+import {
+  isDegraded,
+  restartDelayMs,
+  steadyAfterMs,
+  type ChildName,
+  type Patience,
+  type RestartPolicy,
+} from "../core/supervision.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { isGroupAlive, signalGroup } from "./process-group.ts";
+
+export interface ChildCommand {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly environment: NodeJS.ProcessEnv;
+  /** Whether it is one of ours, with a channel; any other has its standard input, which ends when it should. */
+  readonly channel: boolean;
+}
+
+export interface LastExit {
+  readonly at: number;
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly reason: string;
+}
+
+export type ChildState = "off" | "running" | "stopping" | "waiting";
+
+export interface SupervisedChildOptions {
+  readonly name: ChildName;
+  /** Asked for at each start; it may look who is there. */
+  readonly command: () => Promise<ChildCommand> | ChildCommand;
+  readonly restarts: RestartPolicy;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+  readonly onMessage?: (message: unknown) => void;
+  /** A process began or ended, or the state is another one. */
+  readonly onChange: () => void;
+  readonly onExit?: () => void;
+  readonly platform?: NodeJS.Platform;
+}
+
+/** What the rest of a killed group may take to vanish. A zombie that nobody reaps stays for ever and does nothing. */
+const GROUP_END_MS = 500;
+const GROUP_LOOK_MS = 10;
+
+export class SupervisedChild {
+  readonly #o: SupervisedChildOptions;
+  readonly #windows: boolean;
+  #wanted = false;
+  #process: ChildProcess | null = null;
+  #state: ChildState = "off";
+  #running: Promise<void> | null = null;
+  #wake = new AbortController();
+  /** Why the present process is being ended; null while it should live. */
+  #ending: string | null = null;
+  #killAt = Number.POSITIVE_INFINITY;
+  #cancelSteps: () => void = () => {};
+  #crashes = 0;
+  #restarts = 0;
+  #startedAt: number | null = null;
+  #lastExit: LastExit | null = null;
+
+  constructor(options: SupervisedChildOptions) {
+    this.#o = options;
+    this.#windows = (options.platform ?? process.platform) === "win32";
+  }
+
+  get pid(): number | null {
+    return this.#process?.pid ?? null;
+  }
+
+  get state(): ChildState {
+    return this.#state;
+  }
+
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  get startedAt(): number | null {
+    return this.#process ? this.#startedAt : null;
+  }
+
+  get lastExit(): LastExit | null {
+    return this.#lastExit;
+  }
+
+  /** In a row, with no steady life between them. */
+  get crashes(): number {
+    return this.#crashes;
+  }
+
+  get degraded(): boolean {
+    return isDegraded(this.#crashes, this.#o.restarts);
+  }
+
+  turnOn(): void {
+    if (this.#wanted) return;
+    this.#wanted = true;
+    this.#wake = new AbortController();
+    this.#running ??= this.#keepRunning();
+  }
+
+  /** Resolves when it is off. Asked again with less patience, it ends sooner. */
+  async turnOff(patience: Patience): Promise<void> {
+    this.#wanted = false;
+    this.#wake.abort();
+    this.#end("asked to stop", patience);
+    await this.#running;
+  }
+
+  /** Ends a process that is of no use any more; another takes its place. */
+  replace(reason: string): void {
+    if (!this.#process || this.#ending !== null) return;
+    this.#o.log.error({ child: this.#o.name, pid: this.pid, reason }, "a child is wedged; it is killed");
+    // Asking is for those who can hear.
+    this.#end(`wedged: ${reason}`, { hurryMs: 0, killMs: 0 });
+  }
+
+  /** False if there is nobody to tell. */
+  send(message: object): boolean {
+    const child = this.#process;
+    if (!child?.connected) return false;
+    child.send(message, () => {}); // whoever is gone by now is heard of by its exit
+    return true;
+  }
+
+  async #keepRunning(): Promise<void> {
+    while (this.#wanted) {
+      await this.#live();
+      const asked = this.#lastExit?.reason.startsWith("asked") ?? false;
+      this.#o.onExit?.();
+      if (!this.#wanted || asked) {
+        this.#crashes = 0;
+        continue;
+      }
+      this.#crashes++;
+      const delayMs = restartDelayMs(this.#crashes, this.#o.restarts);
+      const { code, signal, reason } = this.#lastExit!;
+      this.#o.log.error(
+        {
+          child: this.#o.name,
+          code,
+          signal,
+          reason,
+          crashes: this.#crashes,
+          delayMs,
+          degraded: this.degraded,
+        },
+        "a child ended; it is started again",
+      );
+      this.#become("waiting");
+      await this.#o.clock.sleep(delayMs, this.#wake.signal);
+      this.#restarts++;
+    }
+    // Nothing is awaited between the look at `wanted` and here, so whoever wants it on again starts another loop.
+    this.#running = null;
+    this.#become("off");
+  }
+
+  /** One life, until nobody of the group is left. */
+  async #live(): Promise<void> {
+    this.#ending = null;
+    this.#killAt = Number.POSITIVE_INFINITY;
+    const { name, log, clock } = this.#o;
+    let cancelSteady: () => void = () => {};
+    try {
+      const command = await this.#o.command();
+      // Turned off while its command was put together.
+      if (!this.#wanted) return;
+      const ended = this.#spawn(command);
+      log.info({ child: name, pid: this.pid }, "a child was started");
+      this.#become("running");
+      cancelSteady = clock.after(steadyAfterMs(this.#o.restarts), () => {
+        this.#crashes = 0;
+        this.#o.onChange();
+      });
+      const { code, signal } = await ended;
+      const pid = this.pid;
+      if (pid !== null) await this.#endGroup(pid);
+      const reason = this.#ending ?? "ended by itself";
+      this.#lastExit = { at: clock.now(), code, signal, reason };
+      log.info({ child: name, pid, code, signal, reason }, "a child has ended");
+    } catch (error) {
+      const reason = `could not be started: ${error instanceof Error ? error.message : String(error)}`;
+      this.#lastExit = { at: clock.now(), code: null, signal: null, reason };
+    } finally {
+      cancelSteady();
+      this.#cancelSteps();
+      this.#process = null;
+    }
+  }
+
+  #spawn({ file, args, environment, channel }: ChildCommand): Promise<Pick<LastExit, "code" | "signal">> {
+    const child = spawn(file, [...args], {
+      env: environment,
+      // Its own group: a Ctrl-C in the terminal is for us, and so is the order in which the children end.
+      detached: !this.#windows,
+      windowsHide: true,
+      stdio: channel ? ["ignore", "inherit", "inherit", "ipc"] : ["pipe", "inherit", "inherit"],
+    });
+    this.#process = child;
+    this.#startedAt = this.#o.clock.now();
+    child.stdin?.on("error", () => {});
+    if (this.#o.onMessage) child.on("message", this.#o.onMessage);
+    return new Promise((resolve, reject) => {
+      child.once("error", (error) => child.pid === undefined && reject(error));
+      child.once("exit", (code, signal) => resolve({ code, signal }));
+    });
+  }
+
+  #end(why: string, { hurryMs, killMs }: Patience): void {
+    const { clock, log, name } = this.#o;
+    const killAt = clock.monotonic() + killMs;
+    if (!this.#process || killAt >= this.#killAt) return;
+    const first = this.#ending === null;
+    this.#ending ??= why;
+    this.#killAt = killAt;
+    this.#cancelSteps();
+    this.#become("stopping");
+    const kill = (): void => {
+      if (killMs > 0) {
+        log.warn(
+          { child: name, pid: this.pid, afterMs: killMs },
+          "a child did not end when asked; it is killed",
+        );
+        this.#ending = `${why} and killed, because it did not end within ${killMs} ms`;
+      }
+      this.#kill();
+    };
+    if (killMs <= 0) return kill();
+    if (first) this.#ask();
+    const cancels = [clock.after(hurryMs, () => this.#ask()), clock.after(killMs, kill)];
+    this.#cancelSteps = () => cancels.forEach((cancel) => cancel());
+  }
+
+  #ask(): void {
+    const child = this.#process;
+    if (!child) return;
+    if (!this.#windows) child.kill("SIGTERM");
+    else if (!this.send({ baton: "stop" })) child.stdin?.end();
+  }
+
+  #kill(): void {
+    const pid = this.pid;
+    if (pid === null) return;
+    if (this.#windows) this.#process!.kill("SIGKILL");
+    else signalGroup(pid, "SIGKILL");
+  }
+
+  async #endGroup(group: number): Promise<void> {
+    if (this.#windows || !isGroupAlive(group)) return;
+    signalGroup(group, "SIGKILL");
+    for (let waitedMs = 0; waitedMs < GROUP_END_MS && isGroupAlive(group); waitedMs += GROUP_LOOK_MS)
+      await this.#o.clock.sleep(GROUP_LOOK_MS);
+  }
+
+  #become(state: ChildState): void {
+    this.#state = state;
+    this.#o.onChange();
+  }
+}

@@ -1,0 +1,276 @@
+/**
+ * The node-controller: keeps a controller and an agent running, as two processes that are never both in charge.
+ *
+ *   baton controller --+-- baton start    gateway, scheduler; leads or stands by
+ *                      |        ^ may I lead? only when the agent is off
+ *                      +-- baton agent    {name}-worker, while the other stands by
+ *                      '-- sh             ends both if this process is killed
+ *
+ * What the controller says is acted on in the order in which it was said, one thing after the other: that is what makes
+ * "off before the first write of a leader" true. Rules are in core/supervision.ts.
+ */
+
+import type { Settings } from "../config/settings.ts";
+import { BatonError } from "../core/errors.ts";
+import { agentWanted, beforeLeading, type Patience, type Standing } from "../core/supervision.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle } from "../platform/service.ts";
+import {
+  agentCommand,
+  agentName,
+  controllerCommand,
+  noAgentBecause,
+  type ChildCommandOptions,
+} from "./child-commands.ts";
+import { DataLock } from "./data-lock.ts";
+import { isMessage, type FromController } from "./messages.ts";
+import { NodeCalls } from "./node-calls.ts";
+import { childReport, readReport, writeReport, type SupervisorReport } from "./report.ts";
+import { Sentinel } from "./sentinel.ts";
+import { SupervisedChild } from "./supervised-child.ts";
+import { WedgeWatch } from "./wedge-watch.ts";
+
+export interface SupervisorOptions {
+  readonly settings: Settings;
+  readonly commands: Omit<ChildCommandOptions, "settings">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+/** What a child does after its drain: closing listeners and files. Its own limit is a little shorter. */
+const STOP_SLACK_MS = 8_000;
+/** For a child that was told to hurry; both of them fit into what the command line grants for it. */
+const HURRY: Patience = { hurryMs: 300, killMs: 2_000 };
+/** A node on the same machine that needs longer for a small answer is in trouble. */
+const CALL_MS_MAX = 2_000;
+/** A node waits for its database at first, and ends by itself when that takes too long; one that does not hangs. */
+const START_SLACK_MS = 60_000;
+
+export class Supervisor extends Lifecycle {
+  readonly #o: SupervisorOptions;
+  readonly #incarnation: string;
+  readonly #startedAt: number;
+  readonly #calls: NodeCalls;
+  readonly #sentinel: Sentinel;
+  readonly #controller: SupervisedChild;
+  readonly #agent: SupervisedChild;
+  readonly #watch: WedgeWatch;
+  readonly #noAgent: string | null;
+  #lock: DataLock | null = null;
+  #url: string | null = null;
+  #standing: Standing | null = null;
+  #stopping = false;
+  #stopped = false;
+  #hurry = false;
+  #cancelStartLimit: () => void = () => {};
+  /** What the controller said, one thing after the other. */
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(options: SupervisorOptions) {
+    super();
+    this.#o = options;
+    const { settings, clock, log } = options;
+    this.#incarnation = options.random.uuid();
+    this.#startedAt = clock.now();
+    this.#noAgent = noAgentBecause(settings);
+    this.#calls = new NodeCalls(clock, Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4));
+    this.#sentinel = new Sentinel({ clock, log });
+    const { controller } = settings;
+    const restarts = {
+      firstDelayMs: controller.restartFirstMs,
+      delayMsMax: controller.restartMaxMs,
+      degradedAfter: controller.degradedAfter,
+    };
+    const onChange = (): void => this.#changed();
+    const commands = { ...options.commands, settings };
+    this.#controller = new SupervisedChild({
+      name: "controller",
+      command: () => {
+        this.#limitStart();
+        return controllerCommand(commands);
+      },
+      restarts,
+      clock,
+      log,
+      onChange,
+      onMessage: (message) => this.#heard(message),
+      onExit: () => this.#controllerEnded(),
+    });
+    this.#agent = new SupervisedChild({
+      name: "agent",
+      command: async () => agentCommand(commands, await this.#knownUrls()),
+      restarts,
+      clock,
+      log,
+      onChange,
+    });
+    const queues = settings.worker.queues.length > 0 ? new Set(settings.worker.queues) : null;
+    this.#watch = new WedgeWatch({
+      calls: this.#calls,
+      clock,
+      wedgedAfterMs: controller.wedgedAfterMs,
+      controller: () => (this.#controller.state === "running" ? this.#url : null),
+      agent: () => {
+        const { state, startedAt } = this.#agent;
+        if (state !== "running" || startedAt === null) return null;
+        const known = controller.agentCommand.length === 0;
+        return { name: agentName(settings), startedAt, queues, known };
+      },
+      onWedged: (child, reason) => (child === "controller" ? this.#controller : this.#agent).replace(reason),
+    });
+  }
+
+  report(): SupervisorReport {
+    const degraded = this.#controller.degraded || this.#agent.degraded;
+    return {
+      node: this.#o.settings.name,
+      status: this.#stopped ? "stopped" : this.#stopping ? "stopping" : degraded ? "degraded" : "running",
+      pid: this.#o.commands.pid,
+      incarnation: this.#incarnation,
+      started_at: new Date(this.#startedAt).toISOString(),
+      role: this.#standing?.role ?? null,
+      leader_epoch: this.#standing?.epoch ?? null,
+      url: this.#url,
+      controller: childReport(this.#controller),
+      agent:
+        this.#noAgent === null
+          ? { name: agentName(this.#o.settings), ...childReport(this.#agent) }
+          : { none: this.#noAgent },
+    };
+  }
+
+  /** Of the controller, if it came to its end when it was asked; a child that had to be killed is a failure. */
+  get exitCode(): number {
+    const ends = [this.#agent.lastExit, this.#controller.lastExit].filter((end) =>
+      end?.reason.startsWith("asked"),
+    );
+    if (ends.some((end) => end!.code === null)) return 1;
+    return Math.max(0, ...ends.map((end) => end!.code!));
+  }
+
+  /** With `hurry`, also while a gentle stop is under way, the children are told to hurry. */
+  override stop(options: { readonly hurry?: boolean } = {}): Promise<void> {
+    if (options.hurry) {
+      this.#hurry = true;
+      if (this.#agent.state === "stopping") void this.#agent.turnOff(HURRY);
+      if (this.#controller.state === "stopping") void this.#controller.turnOff(HURRY);
+    }
+    return super.stop();
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { data } = this.#o.settings;
+    this.#lock = DataLock.take(data);
+    if (!this.#lock) throw inUse(data);
+    this.#stopping = this.#stopped = this.#hurry = false;
+    await this.#sentinel.start();
+    await this.#watch.start();
+    this.#controller.turnOn();
+  }
+
+  /** The agent first: it gives its results to a controller, perhaps to ours. */
+  protected override async onStop(): Promise<void> {
+    this.#stopping = true;
+    this.#cancelStartLimit();
+    await this.#watch.stop();
+    await this.#agent.turnOff(this.#gentle());
+    await this.#turn;
+    await this.#controller.turnOff(this.#gentle());
+    await this.#sentinel.stop();
+    this.#stopped = true;
+    this.#changed();
+    this.#lock?.release();
+  }
+
+  #gentle(): Patience {
+    if (this.#hurry) return HURRY;
+    const { timeoutMs } = this.#o.settings.drain;
+    const killMs = timeoutMs + STOP_SLACK_MS;
+    return { hurryMs: killMs, killMs };
+  }
+
+  #heard(message: unknown): void {
+    if (isMessage<Extract<FromController, { baton: "started" }>>(message, "started")) {
+      this.#cancelStartLimit();
+      this.#url = message.url;
+      this.#changed();
+    } else if (isMessage<Extract<FromController, { baton: "standing" }>>(message, "standing")) {
+      const { role, epoch, leader } = message;
+      this.#next(() => this.#stand({ role, epoch, leader }));
+    } else if (isMessage<Extract<FromController, { baton: "may_lead" }>>(message, "may_lead")) {
+      this.#next(() => this.#letLead(message.epoch));
+    }
+  }
+
+  #stand(standing: Standing): void {
+    this.#standing = standing;
+    const on = agentWanted(standing);
+    if (on === true && this.#noAgent === null && !this.#stopping) this.#agent.turnOn();
+    // Not waited for: whoever is about to lead asks, and then the agent has less time.
+    if (on === false) void this.#agent.turnOff(this.#gentle());
+    this.#changed();
+  }
+
+  async #letLead(epoch: number): Promise<void> {
+    const { clock, log, settings } = this.#o;
+    const askedAt = clock.monotonic();
+    await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs));
+    log.info(
+      { epoch, tookMs: Math.round(clock.monotonic() - askedAt) },
+      "the agent is off; the controller may lead",
+    );
+    this.#controller.send({ baton: "agent_off", epoch });
+  }
+
+  #controllerEnded(): void {
+    this.#cancelStartLimit();
+    this.#url = null;
+    this.#next(() => {
+      this.#standing = null;
+      this.#changed();
+    });
+  }
+
+  #next(step: () => Promise<void> | void): void {
+    this.#turn = this.#turn.then(step).catch((error: unknown) => {
+      this.#o.log.error({ err: error }, "a message of the controller could not be acted on");
+    });
+  }
+
+  #limitStart(): void {
+    this.#cancelStartLimit();
+    const limitMs = this.#o.settings.postgres.waitMs + START_SLACK_MS;
+    this.#cancelStartLimit = this.#o.clock.after(limitMs, () =>
+      this.#controller.replace(`it did not start within ${limitMs / 1_000} s`),
+    );
+  }
+
+  async #knownUrls(): Promise<readonly string[]> {
+    const listed = Object.values(this.#o.settings.nodes);
+    const seen = this.#url === null ? [] : await this.#calls.urls(this.#url);
+    return [...new Set([...seen, ...listed])];
+  }
+
+  #changed(): void {
+    const groups = [this.#controller.pid, this.#agent.pid].filter((pid) => pid !== null);
+    this.#sentinel.guard(groups);
+    try {
+      writeReport(this.#o.settings.data, this.report());
+    } catch (error) {
+      // A full disk must not end what still works.
+      this.#o.log.warn({ err: error }, "the state of the node-controller could not be written");
+    }
+  }
+}
+
+function inUse(data: string): BatonError {
+  const other = readReport(data);
+  const who = other ? `${other.node} (pid ${other.pid}, since ${other.started_at})` : "another one";
+  return new BatonError("DATA_IN_USE", `a node-controller runs already in ${data}: ${who}`, {
+    pid: other?.pid ?? null,
+    incarnation: other?.incarnation ?? null,
+  });
+}

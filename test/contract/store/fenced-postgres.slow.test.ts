@@ -1,0 +1,28 @@
+import { existsSync } from "node:fs";
+import { after, before } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { fencedContract } from "./fenced.ts";
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.stop());
+
+/** A directory of the contract stands for a database; when it is gone, so is the need for that. */
+const databases = new Map<string, string>();
+
+fencedContract("postgres", async ({ clock, dir }) => {
+  for (const [old, url] of databases) {
+    if (existsSync(old)) continue;
+    databases.delete(old);
+    await server.giveBack(url);
+  }
+  const url = await server.createDatabase();
+  databases.set(dir, url);
+  const store = new PostgresStore({ url, clock: systemClock, time: clock });
+  await store.start();
+  return store;
+});

@@ -1,0 +1,67 @@
+/** A node-controller on a store of its own, where the controller leads at once (S95, S99). */
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { runCli } from "../../unit/cli/run-cli.ts";
+import { agentOf, ControllerProcess, isAlive, untilGone } from "./world.ts";
+
+describe("a node-controller alone", () => {
+  it("leads at once without ever having started its agent, tells of it, and ends with both when asked", async (t) => {
+    const node = await ControllerProcess.start(t);
+    const report = await node.leading();
+    assert.equal(report.status, "running");
+    assert.equal(report.pid, node.pid);
+    assert.equal(agentOf(report).state, "off");
+    assert.deepEqual(node.beats(), []);
+    const role = await fetch(`${report.url}/role`).then(
+      (answer) => answer.json() as Promise<{ role: string }>,
+    );
+    assert.equal(role.role, "LEADER");
+
+    const shown = await runCli(["controller", "status", "--data", node.data, "-o", "json"]);
+    assert.equal(shown.code, 0);
+    assert.deepEqual(JSON.parse(shown.out), node.report());
+    const table = await runCli(["controller", "status", "--data", node.data], { clock: systemClock });
+    assert.match(table.out, /role +LEADER \(epoch 1\)/);
+    assert.match(table.out, new RegExp(`controller +running +${report.controller.pid} `));
+
+    node.child.kill("SIGTERM");
+    assert.deepEqual(await node.exited, { code: 0, signal: null });
+    assert.equal(isAlive(report.controller.pid!), false);
+    const after = await runCli(["controller", "status", "--data", node.data]);
+    assert.equal(after.code, 1);
+    assert.match(after.err, /does not run/);
+  });
+
+  it("is refused where another runs, with its pid; one that was killed leaves no lock behind", async (t) => {
+    const first = await ControllerProcess.start(t);
+    const { incarnation } = await first.leading();
+    const second = await ControllerProcess.start(t, { data: first.data, name: "other" });
+    assert.equal((await second.exited).code, 1);
+    assert.match(
+      second.stderr,
+      new RegExp(`node-controller runs already in .*: solo \\(pid ${first.pid}, since`),
+    );
+    assert.match(second.stderr, /hint: .*--data/);
+    assert.equal(first.report()?.incarnation, incarnation, "the first was not disturbed");
+
+    const { controller } = first.report()!;
+    first.child.kill("SIGKILL");
+    await first.exited;
+    await untilGone([controller.pid!], 2_000);
+    const third = await ControllerProcess.start(t, { data: first.data });
+    assert.notEqual((await third.leading()).incarnation, incarnation);
+  });
+
+  it("killed with -9 leaves nobody behind within 2 s, not even a controller that stands still", async (t) => {
+    const node = await ControllerProcess.start(t);
+    const pid = (await node.leading()).controller.pid!;
+    process.kill(pid, "SIGSTOP");
+    node.child.kill("SIGKILL");
+    t.diagnostic(`gone after ${(await untilGone([pid], 2_000)).toFixed(0)} ms`);
+    const shown = await runCli(["controller", "status", "--data", node.data, "-o", "json"]);
+    assert.equal(shown.code, 1);
+    assert.equal((JSON.parse(shown.out) as { controller: { pid: null } }).controller.pid, null);
+  });
+});

@@ -1,0 +1,41 @@
+/** A leader on etcd in a process of its own, for tests that kill or stop one. Tells in lines of JSON which epoch it leads. */
+
+import { stdout } from "node:process";
+import { Elector } from "../../src/coordination/elector.ts";
+import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
+import { EtcdCoordination } from "../../src/coordination/etcd/etcd.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { systemRandom } from "../../src/platform/random.ts";
+import { PostgresStore } from "../../src/store/postgres/postgres.ts";
+import { candidate } from "./lock-candidates.ts";
+import { OWN_INFO } from "./lock-postgres.ts";
+import { ROLE } from "./lock-world.ts";
+
+export interface EtcdHolderOptions {
+  readonly etcd: string;
+  readonly prefix: string;
+  readonly store: { readonly url: string; readonly schema: string };
+  readonly name: string;
+  readonly election: ElectorSettings;
+}
+
+export interface EtcdHolderNews {
+  readonly leads: number | null;
+}
+
+const { etcd, prefix, store, name, election } = JSON.parse(process.argv[2]!) as EtcdHolderOptions;
+const identity = candidate(name, systemRandom.uuid());
+const shared = { identity, clock: systemClock, random: systemRandom };
+
+const postgres = new PostgresStore({ ...store, clock: systemClock });
+await postgres.start();
+const { terms } = postgres;
+const coordination = new EtcdCoordination({ url: etcd, prefix, terms, info: () => OWN_INFO, ...shared });
+await coordination.start();
+const elector = new Elector({ lock: coordination.lock(ROLE), role: ROLE, settings: election, ...shared });
+await elector.start();
+
+for await (const term of elector.changes(new AbortController().signal)) {
+  const news: EtcdHolderNews = { leads: term?.epoch ?? null };
+  stdout.write(`${JSON.stringify(news)}\n`);
+}

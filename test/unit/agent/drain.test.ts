@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newClaim, decide } from "../../../src/agent/link-messages.ts";
+import { parcels, resultText } from "../../../src/agent/result-parcel.ts";
+import type { Task } from "../../../src/jobs/task.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { FakeControllers } from "../../support/fake-controller.ts";
+import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { eventually } from "../../support/process-node.ts";
+import { buildAgent, startAgent } from "./world.ts";
+
+function sleeper(name: string, ms: number, polite: boolean): Task {
+  return {
+    name,
+    run: (_payload, { signal }) =>
+      new Promise((resolve, reject) => {
+        const wakeNever = systemClock.after(ms, () => resolve("slept"));
+        if (!polite) return;
+        signal.addEventListener("abort", () => {
+          wakeNever();
+          reject(signal.reason as Error);
+        });
+      }),
+  };
+}
+
+describe("an agent that is stopped", () => {
+  it("finishes short jobs, gives long ones back without burning anything, and leases no more", async (t) => {
+    const controllers = await FakeControllers.open(t);
+    const { agent } = await startAgent(t, controllers, {
+      tasks: [sleeper("short", 300, false), sleeper("long", 60_000, true), sleeper("deaf", 2_500, false)],
+      drain: { timeoutMs: 900, cleanupMs: 300 },
+    });
+    const [short, long, deaf] = ["short", "long", "deaf"].map((task) => controllers.submit(task));
+    await eventually("all to run", async () => (agent.list().length === 3 ? true : null));
+    const stopping = agent.stop();
+    await eventually("the poll to be called off", async () => (controllers.polls === 0 ? true : null));
+    const late = controllers.submit("short");
+    await stopping;
+    assert.deepEqual([short!.status, short!.accepted], ["completed", ["succeeded 1/1"]]);
+    for (const job of [long, deaf])
+      assert.deepEqual(
+        [job!.status, job!.attempts, job!.failures, job!.accepted],
+        ["queued", 0, 0, ["released 1/1"]],
+      );
+    assert.deepEqual([late.status, late.epoch], ["queued", 0], "nothing is leased any more");
+  });
+
+  it("hurries when it is told to", async (t) => {
+    const controllers = await FakeControllers.open(t);
+    const { agent } = await startAgent(t, controllers, {
+      tasks: [sleeper("long", 60_000, true)],
+      drain: { timeoutMs: 60_000, cleanupMs: 5_000 },
+    });
+    const job = await controllers.until(controllers.submit("long"), "processing");
+    await eventually("its start", async () => (agent.list().length === 1 ? true : null));
+    const before = systemClock.monotonic();
+    const stopping = agent.stop();
+    agent.hurry();
+    await stopping;
+    assert.ok(systemClock.monotonic() - before < 2_000);
+    assert.deepEqual([job.status, job.accepted], ["queued", ["released 1/1"]]);
+  });
+
+  it("does not wait for ever for a leader that is not there, and tells what it could not post", async (t) => {
+    const controllers = await FakeControllers.open(t);
+    const { agent, log } = await startAgent(t, controllers, {
+      tasks: [sleeper("short", 200, false)],
+      drain: { timeoutMs: 1_000, cleanupMs: 300 },
+    });
+    await controllers.until(controllers.submit("short"), "processing");
+    await eventually("its start", async () => (agent.list().length === 1 ? true : null));
+    await controllers.nodes[0]!.close();
+    const before = systemClock.monotonic();
+    await agent.stop();
+    assert.ok(systemClock.monotonic() - before < 4_500);
+    assert.equal(log.about("results could not be posted before the end"), 1);
+  });
+});
+
+describe("an offer", () => {
+  it("is taken or withdrawn, by whoever is first", () => {
+    for (const [first, second] of [
+      ["taken", "withdrawn"],
+      ["withdrawn", "taken"],
+    ] as const) {
+      const claim = newClaim();
+      assert.deepEqual(
+        [decide(claim, first), decide(claim, second), decide(claim, first)],
+        [true, false, false],
+      );
+    }
+  });
+});
+
+describe("results that are posted together", () => {
+  const run = (n: number) => ({ lease: "agent:a/1", id: `job-${n}`, jobEpoch: 1 });
+  const posting = (n: number, length: number) => ({
+    run: run(n),
+    ended: { status: "succeeded" as const, result: JSON.stringify("x".repeat(length)) },
+  });
+
+  it("fit into one body, in order, and one that is too large goes alone", () => {
+    const all = [
+      posting(1, 300_000),
+      posting(2, 300_000),
+      posting(3, 10),
+      posting(4, 9_000_000),
+      posting(5, 1),
+    ];
+    assert.deepEqual(
+      parcels(all).map((parcel) => parcel.map((each) => each.run.id)),
+      [["job-1"], ["job-2", "job-3"], ["job-4"], ["job-5"]],
+    );
+    assert.deepEqual(parcels([]), []);
+  });
+
+  it("are JSON whatever the result is", () => {
+    const texts = ["null", '{"a":[1,"\\"]}"]}', '"x"'];
+    for (const result of texts) {
+      const text = resultText({ run: run(1), ended: { status: "succeeded", result } }, "a", 7);
+      const body = JSON.parse(text) as Record<string, unknown>;
+      assert.deepEqual([body["result"], body["leader_epoch"]], [JSON.parse(result), 7]);
+    }
+    assert.equal(
+      "result" in JSON.parse(resultText({ run: run(1), ended: { status: "released" } }, "a", 7)),
+      false,
+    );
+  });
+});
+
+lifecycleStress("an agent", async () => {
+  const scope: (() => unknown)[] = [];
+  const controllers = await FakeControllers.open({ after: (step) => void scope.push(step as () => unknown) });
+  const task: Task = { name: "quick", run: () => "done" };
+  const { agent } = buildAgent(controllers, { tasks: [task], drain: { timeoutMs: 0, cleanupMs: 0 } });
+  return {
+    service: agent,
+    works: async () => void (await controllers.until(controllers.submit("quick"), "completed")),
+    close: async () => {
+      await agent.stop();
+      for (const step of scope) await step();
+    },
+  };
+});

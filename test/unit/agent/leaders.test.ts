@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { LeaderConnection } from "../../../src/client/leader.ts";
+import { BatonClientError } from "../../../src/client/error.ts";
+import type { Task } from "../../../src/jobs/task.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { FakeControllers } from "../../support/fake-controller.ts";
+import { atEnd, type Scope } from "../../support/node-cleanup.ts";
+import { eventually } from "../../support/process-node.ts";
+import { startAgent } from "./world.ts";
+
+const quick: Task = { name: "quick", run: () => "done" };
+
+/** Ends when it is let go, and not sooner. */
+function gated(talks = true) {
+  let open: () => void = () => {};
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  let begun = 0;
+  const task: Task = {
+    name: "gated",
+    async run(_payload, { log }) {
+      begun++;
+      await gate;
+      if (talks) log("through");
+      return "done";
+    },
+  };
+  return { task, open: () => open(), begun: () => begun };
+}
+
+function connection(t: Scope, urls: readonly string[]): LeaderConnection {
+  const leader = new LeaderConnection({ urls, clock: systemClock });
+  atEnd(t, () => leader.close());
+  return leader;
+}
+
+const beat = { method: "POST", path: "/v1/agents/heartbeat", body: "{}", timeoutMs: 1_000 } as const;
+
+describe("a way to the leader", () => {
+  it("goes where a standby points to, and straight there the next time", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 3 });
+    const [first, standby] = controllers.nodes;
+    const leader = connection(t, [standby!.url]);
+    assert.equal((await leader.call(beat)).url, first!.url);
+    assert.equal((await leader.call(beat)).url, first!.url);
+    assert.equal(controllers.calls(beat.path).length, 3);
+    assert.equal(leader.epoch, 1);
+  });
+
+  it("asks all that it knows in turn when the standby does not know, and learns of nodes that it was not told of", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 3 });
+    const [first, second, third] = controllers.nodes;
+    const leader = connection(t, [first!.url]);
+    await leader.call(beat);
+    await leader.learn();
+    assert.deepEqual(leader.nodes, [first!.url, second!.url, third!.url]);
+    controllers.lead(third!);
+    controllers.instead = ({ path, node }) =>
+      path === beat.path && node !== third!.name
+        ? {
+            status: 409,
+            body: { error: "NOT_LEADER", leader_id: null, leader_url: null, leader_epoch: null },
+          }
+        : null;
+    assert.equal((await leader.call(beat)).url, third!.url);
+    await first!.close();
+    assert.equal((await leader.call(beat)).url, third!.url, "the one it was given is not needed any more");
+  });
+
+  it("says whether nobody leads or nobody is there, and what each node said", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2 });
+    controllers.lead(null);
+    const leader = connection(
+      t,
+      controllers.nodes.map(({ url }) => url),
+    );
+    await assert.rejects(leader.call(beat), (error: unknown) => {
+      assert.ok(error instanceof BatonClientError);
+      assert.equal(error.code, "NO_LEADER");
+      assert.match(error.message, /does not lead \(STANDBY\).*does not lead \(STANDBY\)/);
+      return true;
+    });
+    for (const node of controllers.nodes) await node.close();
+    await assert.rejects(leader.call(beat), (error: unknown) => {
+      assert.ok(error instanceof BatonClientError);
+      assert.equal(error.code, "UNREACHABLE");
+      assert.match(error.message, /^no node can be reached \(http:.*ECONNREFUSED/);
+      return true;
+    });
+  });
+
+  it("passes by a node that hangs, one that has troubles and one that is something else", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 4 });
+    const [hangs, troubled, other, good] = controllers.nodes;
+    controllers.lead(good!);
+    controllers.instead = ({ node, path }) => {
+      if (path !== beat.path) return null;
+      if (node === hangs!.name) return "silence";
+      if (node === troubled!.name) return { status: 503, body: { error: "STORE_UNAVAILABLE", message: "" } };
+      return node === other!.name ? { status: 200, body: null } : null;
+    };
+    const leader = connection(
+      t,
+      [hangs, troubled, good].map((node) => node!.url),
+    );
+    assert.equal((await leader.call({ ...beat, timeoutMs: 300 })).url, good!.url);
+  });
+
+  it("takes a call that waits along to the next leader as soon as another call has found it", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2 });
+    const [first, second] = controllers.nodes;
+    const leader = connection(
+      t,
+      controllers.nodes.map(({ url }) => url),
+    );
+    await leader.call(beat);
+    controllers.instead = ({ node }) => (node === first!.name ? "silence" : null); // it hangs
+    const poll = { agent: "a", capabilities: ["quick"], max_tasks: 1, timeout_ms: 20_000 };
+    const waiting = leader.call({
+      method: "POST",
+      path: "/v1/leases",
+      body: JSON.stringify(poll),
+      timeoutMs: 25_000,
+      moves: true,
+    });
+    controllers.lead(second!);
+    controllers.submit("quick");
+    await leader.call({ ...beat, timeoutMs: 200 });
+    const { url, status } = await waiting;
+    assert.deepEqual([url, status], [second!.url, 200]);
+  });
+
+  it("refuses an address that is none", () => {
+    assert.throws(() => new LeaderConnection({ urls: ["nowhere"], clock: systemClock }), { code: "BAD_URL" });
+  });
+});
+
+describe("an agent whose leader changes", () => {
+  it("renews at the new one, and posts its logs and its result there under the new epoch", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 3, leaseMs: 3_000 });
+    const { task, open, begun } = gated();
+    await startAgent(t, controllers, { tasks: [task] });
+    const job = controllers.submit("gated");
+    await eventually("the handler", async () => (begun() > 0 ? true : null));
+    controllers.lead(controllers.nodes[1]!);
+    await controllers.nodes[0]!.close();
+    open();
+    await controllers.until(job, "completed");
+    assert.deepEqual(
+      job.accepted,
+      ["succeeded 1/2"],
+      "one run, accepted once, under the epoch of the second leader",
+    );
+    assert.deepEqual([job.lines, begun()], [["through"], 1]);
+  });
+
+  /** The epochs under which results were posted, in order. */
+  const posted = (controllers: FakeControllers): unknown[] =>
+    controllers
+      .calls("/v1/results")
+      .flatMap(({ body }) =>
+        (body as unknown as { leader_epoch: number }[]).map((each) => each.leader_epoch),
+      );
+
+  it("renews before it posts when it has heard of the new one", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2, leaseMs: 60_000 });
+    const { task, open, begun } = gated(false);
+    await startAgent(t, controllers, { tasks: [task] });
+    const job = controllers.submit("gated");
+    await eventually("the handler", async () => (begun() > 0 && controllers.polls > 0 ? true : null));
+    controllers.lead(controllers.nodes[1]!); // the one that led sends the poll away, and names the next
+    const { name } = controllers.nodes[1]!;
+    await eventually("the poll to move", async () =>
+      controllers.calls("/v1/leases").at(-1)!.node === name ? true : null,
+    );
+    open();
+    await controllers.until(job, "completed");
+    assert.deepEqual(posted(controllers), [2]);
+  });
+
+  it("asks by a renewal whether it is the leader that has changed when a result is refused", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 1, leaseMs: 60_000 });
+    const { task, open, begun } = gated(false);
+    await startAgent(t, controllers, { tasks: [task] });
+    const job = controllers.submit("gated");
+    await eventually("the handler", async () => (begun() > 0 && controllers.polls > 0 ? true : null));
+    controllers.lead(controllers.nodes[0]!); // the same node leads again, and nobody tells
+    open();
+    await controllers.until(job, "completed");
+    assert.deepEqual([posted(controllers), job.accepted], [[1, 2], ["succeeded 1/2"]]);
+  });
+
+  it("keeps a finished result while nobody leads, and takes no more jobs meanwhile", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2, leaseMs: 10_000 });
+    const { task, open, begun } = gated();
+    const { log } = await startAgent(t, controllers, { tasks: [task] });
+    const job = controllers.submit("gated");
+    await eventually("the handler", async () => (begun() > 0 ? true : null));
+    controllers.lead(null);
+    open();
+    await eventually("some tries", async () => (controllers.asked.length > 20 ? true : null));
+    assert.deepEqual(job.accepted, []);
+    assert.equal(log.about("no node leads at the moment"), 1, "told once, and not with every try");
+    controllers.lead(controllers.nodes[1]!);
+    await controllers.until(job, "completed");
+    assert.deepEqual(job.accepted, ["succeeded 1/2"]);
+    await controllers.until(controllers.submit("gated"), "completed");
+    assert.equal(log.about("there is a leader again"), 1);
+  });
+
+  it("repeats a result whose answer was lost, and it counts once", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 1 });
+    let lost = 0;
+    controllers.instead = (asked) => {
+      if (asked.path !== "/v1/results" || lost > 0) return null;
+      lost++;
+      void controllers.answer(controllers.nodes[0]!, asked, new Promise(() => {}));
+      return { status: 503, body: { error: "STORE_UNAVAILABLE", message: "who knows" } };
+    };
+    const { log } = await startAgent(t, controllers, { tasks: [quick] });
+    const job = controllers.submit("quick");
+    await eventually("the repetition", async () =>
+      controllers.calls("/v1/results").length === 2 ? true : null,
+    );
+    assert.deepEqual([job.status, job.accepted, log.about("refused")], ["completed", ["succeeded 1/1"], 0]);
+  });
+
+  it("starts before any node does, says so, and works once there is one", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 1 });
+    const [node] = controllers.nodes;
+    await node!.close();
+    const { log } = await startAgent(t, controllers, { tasks: [quick] });
+    await eventually("the warning", async () => (log.about("no node can be reached") > 0 ? true : null));
+    await node!.listen();
+    await controllers.until(controllers.submit("quick"), "completed");
+  });
+
+  it("backs off from a leader that refuses leases, and asks no faster than it may when polls end early", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 1 });
+    controllers.instead = ({ path }) => (path === "/v1/leases" ? { status: 204, body: null } : null);
+    await startAgent(t, controllers, { tasks: [quick] });
+    await systemClock.sleep(1_000);
+    const early = controllers.calls("/v1/leases").length;
+    assert.ok(early <= 6, `${early} polls that ended at once`);
+    controllers.instead = ({ path }) =>
+      path === "/v1/leases" ? { status: 422, body: { error: "BAD_REQUEST", message: "no" } } : null;
+    await systemClock.sleep(1_000);
+    assert.ok(controllers.calls("/v1/leases").length - early <= 12);
+  });
+});

@@ -1,0 +1,252 @@
+/** Two controllers on one real database: who does not lead refuses, who led is fenced, and no work is lost in between. */
+
+import assert from "node:assert/strict";
+import { before, describe, it, type TestContext } from "node:test";
+import type { BatonNode } from "../../../src/node.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import type { NodeName } from "../../../src/core/ids.ts";
+import { QUICK } from "../../support/cluster.ts";
+import { ControllerCalls, eventsOf, resultOf, type Leased } from "../../support/controller-calls.ts";
+import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
+import { nodeHere } from "../../support/node-here.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+
+const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
+
+interface Pair {
+  readonly leader: BatonNode;
+  readonly standby: BatonNode;
+  readonly atLeader: ControllerCalls;
+  readonly atStandby: ControllerCalls;
+  readonly url: string;
+  /** Of the leader's term. */
+  readonly epoch: number;
+}
+
+let server: PostgresServer;
+const scope = suiteScope();
+before(async () => {
+  server = await PostgresServer.start();
+  scope.after(() => server.stop());
+});
+
+async function pair(t: TestContext, settings: Record<string, string> = {}): Promise<Pair> {
+  const url = await server.createDatabase();
+  // Nobody dies here without a word, so that the lease may be one that a busy machine keeps.
+  const patient = { ...QUICK, LEADER__LEASE: "5s", LEADER__MARGIN: "1250ms" };
+  const common = { ...patient, STORE: url, WORKER__CONCURRENCY: "0", ...settings };
+  const open = (name: string): Promise<BatonNode> =>
+    nodeHere(t, { http: true, settings: { ...common, NAME: name } });
+  const leader = await open("one");
+  await leads(leader);
+  const standby = await open("two");
+  const calls = { atLeader: new ControllerCalls(leader), atStandby: new ControllerCalls(standby) };
+  await until("the standby knows", async () => (await calls.atStandby.get("/role")).body.leader_id === "one");
+  const { epoch } = leader.services.leadership.held()!;
+  return { leader, standby, url, epoch, ...calls };
+}
+
+async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
+  const giveUpAt = systemClock.monotonic() + 10_000;
+  while (!(await holds())) {
+    assert.ok(systemClock.monotonic() < giveUpAt, `${what}: not within 10 s`);
+    await systemClock.sleep(10);
+  }
+}
+
+async function leads(node: BatonNode): Promise<void> {
+  await until("a leader", () => node.services.leadership.held() !== null);
+}
+
+async function renewed(v1: ControllerCalls, lease: Leased): Promise<Leased> {
+  const { status, body } = await v1.post("/v1/leases/renew", { agent: "ada", lease_id: lease.lease_id });
+  assert.equal(status, 200, JSON.stringify(body));
+  return { ...lease, leader_epoch: body.leader_epoch };
+}
+
+describe("two controllers on one database", () => {
+  it("one leads; the other refuses every write with exactly the six fields, and answers every question", async (t) => {
+    const { leader, atLeader, atStandby, epoch } = await pair(t);
+    const id = await atLeader.submit();
+    const run = { lease_id: "agent:ada/x", job_id: id, job_epoch: 1, leader_epoch: epoch };
+    const writes: [string, string, object?][] = [
+      ["POST", "/v1/jobs", { task: "work" }],
+      ["POST", "/v1/jobs", [{ task: "work" }]],
+      ["POST", "/v1/leases", { agent: "ada", capabilities: ["work"] }],
+      ["POST", "/v1/leases/renew", { agent: "ada", lease_id: "agent:ada/x" }],
+      ["POST", "/v1/results", { ...run, status: "succeeded" }],
+      ["POST", "/v1/results", [{ ...run, status: "succeeded" }]],
+      ["POST", "/v1/logs", run],
+      ["POST", "/v1/agents/heartbeat", { agent: "ada" }],
+      ["DELETE", "/v1/agents/ada"],
+    ];
+    for (const [method, path, body] of writes) {
+      const told = await atStandby.call(method, path, body);
+      assert.equal(told.status, 409, path);
+      assert.deepEqual(Object.keys(told.body).sort(), NOT_LEADER);
+      assert.deepEqual(told.body, {
+        error: "NOT_LEADER",
+        leader_id: "one",
+        leader_url: leader.url,
+        leader_epoch: epoch,
+        node_id: "two",
+        role: "STANDBY",
+      });
+      assert.equal(told.headers.get("x-baton-role"), "STANDBY");
+      assert.equal(told.headers.get("x-baton-node"), "two");
+      assert.equal(told.headers.get("x-baton-leader-epoch"), String(epoch));
+      assert.equal(told.headers.get("x-baton-leader-id"), "one");
+    }
+    assert.equal((await atStandby.job(id)).status, "queued");
+    assert.equal((await atStandby.get("/v1/jobs")).body.jobs.length, 1);
+    await atLeader.post("/v1/agents/heartbeat", { agent: "ada", capabilities: ["work"] });
+    assert.deepEqual(
+      (await atStandby.get("/v1/agents")).body.agents.map(({ name, state }: any) => [name, state]),
+      [["ada", "alive"]],
+    );
+  });
+
+  it("a job that was submitted at the standby by the other way wakes an agent that waits at the leader", async (t) => {
+    const { atLeader, atStandby } = await pair(t);
+    const waiting = atLeader.ask();
+    await systemClock.sleep(300);
+    const { body } = await atStandby.post("/jobs", { task: "work" });
+    const submittedAt = systemClock.monotonic();
+    assert.equal((await waiting).body.tasks[0].job_id, body.job_id);
+    const tookMs = systemClock.monotonic() - submittedAt;
+    assert.ok(tookMs < 600, `${tookMs} ms: no hint came, only the slow tick`);
+  });
+
+  it("a takeover loses no work: the lease is renewed at the new leader, and the result posted under its epoch", async (t) => {
+    const { leader, standby, atLeader, atStandby, epoch } = await pair(t);
+    const id = await atLeader.submit();
+    const lease = await atLeader.lease();
+    assert.equal(lease.leader_epoch, epoch);
+    const done = await (async () => {
+      await atLeader.submit({ task: "quick" });
+      const quick = await atLeader.lease({ capabilities: ["quick"] });
+      return { quick, answer: await atLeader.result(quick) };
+    })();
+    await leader.stop({ hurry: true });
+    await leads(standby);
+    const next = standby.services.leadership.held()!.epoch;
+    assert.ok(next > epoch);
+    const old = await atStandby.result(lease);
+    assert.deepEqual(
+      [old.status, old.body.error, old.body.field, old.body.leader_epoch],
+      [409, "STALE_EPOCH", "leader_epoch", next],
+    );
+    const current = await renewed(atStandby, lease);
+    assert.equal(current.leader_epoch, next);
+    const failed = await atStandby.result(current, { status: "failed", error: { message: "later" } });
+    assert.deepEqual([failed.status, failed.body.status, failed.body.leader_epoch], [200, "scheduled", next]);
+    const job = await atStandby.job(id);
+    assert.deepEqual([job.leader_epoch, job.failures, job.crashes, job.job_epoch], [next, 1, 0, 1]);
+
+    // Whose answer was lost with the old leader asks the new one, and hears the same.
+    const again = await atStandby.result(await renewed(atStandby, done.quick));
+    assert.deepEqual([again.status, again.body], [200, done.answer.body]);
+  });
+
+  it("an old leader that still believes in its term gets nothing accepted", async (t) => {
+    const { leader, standby, atLeader, url, epoch } = await pair(t);
+    const id = await atLeader.submit();
+    const lease = await atLeader.lease();
+    const store = new PostgresStore({ url, clock: systemClock });
+    await store.start();
+    atEnd(t, () => store.stop());
+    // Granted behind its back: from now on, and until its next renewal, it leads only in its own eyes.
+    const { incarnation } = standby.services.identity;
+    const grant = () => store.terms.grant("scheduler", { name: "two" as NodeName, incarnation });
+    const [told, asked, ...others] = await grant().then(() =>
+      Promise.all([
+        atLeader.result(lease),
+        atLeader.ask({ agent: "bob", timeout_ms: 0 }),
+        atLeader.post("/v1/jobs", { task: "work" }),
+        atLeader.post("/v1/agents/heartbeat", { agent: "eve" }),
+        atLeader.post("/v1/leases/renew", { agent: "ada", lease_id: lease.lease_id }),
+        atLeader.post("/v1/logs", { ...resultOf(lease), status: undefined, lines: [{ message: "x" }] }),
+        atLeader.call("DELETE", "/v1/agents/ada"),
+        atLeader.post("/v1/results", [resultOf(lease)]),
+      ]),
+    );
+    const refusals = [told, asked, ...others].map(({ status, body }) => {
+      const [one] = Array.isArray(body) ? body : [body];
+      return [status === 200 && Array.isArray(body) ? 409 : status, one.error, one.accepted ?? false];
+    });
+    for (const [status, error, accepted] of refusals) {
+      assert.equal(status, 409);
+      assert.ok(error === "STALE_EPOCH" || error === "NOT_LEADER", String(error));
+      assert.equal(accepted, false);
+    }
+    const job = (await store.jobs.get(id as never))!;
+    assert.deepEqual([job.status, job.leaderEpoch], ["processing", epoch]);
+    assert.equal((await store.jobs.list({ limit: 10 })).jobs.length, 1);
+    assert.deepEqual(
+      (await store.agents.list(true)).map(({ name, removedAt }) => [name, removedAt]),
+      [["ada", null]],
+    );
+    await until("it knows", () => leader.services.leadership.held()?.epoch !== epoch);
+  });
+
+  it("says in its events that another leads, on every node", async (t) => {
+    const { leader, standby, atLeader, epoch } = await pair(t);
+    const stop = new AbortController();
+    atEnd(t, () => stop.abort());
+    const events = eventsOf(`${standby.url}/v1/events`, stop.signal);
+    const hello = (await events.next()).value!;
+    assert.deepEqual([hello.event, hello.data.role, hello.data.leader_epoch], ["hello", "STANDBY", epoch]);
+    const waiting = atLeader.ask({ timeout_ms: 60_000 });
+    await systemClock.sleep(100);
+    await leader.stop({ hurry: true });
+    assert.equal((await waiting).body.error, "NOT_LEADER");
+    const seen = new Map<string, any>();
+    while (!seen.has("role.changed")) {
+      const { value } = await events.next();
+      seen.set(value!.event, value!.data);
+    }
+    assert.deepEqual(
+      [seen.get("role.changed").role, seen.get("role.changed").previous],
+      ["LEADER", "STANDBY"],
+    );
+    const { leader_id: leaderId, leader_epoch: next } = seen.get("leader.changed");
+    assert.equal(leaderId, "two");
+    assert.ok(next > epoch);
+  });
+
+  it("leases to agents also where jobs are pushed to the workers of nodes", async (t) => {
+    const { atLeader, atStandby } = await pair(t, { DISPATCH__MODE: "push" });
+    const waiting = atLeader.ask();
+    await systemClock.sleep(200);
+    const { body } = await atStandby.post("/jobs", { task: "work" });
+    const lease = (await waiting).body;
+    assert.equal(lease.tasks[0].job_id, body.job_id);
+    assert.equal((await atLeader.result(lease)).body.status, "completed");
+    const id = await atLeader.submit();
+    assert.equal((await atLeader.lease()).tasks[0]!.job_id, id);
+  });
+
+  it("gives out a flood in batches to several agents, each job once", async (t) => {
+    const { atLeader } = await pair(t);
+    const jobs = Array.from({ length: 1_000 }, () => ({ task: "work" }));
+    await atLeader.post("/v1/jobs", jobs);
+    const ids = new Set<string>();
+    let leased = 0;
+    const agent = async (name: string): Promise<void> => {
+      for (;;) {
+        const { status, body } = await atLeader.ask({ agent: name, max_tasks: 64, timeout_ms: 0 });
+        if (status === 204) return;
+        for (const { job_id } of body.tasks) ids.add(job_id);
+        leased += body.tasks.length;
+        const results = body.tasks.map((task: any) => resultOf({ ...body, tasks: [task] }));
+        const answers = (await atLeader.post("/v1/results", results)).body;
+        assert.ok(answers.every(({ accepted }: any) => accepted));
+      }
+    };
+    await Promise.all(["a", "b", "c", "d"].map(agent));
+    assert.deepEqual([ids.size, leased], [1_000, 1_000]);
+    const { jobs: left } = (await atLeader.get("/v1/jobs?status=queued")).body;
+    assert.equal(left.length, 0);
+  });
+});
