@@ -255,8 +255,6 @@ export class BatonNode extends Lifecycle {
       resigned,
     ]);
     this.#released = handed ? handed.orphaned + handed.released : 0;
-    if (handed && handed.handedOver + this.#released > 0)
-      this.#log.info({ ...handed }, "owned jobs were handed over");
     if (interrupted > 0)
       this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
   }

@@ -114,7 +114,7 @@ export function openPushDispatch(options: PushDispatchOptions) {
     /** What these lives had in hand goes to others now. */
     async bury(lives: readonly NodeIdentity[], term: Term): Promise<void> {
       await owner?.disown(lives, term);
-      await Promise.all(lives.map((life) => channels.takeOver?.(consumerOf(life))));
+      await Promise.all(lives.map(async (life) => channels.takeOver?.(consumerOf(life))));
     },
   };
 }

@@ -20,16 +20,35 @@ const checks: [string, string, string[]][] = [
   ["lint", "oxlint", ["--type-aware", "--quiet"]],
   ["format", "oxfmt", ["--check"]],
 ];
-/** Those that start nodes and measure times have the machine to themselves; the others keep both of its cores busy. */
-const [alone, together] = [files.filter(isAlone), files.filter((file) => !isAlone(file))];
+/** Those that say how long something takes have the machine to themselves; the others keep both of its cores busy. */
+const TIMED = /(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push)[^/]*$/;
+const whole = files.filter((file) => file.startsWith("test/process/"));
 const tests: [string, string, string[]][] = [
-  ["tests", process.execPath, testing(together, 2)],
-  ["process tests", process.execPath, testing(alone, 1)],
+  [
+    "tests",
+    process.execPath,
+    testing(
+      files.filter((file) => !whole.includes(file)),
+      2,
+    ),
+  ],
+  [
+    "process tests",
+    process.execPath,
+    testing(
+      whole.filter((file) => !TIMED.test(file)),
+      2,
+    ),
+  ],
+  [
+    "timed process tests",
+    process.execPath,
+    testing(
+      whole.filter((file) => TIMED.test(file)),
+      1,
+    ),
+  ],
 ];
-
-function isAlone(file: string): boolean {
-  return file.startsWith("test/process/");
-}
 
 function testing(which: readonly string[], concurrency: number): string[] {
   const options = ["--test-timeout=300000", `--test-concurrency=${concurrency}`];

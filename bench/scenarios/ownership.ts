@@ -28,8 +28,8 @@ export const ownership: Scenario = {
     try {
       const server = await PostgresServer.start({ durable: true });
       cleanups.push(() => server.stop());
-      const drained = await drain(scope, server, jobs, bench.say);
-      const crashed = await crash(scope, server, jobs, bench.say);
+      const drained = await drain(scope, server, jobs, (text) => bench.say(text));
+      const crashed = await crash(scope, server, jobs, (text) => bench.say(text));
       return [
         row(
           `${jobs} owned jobs drained to two peers`,

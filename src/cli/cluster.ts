@@ -91,9 +91,23 @@ function leadersTable(terminal: Terminal, leaders: readonly LeaderBody[]): strin
 }
 
 function nodesTable(terminal: Terminal, nodes: readonly NodeBody[]): string {
+  // Only where jobs are dispatched is there an owner; an older node says nothing of it.
+  const owns = nodes.some((node) => typeof node.load.owned === "number");
   return table(
     terminal,
-    ["name", "status", "roles", "url", "version", "jobs", "cpu", "memory", "loop lag", "last seen"],
+    [
+      "name",
+      "status",
+      "roles",
+      "url",
+      "version",
+      "jobs",
+      ...(owns ? ["owned"] : []),
+      "cpu",
+      "memory",
+      "loop lag",
+      "last seen",
+    ],
     nodes.map((node) => [
       node.name,
       statusText(terminal, node.status),
@@ -101,6 +115,7 @@ function nodesTable(terminal: Terminal, nodes: readonly NodeBody[]): string {
       node.url ?? "-",
       node.version,
       String(node.load.jobs),
+      ...(owns ? [String(node.load.owned ?? "-")] : []),
       percent(node.load.cpu),
       percent(node.load.memory),
       `${Math.round(node.load.loop_lag_ms)}ms`,

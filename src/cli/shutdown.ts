@@ -69,17 +69,25 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
         giveUp(`not stopped after ${deadlineMs / 1_000} s, exiting`),
       );
       options.stop({ hurry }).then(
-        () => end(options.released?.() ? EXIT.released : EXIT.ok),
+        () => {
+          tellProgress();
+          end(options.released?.() ? EXIT.released : EXIT.ok);
+        },
         (error: unknown) => {
           say(`stopping failed: ${error instanceof Error ? error.message : String(error)}`);
           end(1);
         },
       );
     };
-    const tellProgress = (told: string): void => {
+    let told = "";
+    const tellProgress = (): void => {
       const text = options.progress?.() ?? "";
       if (text !== told && text !== "") say(text);
-      cancelProgress = clock.after(PROGRESS_MS, () => tellProgress(text));
+      told = text;
+    };
+    const followProgress = (): void => {
+      tellProgress();
+      cancelProgress = clock.after(PROGRESS_MS, followProgress);
     };
     const onSignal = (signal: string): void => {
       const now = clock.monotonic();
@@ -91,7 +99,7 @@ export function untilSignalled(options: ShutdownOptions): Promise<number> {
           `${signal}: finishing what runs, for at most ${options.drainTimeoutMs / 1_000} s (signal again to stop now)`,
         );
         stop(false, options.drainTimeoutMs + SLACK_MS);
-        tellProgress("");
+        followProgress();
       } else if (phase === "draining") {
         phase = "hurrying";
         say(`${signal}: stopping now`);
