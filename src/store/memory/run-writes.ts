@@ -3,7 +3,7 @@
 import type { LeaseId } from "../../core/ids.ts";
 import type { AssignmentId } from "../ownership.ts";
 import type { Author, ClaimedJob, Report, Run, Settlement, Verdict } from "../store.ts";
-import type { Entry, Ledger } from "./ledger.ts";
+import { shown, type Entry, type Ledger } from "./ledger.ts";
 import type { Leases } from "./leases.ts";
 import { afterRun, afterStart, appendLogs, asClaimed, verdictOn } from "./runs.ts";
 
@@ -38,7 +38,11 @@ export class RunWrites {
     const verdict = verdictIn(assignment, entry, run);
     if (verdict !== "accepted") return verdict;
     this.#leases.give(run.lease, entry!);
-    this.#ledger.change(entry!, afterRun(entry!, outcome, now), now);
+    const change = afterRun(entry!, outcome, now);
+    // Whoever owned it when it ended, and wrote that down, is shown from now on.
+    const { owner, ownerEpoch } = shown(entry!);
+    const last = assignment !== undefined && change.finishedAt !== undefined ? { owner, ownerEpoch } : {};
+    this.#ledger.change(entry!, { ...change, ...last }, now);
     if (outcome.kind === "completed") entry!.result = outcome.result;
     return verdict;
   }

@@ -103,7 +103,7 @@ export class PostgresStore extends Lifecycle implements Store {
       queues: new PostgresQueues(ledger),
       schedules: new PostgresSchedules(parts),
       samples: new PostgresSamples(parts),
-      ownership: new PostgresOwnership(parts),
+      ownership: new PostgresOwnership({ ...parts, clock: this.#options.clock }),
     };
   }
 
