@@ -238,8 +238,11 @@ export class BatonNode extends Lifecycle {
     await this.#stopAll([...services, ...between, worker, ...last]);
   }
 
-  /** From the refusal of new work to the end of what runs. What the others should know is told first. */
-  async #drain(): Promise<void> {
+  /**
+   * From the refusal of new work to the end of what runs. What the others should know is told first. False when it was called off
+   * in time: then the worker goes on.
+   */
+  async #drain(callOff?: AbortSignal): Promise<boolean> {
     const { coordination, leaders, controller, worker, inFlight, push } = this.#parts;
     const { timeoutMs, cleanupMs } = this.#settings.drain;
     this.#draining = true;
@@ -248,15 +251,19 @@ export class BatonNode extends Lifecycle {
     await this.#tell("draining", () => coordination.membership.setStatus("draining"));
     // Leadership goes first: others may schedule and recover while we still wait for running jobs.
     const resigned = controller.drain(this.#hurry.signal).then(() => this.#stopAll([leaders]));
-    const [{ interrupted }, handed] = await Promise.all([
-      worker.drain({ timeoutMs, cleanupMs, hurry: this.#hurry.signal }),
-      push?.owner?.running ? push.owner.drain({ hurry: this.#hurry.signal }) : null,
-      inFlight.drained(timeoutMs, this.#hurry.signal),
+    const early = { hurry: this.#hurry.signal, ...(callOff && { callOff }) };
+    const [drained, handed] = await Promise.all([
+      worker.drain({ timeoutMs, cleanupMs, ...early }),
+      push?.owner?.running ? push.owner.drain(early) : null,
+      inFlight.drained(timeoutMs, AbortSignal.any(Object.values(early))),
       resigned,
     ]);
     this.#released = handed ? handed.orphaned + handed.released : 0;
+    if (!drained) return false;
+    const { interrupted } = drained;
     if (interrupted > 0)
       this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
+    return true;
   }
 
   async #resume(): Promise<void> {
@@ -308,14 +315,18 @@ export class BatonNode extends Lifecycle {
   }
 
   async #followWishes(signal: AbortSignal): Promise<void> {
+    let callOff = new AbortController();
     for await (const wish of this.#parts.coordination.membership.wishes(signal)) {
+      // Whoever wants the node back does not wait until it has drained, and what runs is not interrupted for nothing.
+      if (wish === "resume") callOff.abort();
+      else callOff = new AbortController();
+      const { signal: calledOff } = callOff;
       this.#steer(async () => {
         if ((wish === "drain") === this.#draining) return;
         this.#log.info({}, wish === "drain" ? "asked to drain" : "asked to take work again");
         if (wish === "drain") {
-          await this.#drain();
           const { worker, push } = this.#parts;
-          await this.#stopAll(push ? [push.inbox, worker] : [worker]);
+          if (await this.#drain(calledOff)) await this.#stopAll(push ? [push.inbox, worker] : [worker]);
           await this.#parts.leaders.observe(true);
         } else await this.#resume();
       });

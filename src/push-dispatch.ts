@@ -64,6 +64,7 @@ export function openPushDispatch(options: PushDispatchOptions) {
   const inbox = new DispatchInbox({
     ...common,
     ownership,
+    helpYourself: (request) => store.jobs.claim(request),
     identity,
     budgets: options.budgets,
     tasks: options.tasks,
@@ -133,6 +134,7 @@ function ownershipOf(store: Store): OwnershipStore {
     forget: (...given) => open().forget(...given),
     read: (...given) => open().read(...given),
     unfinished: (...given) => open().unfinished(...given),
+    owners: () => open().owners(),
     disown: (...given) => open().disown(...given),
     orphans: (...given) => open().orphans(...given),
   };

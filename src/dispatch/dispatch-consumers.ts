@@ -11,7 +11,8 @@ export interface DispatchConsumersOptions {
  */
 export class DispatchConsumers {
   readonly #o: DispatchConsumersOptions;
-  readonly #known = new Set<string>();
+  /** When each was heard of last. */
+  readonly #known = new Map<string, number>();
   readonly #open = new Map<string, Subscription>();
   /** Closed, and their last batch is still in hand. */
   readonly #closing = new Set<Promise<void>>();
@@ -21,10 +22,25 @@ export class DispatchConsumers {
     this.#o = options;
   }
 
-  know(channel: string): void {
-    if (this.#known.has(channel)) return;
-    this.#known.add(channel);
-    if (this.#batchMax > 0) this.#consume(channel);
+  /** Heard of now, or at a time that never is long ago. */
+  know(channel: string, at: number): void {
+    const fresh = !this.#known.has(channel);
+    this.#known.set(channel, at);
+    if (fresh && this.#batchMax > 0) this.#consume(channel);
+  }
+
+  /**
+   * Lets go of those that were not heard of since then: queues may be named after customers, who come and go. Only while it listens, so
+   * that nothing stays behind in them.
+   */
+  forget(since: number): void {
+    for (const [channel, at] of this.#known) {
+      const subscription = this.#open.get(channel);
+      if (at >= since || !subscription) continue;
+      this.#known.delete(channel);
+      this.#open.delete(channel);
+      this.#close(subscription);
+    }
   }
 
   /** At most so many messages come at a time; none with 0. Those who listen already go on as they are. */
@@ -32,7 +48,7 @@ export class DispatchConsumers {
     const listened = this.#batchMax > 0;
     this.#batchMax = Math.min(batchMax, BATCH_MAX);
     if (batchMax === 0) this.#closeAll();
-    else if (!listened) for (const channel of this.#known) this.#consume(channel);
+    else if (!listened) for (const channel of this.#known.keys()) this.#consume(channel);
   }
 
   /** Resolves when no handler runs any more. */
@@ -47,10 +63,12 @@ export class DispatchConsumers {
   }
 
   #closeAll(): void {
-    for (const subscription of this.#open.values()) {
-      const closing = subscription.close().finally(() => this.#closing.delete(closing));
-      this.#closing.add(closing);
-    }
+    for (const subscription of this.#open.values()) this.#close(subscription);
     this.#open.clear();
+  }
+
+  #close(subscription: Subscription): void {
+    const closing = subscription.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
   }
 }

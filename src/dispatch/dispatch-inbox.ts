@@ -9,6 +9,9 @@
  * What the worker would take is the limit of its last claim, less what that gave; and when its jobs are short, as much more as it
  * finished lately: those wait in hand, so that the next claim finds them. A message is done with when each of its jobs was accepted or
  * refused by the store, or has been sent on. A job that goes astray is found by the leader, when nobody accepts it.
+ *
+ * While nobody dispatches, the worker helps itself: the channels are away, or whoever leads does not push (a change of `dispatch.mode`,
+ * node by node). A claim compares as an accept does, so it does not matter if somebody dispatches all the same.
  */
 
 import type { Channels, Delivery, Subscription } from "../channels/channels.ts";
@@ -21,13 +24,16 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Accepted, AcceptRequest, DispatchedJob, OwnershipStore } from "../store/ownership.ts";
-import type { Claimed, ClaimedJob, ClaimRequest } from "../store/store.ts";
+import type { Claimed, ClaimedJob, ClaimRequest, JobStore } from "../store/store.ts";
+import { USED_MS } from "./dispatch-publisher.ts";
 import { DispatchConsumers } from "./dispatch-consumers.ts";
 import { Hand, Parcel, ParcelBatch } from "./parcel.ts";
 import { WorkerBeat, type WorkerState } from "./worker-beat.ts";
 
 export interface DispatchInboxOptions {
   readonly ownership: Pick<OwnershipStore, "accept">;
+  /** The store's own claim, for when nobody dispatches. */
+  readonly helpYourself: JobStore["claim"];
   readonly channels: Channels;
   readonly clock: Clock;
   readonly log: Log;
@@ -40,6 +46,8 @@ export interface DispatchInboxOptions {
     readonly queues: ReadonlySet<string> | null;
     readonly exceptQueues: ReadonlySet<string>;
     readonly heartbeatMs?: number;
+    /** Without a word of anybody who dispatches for so long, the worker helps itself. */
+    readonly unledMs?: number;
   };
   /** The worker: how many jobs run, and how many it finished in about a tenth of a second. */
   readonly load: () => { readonly running: number; readonly pace: number };
@@ -60,6 +68,10 @@ const PASSED_MAX = 20;
 /** The same for a suspect, which goes back while nobody is too busy for other jobs. */
 const SUSPECT_PASSED_MAX = 3;
 const HEARTBEAT_MS = 1_000;
+/** Longer than a leader names a dispatch queue after its last use: what is used is never let go. */
+const UNUSED_MS = 2 * USED_MS;
+/** Heartbeats in which nothing was heard of anybody who dispatches. Fewer, and a change of leaders is taken for it. */
+const UNLED_HEARTBEATS = 5;
 
 const NOTHING: Claimed = { jobs: [], held: true, nextDueInMs: null };
 
@@ -75,6 +87,9 @@ export class DispatchInbox extends Lifecycle {
   /** Jobs that the store is asked for. */
   #accepting = 0;
   #claimedAt = 0;
+  /** When somebody was heard who dispatches. */
+  #ledAt = 0;
+  #helpsItself = false;
   #closed = true;
   #callOffLook: (() => void) | null = null;
   #subscriptions: Subscription[] = [];
@@ -97,16 +112,22 @@ export class DispatchInbox extends Lifecycle {
     const { channels, settings } = this.#o;
     this.#closed = false;
     this.#appetite = 0;
-    for (const queue of settings.queues ?? []) this.#know([queues.dispatch(queue)]);
+    this.#led();
+    for (const queue of settings.queues ?? []) this.#know([queues.dispatch(queue)], Infinity);
     this.#subscriptions = [
       channels.subscribe(topics.dispatching, ({ body }) => {
         const { channels: used, asks } = body as Dispatching;
+        this.#led();
         this.#know(used);
         if (asks) this.#beat.beat();
       }),
-      channels.subscribe(topics.coordinatorHeartbeat, ({ body }) =>
-        this.#know((body as CoordinatorHeartbeat).dispatches),
-      ),
+      channels.subscribe(topics.coordinatorHeartbeat, ({ body }) => {
+        const { leaderEpoch, dispatches } = body as CoordinatorHeartbeat;
+        this.#know(dispatches);
+        if (leaderEpoch === null) return;
+        this.#led();
+        this.#consumers.forget(this.#ledAt - UNUSED_MS);
+      }),
     ];
     this.#beat.start();
   }
@@ -126,6 +147,13 @@ export class DispatchInbox extends Lifecycle {
     await this.#consumers.close();
   }
 
+  /** Takes again. */
+  open(): void {
+    this.#closed = false;
+    this.#led();
+    this.#adjust();
+  }
+
   async claim(request: ClaimRequest): Promise<Claimed> {
     this.#appetite = request.limit;
     this.#takesSuspect = request.suspect;
@@ -136,7 +164,7 @@ export class DispatchInbox extends Lifecycle {
     );
     if (runs.length === 0) {
       this.#adjust();
-      return NOTHING;
+      return this.#unled() ? this.#o.helpYourself(request) : NOTHING;
     }
     this.#accepting = runs.length;
     const { author, worker, lease, leaseMs, opens } = request;
@@ -150,6 +178,23 @@ export class DispatchInbox extends Lifecycle {
   }
 
   // ------------------------------------------------ claiming
+
+  #led(): void {
+    this.#ledAt = this.#o.clock.monotonic();
+    if (this.#helpsItself) this.#o.log.info({}, "jobs are dispatched again");
+    this.#helpsItself = false;
+  }
+
+  #unled(): boolean {
+    const { clock, settings, log } = this.#o;
+    const { heartbeatMs = HEARTBEAT_MS, unledMs = UNLED_HEARTBEATS * heartbeatMs } = settings;
+    const silentMs = clock.monotonic() - this.#ledAt;
+    if (silentMs < unledMs) return false;
+    if (!this.#helpsItself)
+      log.warn({ silentMs }, "nobody dispatches jobs; they are taken from the store meanwhile");
+    this.#helpsItself = true;
+    return true;
+  }
 
   /** In one claim no job twice, and of suspects one at most; what is left out of it is done with here. */
   #pick({ limit, suspect }: ClaimRequest): Parcel[] {
@@ -217,6 +262,7 @@ export class DispatchInbox extends Lifecycle {
   async #receive(channel: string, deliveries: readonly Delivery[]): Promise<void> {
     const batch = new ParcelBatch();
     batch.add(); // until all of them are in hand
+    this.#led();
     if (this.#hand.size === 0) this.#claimedAt = this.#o.clock.monotonic();
     for (const delivery of deliveries) {
       const parcel = Parcel.of(channel, delivery, batch);
@@ -263,12 +309,12 @@ export class DispatchInbox extends Lifecycle {
     }
   }
 
-  #know(channels: readonly string[]): void {
+  #know(channels: readonly string[], at = this.#o.clock.monotonic()): void {
     const { settings, tasks } = this.#o;
     const scope = { ...settings, tasks: tasks.names() };
     for (const channel of channels) {
       const route = dispatchRoute(channel);
-      if (route && listensTo(scope, route)) this.#consumers.know(channel);
+      if (route && listensTo(scope, route)) this.#consumers.know(channel, at);
     }
   }
 

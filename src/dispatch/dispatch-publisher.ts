@@ -13,6 +13,9 @@ export interface DispatchPublisherOptions {
   readonly leaderEpoch: number;
 }
 
+/** So long a dispatch queue is named after its last use. Shorter, and workers come and go from queues with little to do. */
+export const USED_MS = 600_000;
+
 /**
  * Sends what was marked: to the workers, and to those who compete for its ownership. Both at the same time, for whichever of the two
  * is lost, the store brings it back: jobs whose mark nobody accepts are dispatched again, and assignments that nobody owns are
@@ -20,16 +23,17 @@ export interface DispatchPublisherOptions {
  */
 export class DispatchPublisher {
   readonly #o: DispatchPublisherOptions;
-  readonly #used = new Set<string>();
+  /** And when last. */
+  readonly #used = new Map<string, number>();
   #sending: Promise<void> = Promise.resolve();
 
   constructor(options: DispatchPublisherOptions) {
     this.#o = options;
   }
 
-  /** The dispatch queues that were used in this term. */
+  /** The dispatch queues that were used in this term, lately. */
   get channels(): string[] {
-    return [...this.#used];
+    return [...this.#used.keys()];
   }
 
   /**
@@ -44,14 +48,24 @@ export class DispatchPublisher {
     const { messages, counts } = this.#pack(assignments, group, groups);
     await this.#sending;
     this.announce([...counts.keys()].filter((channel) => !this.#used.has(channel)));
+    for (const channel of counts.keys()) this.#used.set(channel, this.#o.clock.monotonic());
     this.#sending = this.#send(assignments, messages);
     return counts;
   }
 
   /** Workers that are ready for all queues cannot know otherwise which there are. */
   announce(channels: readonly string[], asks = false): void {
-    for (const channel of channels) this.#used.add(channel);
-    if (channels.length === 0 && !asks) return;
+    if (channels.length > 0 || asks) this.#tell(channels, asks);
+  }
+
+  /** A worker that hears nothing of anybody who dispatches helps itself. */
+  tellThere(): void {
+    const since = this.#o.clock.monotonic() - USED_MS;
+    for (const [channel, at] of this.#used) if (at < since) this.#used.delete(channel);
+    this.#tell(this.channels);
+  }
+
+  #tell(channels: readonly string[], asks = false): void {
     const body: Dispatching = { channels, ...(asks && { asks }) };
     void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch((err: unknown) => {
       this.#o.log.warn({ err, channels }, "workers could not be told of new dispatch queues");

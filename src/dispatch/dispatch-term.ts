@@ -40,6 +40,8 @@ const LOOK_MS = 1_000;
 /** Shorter, and a flood of hints becomes as many small portions. The first after a rest does not wait. */
 const SPACING_MS = 2;
 const STORE_RETRY_MS = 250;
+/** The more is outstanding, the longer it takes to count it; it never takes more than this part of the time. */
+const UPKEEP_SHARE = 1 / 20;
 /** A worker that was silent for so many of its heartbeats gets nothing more. */
 const SILENT_HEARTBEATS = 3;
 
@@ -154,9 +156,12 @@ export class DispatchTerm {
     const { ownership, clock, log, timeoutMs, heartbeatMs, isGone, term } = this.#o;
     const now = clock.monotonic();
     this.#appetites.forget(now - SILENT_HEARTBEATS * heartbeatMs, isGone);
+    this.#publisher.tellThere();
     const freed = await ownership.undispatch(timeoutMs, term);
     this.#appetites.recount(await ownership.outstanding());
-    this.#upkeepAt = now + Math.min(timeoutMs / 2, SILENT_HEARTBEATS * heartbeatMs);
+    const tookMs = clock.monotonic() - now;
+    this.#upkeepAt =
+      now + Math.max(Math.min(timeoutMs / 2, SILENT_HEARTBEATS * heartbeatMs), tookMs / UPKEEP_SHARE);
     if (freed.size === 0) return;
     this.#ready = true;
     log.info({ jobs: Object.fromEntries(freed) }, "dispatched jobs that nobody accepted go out again");

@@ -97,9 +97,9 @@ export class ClaimBuffer {
     return false;
   }
 
-  /** A buffer that the slots take in one go needs no look. */
+  /** Also at few: the slots may be busy for hours with what came before them. */
   #lookLater(): void {
-    if (this.#cancelLook || this.size <= this.#o.concurrency) return;
+    if (this.#cancelLook || this.size === 0) return;
     this.#cancelLook = this.#o.clock.after(LOOK_MS, () => {
       this.#cancelLook = null;
       for (const job of this.#jobs.splice(this.#next + this.#recentlyFinished())) this.#o.giveBack(job);

@@ -5,6 +5,8 @@ import type { JobStore, Store } from "../store/store.ts";
 export interface ClaimPort extends Pick<JobStore, "claim"> {
   /** No more claims will be made: whatever is held for them goes to others. */
   close?(): Promise<void>;
+  /** There will be claims again. */
+  open?(): void;
 }
 
 export interface ResultPort extends Pick<JobStore, "report" | "settle"> {

@@ -26,3 +26,13 @@ export function queuesOf(
   const queues = chosen.length > 0 ? new Set([...chosen, FUNCTIONS_QUEUE]) : null;
   return { queues, exceptQueues: new Set() };
 }
+
+export interface DrainLimits {
+  readonly timeoutMs: number;
+  /** What handlers have for tidying up, of the above. */
+  readonly cleanupMs: number;
+  /** Fires: what runs is told to stop now. */
+  readonly hurry?: AbortSignal;
+  /** Fires: work is wanted again. Too late when those that run have been told to stop. */
+  readonly callOff?: AbortSignal;
+}

@@ -31,7 +31,7 @@ import type { TaskRegistry } from "./task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 import { WorkerLease } from "./worker-lease.ts";
 import { storeResults, type ClaimPort, type ResultPort } from "./worker-ports.ts";
-import type { WorkerSettings } from "./worker-settings.ts";
+import type { DrainLimits, WorkerSettings } from "./worker-settings.ts";
 
 export type { WorkerSettings } from "./worker-settings.ts";
 
@@ -75,7 +75,6 @@ export class Worker extends Lifecycle {
   #draining = true;
   #cancelPoll: (() => void) | null = null;
   #subscriptions: Subscription[] = [];
-
   readonly #hooks;
 
   constructor(options: WorkerOptions) {
@@ -182,18 +181,21 @@ export class Worker extends Lifecycle {
 
   /**
    * Takes no new jobs, lets those that run come to their end, tells the rest to stop `cleanupMs` before the timeout, and
-   * puts back what is left. Nothing of it burns an attempt. `hurry` tells them to stop now.
+   * puts back what is left. Nothing of it burns an attempt. Null when it was called off, and takes jobs again.
    */
-  async drain(limits: {
-    timeoutMs: number;
-    cleanupMs: number;
-    hurry?: AbortSignal;
-  }): Promise<{ interrupted: number }> {
+  async drain(limits: DrainLimits): Promise<{ interrupted: number } | null> {
     this.#draining = true;
     void this.#o.claims?.close?.();
     for (const job of this.#buffer.takeAll()) this.#results.settle(job, { kind: "released" });
-    const { cleanupMs, hurry } = limits;
-    await this.#idle.within(limits.timeoutMs - cleanupMs, hurry);
+    const { cleanupMs, hurry, callOff } = limits;
+    const early = AbortSignal.any([hurry, callOff].filter((signal) => signal !== undefined));
+    await this.#idle.within(limits.timeoutMs - cleanupMs, early);
+    if (callOff?.aborted) {
+      this.#draining = false;
+      this.#o.claims?.open?.();
+      this.wake();
+      return null;
+    }
     const interrupted = this.#running.size;
     for (const run of this.#running.values()) this.#abort(run, "drain", "the node is being stopped");
     await this.#idle.within(cleanupMs, hurry);

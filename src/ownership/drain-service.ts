@@ -26,6 +26,8 @@ export interface CoordinatorDrainServiceOptions {
 export interface DrainOptions {
   /** Fires: what is left is released at once. */
   readonly hurry: AbortSignal;
+  /** Fires: what is not handed over stays ours. */
+  readonly callOff?: AbortSignal;
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 

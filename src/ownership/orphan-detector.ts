@@ -1,6 +1,7 @@
 import type { Channels } from "../channels/channels.ts";
 import type { Handoff } from "../channels/messages.ts";
 import { queues } from "../channels/names.ts";
+import type { Membership } from "../coordination/coordination.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -9,7 +10,8 @@ import type { Ownership, OwnershipStore } from "../store/ownership.ts";
 import { inBatches } from "./in-batches.ts";
 
 export interface OrphanJobDetectorOptions {
-  readonly ownership: Pick<OwnershipStore, "disown" | "orphans">;
+  readonly ownership: Pick<OwnershipStore, "disown" | "orphans" | "owners">;
+  readonly membership: Pick<Membership, "nodes">;
   readonly channels: Pick<Channels, "send">;
   /** Whether any node would take an offer now. */
   readonly takers: () => boolean;
@@ -22,8 +24,10 @@ export interface OrphanJobDetectorOptions {
 const UNOWNED_MS = 5_000;
 /** An offer may be lost, or its taker die. Sooner, and those who are busy taking get every offer twice. */
 const OFFER_AGAIN_MS = 5_000;
-/** Found in one walk through the jobs, which costs the same for few as for many. */
+/** Found in one look. More, and the store is busy for longer with it than others should wait. */
 const FOUND_MAX = 1_000;
+/** A node that has just joined may own something before we have it in our list. Shorter, and it would lose that again. */
+const STRANGER_MS = 5_000;
 
 /**
  * A leader's duty: finds assignments without an owner and offers them to the nodes. Each step can be done again, by whoever leads
@@ -32,6 +36,8 @@ const FOUND_MAX = 1_000;
 export class OrphanJobDetector {
   readonly #o: OrphanJobDetectorOptions;
   #told = new AbortController();
+  /** Lives that own something and are not among the nodes: since when they were seen so. */
+  #strangers = new Map<string, number>();
 
   constructor(options: OrphanJobDetectorOptions) {
     this.#o = options;
@@ -47,9 +53,11 @@ export class OrphanJobDetector {
 
   async duty(term: Term, signal: AbortSignal): Promise<void> {
     const { clock, checkMs, takers, log } = this.#o;
+    this.#strangers.clear();
     for (let look = 1; !signal.aborted; look++) {
       this.#told = new AbortController();
       const told = AbortSignal.any([signal, this.#told.signal]);
+      await this.#disownStrangers(term);
       // Without takers, offers would only pile up.
       const offered = takers() ? await this.#offer(term, signal) : 0;
       if (offered > 0)
@@ -58,6 +66,27 @@ export class OrphanJobDetector {
       const soon = look === 1 || offered > 0 || !takers();
       await clock.sleep(soon ? Math.min(OFFER_AGAIN_MS, checkMs) : checkMs, told);
     }
+  }
+
+  /**
+   * A node that went in peace has given up what it owned, unless the store was away then, or granted a claim of which it never
+   * heard. Nobody is told of the death of somebody who left: what is left behind is found by asking who is known.
+   */
+  async #disownStrangers(term: Term): Promise<void> {
+    const { ownership, membership, clock, log } = this.#o;
+    const owners = await ownership.owners();
+    const known = new Set<string>();
+    for (const { incarnation, status } of membership.nodes()) if (status !== "dead") known.add(incarnation);
+    const now = clock.monotonic();
+    const strangers = owners.filter(({ incarnation }) => !known.has(incarnation));
+    const since = new Map(
+      strangers.map(({ incarnation }) => [incarnation, this.#strangers.get(incarnation) ?? now]),
+    );
+    this.#strangers = since;
+    const gone = strangers.filter(({ incarnation }) => now - since.get(incarnation)! >= STRANGER_MS);
+    if (gone.length === 0) return;
+    const assignments = await this.disown(gone, term);
+    log.warn({ nodes: gone.map(({ name }) => name), assignments }, "owners that are gone were found");
   }
 
   async #offer(term: Term, signal: AbortSignal): Promise<number> {

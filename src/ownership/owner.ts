@@ -96,9 +96,9 @@ export class Owner extends Lifecycle {
       const done = this.#drain({ ...options, hurry: hurry.signal }, cancel.signal);
       this.#draining = { hurry, cancel, done };
     }
-    const { done, hurry } = this.#draining;
-    if (options.hurry.aborted) hurry.abort();
-    else options.hurry.addEventListener("abort", () => hurry.abort(), { once: true });
+    const { done, hurry, cancel } = this.#draining;
+    passOn(options.hurry, hurry);
+    if (options.callOff) passOn(options.callOff, cancel);
     return done;
   }
 
@@ -179,4 +179,9 @@ export class Owner extends Lifecycle {
   get #taking(): boolean {
     return this.running && !this.#draining && acceptsWork({ status: this.#o.status() });
   }
+}
+
+function passOn(from: AbortSignal, to: AbortController): void {
+  if (from.aborted) to.abort();
+  else from.addEventListener("abort", () => to.abort(), { once: true });
 }

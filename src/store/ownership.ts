@@ -62,8 +62,11 @@ export interface OwnershipStore {
   /** Who owns these, as it is now; null for one that is gone. */
   read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]>;
 
-  /** How many of their jobs still run or wait for a worker. A walk through the hot table: not for every event. */
+  /** How many of their jobs still run or wait for a worker. Looks at each of the jobs: not for every event. */
   unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]>;
+
+  /** The lives that own anything. */
+  owners(): Promise<readonly NodeIdentity[]>;
 
   /** Everything that these lives owned belongs to nobody now, and is orphan_pending. Answers how many assignments. */
   disown(incarnations: readonly string[], fence: Term): Promise<number>;

@@ -171,6 +171,15 @@ export class MemoryOwnership implements OwnershipStore {
     return this.#o.turn(() => assignments.map((id) => this.#assignments.get(id)?.jobs.size ?? 0));
   }
 
+  owners(): Promise<readonly NodeIdentity[]> {
+    return this.#o.turn(() => {
+      const owners = new Map<string, NodeIdentity>();
+      for (const { owner } of this.#assignments.values())
+        if (owner) owners.set(owner.incarnation, { ...owner });
+      return [...owners.values()];
+    });
+  }
+
   disown(incarnations: readonly string[], fence: Term): Promise<number> {
     const { terms, turn } = this.#o;
     return turn((now) => {

@@ -5,7 +5,7 @@ import type { Job } from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
 import type { AssignmentId } from "../ownership.ts";
 import type { Author, ClaimedJob, Report, Run, Settlement, Verdict } from "../store.ts";
-import type { Entry, Ledger } from "./ledger.ts";
+import { shown, type Entry, type Ledger } from "./ledger.ts";
 import type { Leases } from "./leases.ts";
 import { afterRun, afterStart, appendLogs, asClaimed, verdictOn } from "./runs.ts";
 
@@ -45,7 +45,11 @@ export class RunWrites {
     const verdict = verdictIn(assignment, entry, run);
     if (verdict !== "accepted") return verdict;
     this.#leases.give(run.lease, entry!);
-    this.#ledger.change(entry!, { ...afterRun(entry!, outcome, now), ...epochOf(fence) }, now);
+    const change = { ...afterRun(entry!, outcome, now), ...epochOf(fence) };
+    // Whoever owned it when it ended, and wrote that down, is shown from now on.
+    const { owner, ownerEpoch } = shown(entry!);
+    const last = assignment !== undefined && change.finishedAt !== undefined ? { owner, ownerEpoch } : {};
+    this.#ledger.change(entry!, { ...change, ...last }, now);
     if (outcome.kind === "completed") entry!.result = outcome.result;
     return verdict;
   }

@@ -34,7 +34,15 @@ const COLUMNS = "id, owner, owner_name, owner_epoch, state";
 const READ = read("assignment-read", `SELECT ${COLUMNS} FROM baton.assignment WHERE id = ANY ($1::bigint[])`);
 const UNFINISHED = read(
   "assignment-unfinished",
-  "SELECT assignment, count(*) AS jobs FROM baton.live WHERE assignment = ANY ($1::bigint[]) GROUP BY assignment",
+  `SELECT s.id AS assignment, count(*) AS jobs
+   FROM baton.assignment s CROSS JOIN LATERAL unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
+     SELECT FROM baton.live WHERE seq = j.seq AND assignment = s.id OFFSET 0
+   ) AS l
+   WHERE s.id = ANY ($1::bigint[]) GROUP BY s.id`,
+);
+const OWNERS = read(
+  "assignment-owners",
+  "SELECT DISTINCT owner, owner_name FROM baton.assignment WHERE owner IS NOT NULL",
 );
 const DISOWN = write(
   "assignment-disown",
@@ -124,13 +132,18 @@ export class Assignments {
     return assignments.map((id) => jobs.get(id) ?? 0);
   }
 
+  async owners(): Promise<readonly NodeIdentity[]> {
+    const rows = await this.#ledger.db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
+    return rows.map(({ owner, owner_name: name }) => ({ name, incarnation: owner }));
+  }
+
   async disown(incarnations: readonly string[], fence: Term): Promise<number> {
     const now = this.#ledger.now();
     const rows = await this.#led((tx) => walk(tx, DISOWN, [now, texts(incarnations)]), fence);
     return rows.length;
   }
 
-  /** The walks come first and hold nothing: in the transaction, they would keep the next leader from its grant. */
+  /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
   async orphans(look: OrphanLook, fence: Term): Promise<readonly Ownership[]> {
     const { db } = this.#ledger;
     const { unownedForMs, offeredBeforeMs, limit } = look;
@@ -159,9 +172,9 @@ export class Assignments {
 
   async #unfinished(assignments: readonly AssignmentId[]): Promise<Map<AssignmentId, number>> {
     if (assignments.length === 0) return new Map();
-    const rows = await this.#ledger.db.transaction((tx) =>
-      walk<{ assignment: AssignmentId; jobs: number }>(tx, UNFINISHED, [int8s(assignments)]),
-    );
+    const rows = await this.#ledger.db.query<{ assignment: AssignmentId; jobs: number }>(UNFINISHED, [
+      int8s(assignments),
+    ]);
     return new Map(rows.map(({ assignment, jobs }) => [assignment, jobs]));
   }
 

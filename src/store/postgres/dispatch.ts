@@ -1,6 +1,7 @@
 /** A leader's marks on due jobs: which are put on, which time out, and how many there are. */
 
 import type { Term } from "../../core/term.ts";
+import type { Clock } from "../../platform/clock.ts";
 import { read, type Statement, write } from "../../platform/drivers/postgres.ts";
 import { int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
 import type { Dispatched, DispatchedAssignment, DispatchedJob, DispatchRequest } from "../ownership.ts";
@@ -39,14 +40,14 @@ const DISPATCH: Statement = {
     RETURNING l.seq, l.id, l.run_at, l.job_epoch + 1 AS job_epoch, l.attempts + 1 AS attempts, l.failures, l.interruptions,
       l.crashes, l.assignment
   ),
-  parts AS MATERIALIZED (SELECT assignment, string_agg(seq::text, ' ') AS seqs FROM taken GROUP BY assignment),
+  parts AS MATERIALIZED (SELECT assignment, array_agg(seq) AS jobs FROM taken GROUP BY assignment),
   made AS (
-    INSERT INTO baton.assignment (id, leader_epoch, created_at, unowned_since, state)
-    SELECT assignment, $5::bigint, clock.now, clock.now, 'unowned' FROM clock, parts
+    INSERT INTO baton.assignment (id, leader_epoch, created_at, unowned_since, state, jobs)
+    SELECT assignment, $5::bigint, clock.now, clock.now, 'unowned', jobs FROM clock, parts
   )
   ${takenRows(12, "NULL::bigint, NULL::boolean")}
   UNION ALL
-  SELECT NULL, NULL, seqs, NULL, NULL, NULL, NULL, assignment, NULL FROM parts
+  SELECT NULL, NULL, array_to_string(jobs, ' '), NULL, NULL, NULL, NULL, assignment, NULL FROM parts
   UNION ALL
   SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true WHERE NOT EXISTS (SELECT FROM fence)`,
 };
@@ -58,13 +59,19 @@ type DispatchRow = [
   fenced: boolean | null,
 ];
 
-/** Without an index: what is marked is looked for every few seconds, and marked many times in each of them. */
-const MARKED = "l.assignment IS NOT NULL AND NOT l.running";
+/** Of an assignment `s`, its jobs `l` that nobody has accepted. `OFFSET 0` keeps the planner from turning it around. */
+const MARKED = `baton.assignment s CROSS JOIN LATERAL unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
+    SELECT seq, kind FROM baton.live WHERE seq = j.seq AND assignment = s.id AND NOT running OFFSET 0
+  ) AS l`;
 const OLD = read(
   "undispatch-old",
-  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
-   SELECT l.seq, l.assignment FROM baton.live l LEFT JOIN baton.assignment s ON s.id = l.assignment
-   WHERE ${MARKED} AND (s.id IS NULL OR s.created_at <= (SELECT now FROM clock) - $2::bigint)`,
+  `SELECT l.seq, s.id AS assignment FROM ${MARKED} WHERE s.created_at <= ${NOW} - $2::bigint`,
+);
+/** Marks that nobody would find by their assignment: it is gone. That is not meant to be, so it is looked for now and then. */
+const ASTRAY = read(
+  "undispatch-astray",
+  `SELECT l.seq, l.assignment FROM baton.live l
+   WHERE l.assignment IS NOT NULL AND NOT l.running AND NOT EXISTS (SELECT FROM baton.assignment s WHERE s.id = l.assignment)`,
 );
 /** Looked at again: since it was found, one may have been accepted, or marked anew. */
 const UNDISPATCH = write(
@@ -72,18 +79,28 @@ const UNDISPATCH = write(
   `UPDATE baton.live l SET assignment = NULL FROM unnest($1::bigint[], $2::bigint[]) AS a (seq, assignment)
    WHERE l.seq = a.seq AND l.assignment = a.assignment AND NOT l.running RETURNING l.kind`,
 );
-const OUTSTANDING = read(
-  "outstanding",
-  `SELECT l.kind, count(*) AS jobs FROM baton.live l WHERE ${MARKED} GROUP BY l.kind`,
-);
+const OUTSTANDING = read("outstanding", `SELECT l.kind, count(*) AS jobs FROM ${MARKED} GROUP BY l.kind`);
+
+/** Oftener, and a walk through all that waits takes time from the store for what hardly ever happens. */
+const ASTRAY_EVERY_MS = 60_000;
+/** A walk through a long line takes longer; it never takes more than this part of the time. */
+const ASTRAY_SHARE = 1 / 50;
+
+interface Mark {
+  readonly seq: number;
+  readonly assignment: number;
+}
 
 export class Dispatch {
   readonly #ledger: Ledger;
   readonly #terms: PostgresTerms;
   readonly #rows: TakenRows;
+  readonly #clock: Clock;
+  #astrayAt = -Infinity;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: Ledger, terms: PostgresTerms, clock: Clock) {
     this.#ledger = ledger;
+    this.#clock = clock;
     this.#terms = terms;
     this.#rows = new TakenRows(ledger);
   }
@@ -113,12 +130,13 @@ export class Dispatch {
     return { assignments: inParts(rows, jobs), nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
   }
 
-  /** The walk comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
   async undispatch(olderThanMs: number, fence: Term): Promise<ReadonlyMap<string, number>> {
     const { db } = this.#ledger;
-    const old = await db.transaction((tx) =>
-      walk<{ seq: number; assignment: number }>(tx, OLD, [this.#ledger.now(), olderThanMs]),
-    );
+    const old = [
+      ...(await db.query<Mark>(OLD, [this.#ledger.now(), olderThanMs])),
+      ...(await this.#astray()),
+    ];
     old.sort((a, b) => a.seq - b.seq);
     const rows = await db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);
@@ -132,10 +150,19 @@ export class Dispatch {
   }
 
   async outstanding(): Promise<ReadonlyMap<string, number>> {
-    const rows = await this.#ledger.db.transaction((tx) =>
-      walk<{ kind: number; jobs: number }>(tx, OUTSTANDING),
-    );
-    return this.#byQueue(rows);
+    return this.#byQueue(await this.#ledger.db.query<{ kind: number; jobs: number }>(OUTSTANDING));
+  }
+
+  async #astray(): Promise<readonly Mark[]> {
+    const { db } = this.#ledger;
+    const startedAt = this.#clock.monotonic();
+    if (startedAt < this.#astrayAt) return [];
+    try {
+      return await db.transaction((tx) => walk<Mark>(tx, ASTRAY));
+    } finally {
+      const tookMs = this.#clock.monotonic() - startedAt;
+      this.#astrayAt = startedAt + Math.max(ASTRAY_EVERY_MS, tookMs / ASTRAY_SHARE);
+    }
   }
 
   async #byQueue(

@@ -25,6 +25,8 @@ export interface Ending {
   /** Of a job that took its worker down; null leaves them as they are. */
   readonly killed: string | null;
   readonly author: number | null;
+  /** Who owned it, by the number of its name; left out or null when nobody is told to. */
+  readonly owner?: { readonly name: number; readonly epoch: number } | null;
 }
 
 export interface Return {
@@ -48,18 +50,19 @@ const END = write(
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
    gone AS (
      DELETE FROM baton.live l
-     USING unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::text[], $12::int[])
-       AS a (seq, status, ended_by, result, taken, attempts, failures, interruptions, crashes, killed, author)
+     USING unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::text[], $12::int[],
+         $13::int[], $14::int[])
+       AS a (seq, status, ended_by, result, taken, attempts, failures, interruptions, crashes, killed, author, owner, owner_epoch)
      WHERE l.seq = a.seq
      RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
        l.cancel_requested, l.job_epoch + a.taken AS job_epoch, l.attempts + a.attempts AS attempts,
        l.failures + a.failures AS failures, l.interruptions + a.interruptions AS interruptions,
        l.crashes + a.crashes AS crashes, coalesce(a.killed, l.killed) AS killed, coalesce(a.author, l.author) AS author,
-       a.status, a.ended_by, a.result
+       a.status, a.ended_by, a.result, a.owner, a.owner_epoch
    ),
    kept AS (
-     INSERT INTO baton.done (seq, id, finished_at, status, error, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT})
-     SELECT seq, id, (SELECT now FROM clock), status, ended_by, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}
+     INSERT INTO baton.done (seq, id, finished_at, status, error, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch)
+     SELECT seq, id, (SELECT now FROM clock), status, ended_by, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch
      FROM gone
    )
    INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM gone GROUP BY kind, status`,
@@ -91,6 +94,8 @@ export async function endRuns(tx: Queryable, endings: readonly Ending[], now: nu
     ...spendings(endings),
     texts(endings.map((one) => one.killed)),
     int4s(endings.map((one) => one.author)),
+    int4s(endings.map(({ owner }) => owner?.name ?? null)),
+    int4s(endings.map(({ owner }) => owner?.epoch ?? null)),
   ]);
 }
 

@@ -26,10 +26,12 @@ const COMPLETE = write(
     before: `held AS MATERIALIZED (${held("$2", "$5", "$6")}),`,
     // IS TRUE keeps the planner from a join of each with each.
     gone: `DELETE FROM baton.live l
-      USING unnest($3::bigint[], $7::int[], $8::bigint[], $9::text[], $10::int[]) AS a (seq, job_epoch, assignment, result, place)
+      USING unnest($3::bigint[], $7::int[], $8::bigint[], $9::text[], $10::int[], $12::int[])
+        AS a (seq, job_epoch, assignment, result, place, owner_epoch)
       WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND l.assignment = a.assignment AND l.running
         AND (a.place IN (SELECT place FROM held)) IS TRUE`,
     result: "a.result",
+    owner: { owner: "$11::int", owner_epoch: "a.owner_epoch" },
     answer: `,
       CASE WHEN (SELECT count(*) FROM held) < cardinality($5::bigint[]) THEN ARRAY(SELECT place::text FROM held) END AS held`,
   }),
@@ -44,11 +46,14 @@ interface Completed {
 /** Whose event said it: the place of its claim in the list of them, from 1. */
 interface Said {
   readonly assignment: AssignmentId;
+  readonly ownerEpoch: number;
   readonly place: number;
 }
 
 interface Batch {
   readonly owner: NodeIdentity;
+  /** The number of its name. */
+  readonly ownerName: number;
   /** In the order of their ids: two who want the same ones do not wait for each other. */
   readonly claims: readonly Held[];
   /** Of all events, one after the other. */
@@ -83,7 +88,8 @@ export class OwnedWrites {
     const inOrder = [...claims.values()].sort((a, b) => a.assignment - b.assignment);
     const placeOf = new Map(inOrder.map((claim, at) => [keyOf(claim), at + 1]));
     const said = events.map((event): Said => {
-      return { assignment: event.assignment, place: placeOf.get(keyOf(event))! };
+      const { assignment, ownerEpoch } = event;
+      return { assignment, ownerEpoch, place: placeOf.get(keyOf(event))! };
     });
     const reports = events.flatMap((event, at) => event.reports.map((each) => ({ ...each, ...said[at]! })));
     const settlements = events.flatMap((event, at) =>
@@ -92,6 +98,7 @@ export class OwnedWrites {
     const seqs = await this.#settle.seqs([...reports, ...settlements].map(({ run }) => run));
     const batch: Batch = {
       owner,
+      ownerName: await this.#ledger.nameId(owner.name),
       claims: inOrder,
       reports,
       reportSeqs: seqs.slice(0, reports.length),
@@ -114,7 +121,7 @@ export class OwnedWrites {
     });
   }
 
-  async #complete({ owner, claims, settlements, settlementSeqs }: Batch): Promise<Written> {
+  async #complete({ owner, ownerName, claims, settlements, settlementSeqs }: Batch): Promise<Written> {
     const [row] = await this.#ledger.db.query<Completed>(COMPLETE, [
       this.#ledger.now(),
       owner.incarnation,
@@ -125,6 +132,8 @@ export class OwnedWrites {
       int8s(settlements.map(({ assignment }) => assignment)),
       texts(settlements.map(({ outcome }) => resultOf(outcome))),
       int4s(settlements.map(({ place }) => place)),
+      ownerName,
+      int4s(settlements.map(({ ownerEpoch }) => ownerEpoch)),
     ]);
     const { accepted, held } = row!;
     const places = held && new Set(held.map(Number));
@@ -136,7 +145,7 @@ export class OwnedWrites {
   }
 
   async #write(tx: Queryable, batch: Batch): Promise<Written> {
-    const { owner, claims, reports, settlements } = batch;
+    const { owner, ownerName, claims, reports, settlements } = batch;
     const rows = await tx.query<{ place: number }>(HOLD, [owner.incarnation, ...columns(claims)]);
     const places = new Set(rows.map(({ place }) => place));
     const ours = (place: number): boolean => places.has(place);
@@ -149,6 +158,7 @@ export class OwnedWrites {
       settlements,
       mine(settlements, batch.settlementSeqs),
       (holder, { assignment }) => holder.assignment === assignment,
+      { ownerOf: ({ ownerEpoch }) => ({ name: ownerName, epoch: ownerEpoch }) },
     );
     return { ours, reported, settled };
   }

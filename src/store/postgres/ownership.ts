@@ -1,5 +1,6 @@
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Term } from "../../core/term.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type {
   Accepted,
   AcceptRequest,
@@ -21,6 +22,12 @@ import { Report } from "./report.ts";
 import { Settle } from "./settle.ts";
 import type { PostgresTerms } from "./terms.ts";
 
+export interface PostgresOwnershipOptions {
+  readonly ledger: Ledger;
+  readonly terms: PostgresTerms;
+  readonly clock: Clock;
+}
+
 /** The ownership port: each call is one statement or a few short transactions. */
 export class PostgresOwnership implements OwnershipStore {
   readonly #dispatch: Dispatch;
@@ -28,9 +35,9 @@ export class PostgresOwnership implements OwnershipStore {
   readonly #assignments: Assignments;
   readonly #writes: OwnedWrites;
 
-  constructor({ ledger, terms }: { readonly ledger: Ledger; readonly terms: PostgresTerms }) {
+  constructor({ ledger, terms, clock }: PostgresOwnershipOptions) {
     const settle = new Settle(ledger, terms);
-    this.#dispatch = new Dispatch(ledger, terms);
+    this.#dispatch = new Dispatch(ledger, terms, clock);
     this.#accept = new Accept(ledger, settle);
     this.#assignments = new Assignments(ledger, terms);
     this.#writes = new OwnedWrites(ledger, settle, new Report(ledger, settle, terms));
@@ -74,6 +81,10 @@ export class PostgresOwnership implements OwnershipStore {
 
   unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]> {
     return this.#assignments.unfinished(assignments);
+  }
+
+  owners(): Promise<readonly NodeIdentity[]> {
+    return this.#assignments.owners();
   }
 
   disown(incarnations: readonly string[], fence: Term): Promise<number> {

@@ -104,7 +104,7 @@ export class PostgresStore extends Lifecycle implements Store {
       schedules: new PostgresSchedules(parts),
       samples: new PostgresSamples(parts),
       agents: new PostgresAgents(parts),
-      ownership: new PostgresOwnership(parts),
+      ownership: new PostgresOwnership({ ...parts, clock: this.#options.clock }),
     };
   }
 

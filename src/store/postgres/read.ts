@@ -13,7 +13,8 @@ const STATUS_NOW = `coalesce(d.status, ${WAITING_OR_RUNNING("l")})`;
 
 const COLUMNS = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.priority, j.payload, j.created_at, j.max_attempts,
   j.timeout_ms, j.idempotency_key, j.schedule, d.finished_at, w.name AS worker, a.leader_epoch,
-  coalesce(o.owner_name, a.node) AS node, CASE WHEN o.owner IS NULL THEN a.owner_epoch ELSE o.owner_epoch END AS owner_epoch,
+  coalesce(o.owner_name, f.name, a.node) AS node,
+  CASE WHEN o.owner IS NULL THEN coalesce(d.owner_epoch, a.owner_epoch) ELSE o.owner_epoch END AS owner_epoch,
   ${STATUS_NOW} AS status,
   coalesce(d.run_at, l.run_at) AS run_at,
   coalesce(d.job_epoch, l.job_epoch) AS job_epoch,
@@ -31,7 +32,7 @@ const COLUMNS = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.priority,
 const JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.id = j.birthplace
   LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
   JOIN baton.author a ON a.id = coalesce(d.author, l.author) LEFT JOIN baton.name w ON w.id = coalesce(d.worker, l.worker)
-  LEFT JOIN baton.assignment o ON o.id = l.assignment`;
+  LEFT JOIN baton.assignment o ON o.id = l.assignment LEFT JOIN baton.name f ON f.id = d.owner`;
 
 /**
  * Rows that one page may look at. A filter that fits hardly any job then gives a short page and a cursor to go on

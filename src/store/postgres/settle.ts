@@ -18,6 +18,8 @@ export const complete = (parts: {
   readonly gone: string;
   readonly result: string;
   readonly author?: string;
+  /** Of `gone`, who owned them: columns with these values. */
+  readonly owner?: { readonly owner: string; readonly owner_epoch: string };
   readonly answer?: string;
 }): string => `
   WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -25,11 +27,11 @@ export const complete = (parts: {
   gone AS (
     ${parts.gone}
     RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
-      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, ${parts.author ?? "l.author"}, ${parts.result} AS result
+      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, ${parts.author ?? "l.author"}, ${parts.result} AS result${parts.owner ? `, ${parts.owner.owner} AS owner, ${parts.owner.owner_epoch} AS owner_epoch` : ""}
   ),
   kept AS (
-    INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT})
-    SELECT seq, id, (SELECT now FROM clock), 3, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}
+    INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}${parts.owner ? ", owner, owner_epoch" : ""})
+    SELECT seq, id, (SELECT now FROM clock), 3, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}${parts.owner ? ", owner, owner_epoch" : ""}
     FROM gone
   ),
   counted AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, 3, count(*) FROM gone GROUP BY kind)
@@ -148,7 +150,7 @@ export class Settle {
       ? await this.#complete(settlements, seqs, lease, fenced)
       : await this.#ledger.db.transaction(async (tx) => {
           if (fence) await this.#terms.hold(tx, fence);
-          return this.within(tx, settlements, seqs, underItsLease, fenced);
+          return this.within(tx, settlements, seqs, underItsLease, { fenced });
         });
     return this.withRefusals(runs, verdicts);
   }
@@ -226,7 +228,10 @@ export class Settle {
     settlements: readonly T[],
     seqs: readonly (number | null)[],
     isMeant: (holder: Holder, settlement: T) => boolean,
-    fenced?: Fenced,
+    {
+      fenced,
+      ownerOf,
+    }: { readonly fenced?: Fenced; readonly ownerOf?: (settlement: T) => Ending["owner"] } = {},
   ): Promise<(Verdict | null)[]> {
     const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
     const holders = new Map(rows.map((row) => [row.seq, row]));
@@ -238,7 +243,7 @@ export class Settle {
       if (!holder || holder.job_epoch !== run.jobEpoch || !isMeant(holder, settlement)) return null;
       holders.delete(holder.seq);
       const change = changeOf(holder, outcome, fenced?.authors[at] ?? null);
-      if ("status" in change) endings.push(change);
+      if ("status" in change) endings.push({ ...change, owner: ownerOf?.(settlement) ?? null });
       else returns.push(change);
       return "accepted";
     });

@@ -171,6 +171,20 @@ export const handoffPromises: Promises = {
     assert.deepEqual(await ownership.own([first.held], B), [2]);
   },
 
+  "the lives that own anything are known": async (world) => {
+    const ownership = ownershipOf(world);
+    assert.deepEqual(await ownership.owners(), []);
+    const { held } = await owned(world);
+    await owned(world);
+    await owned(world, 1, { owner: B });
+    const names = async (): Promise<string[]> =>
+      (await ownership.owners()).map(({ name, incarnation }) => `${name}/${incarnation}`).sort();
+    assert.deepEqual(await names(), ["node-a/a-1", "node-b/b-1"]);
+    await ownership.own([held], B);
+    await ownership.disown([A.incarnation], await world.term());
+    assert.deepEqual(await names(), ["node-b/b-1"]);
+  },
+
   "an old leader disowns nothing and finds no orphans": async (world) => {
     const old = await world.term();
     const { held } = await owned(world);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Outcome, Run } from "../../../src/store/store.ts";
 import type { Promises } from "../../support/store-world.ts";
-import { ERROR, lease, STOPPED_ERROR } from "../../support/store-world.ts";
+import { AUTHOR, ERROR, lease, NODE, STOPPED_ERROR } from "../../support/store-world.ts";
 import {
   A,
   accept,
@@ -50,6 +50,25 @@ export const ownedWritePromises: Promises = {
     assert.equal(await world.store.jobs.result(runs[0]!.id), '{"n":1}');
     assert.deepEqual(await ownershipOf(world).unfinished([held.assignment]), [0]);
     assert.equal((await world.recover({ by: "lives", incarnations: ["1"] })).length, 0);
+  },
+
+  "a job that has ended shows who owned it then, whichever way it ended": async (world) => {
+    const { held, runs } = await owned(world, 3);
+    const [ownerEpoch] = await ownershipOf(world).own([held], B);
+    const next = { ...held, ownerEpoch: ownerEpoch! };
+    await settleOwned(world, next, runs[0]!, COMPLETED, B);
+    await settleOwned(world, next, runs[1]!, { kind: "failed", error: ERROR, spends: "failure" }, B);
+    await world.finish(runs[2]!, "1");
+    await ownershipOf(world).forget([next], B);
+    const shown = await Promise.all(runs.map(({ id }) => world.job(id)));
+    assert.deepEqual(
+      shown.map(({ owner, ownerEpoch: epoch }) => [owner, epoch]),
+      [
+        [B.name, 2],
+        [B.name, 2],
+        [NODE, AUTHOR.ownerEpoch], // its worker wrote that down by itself
+      ],
+    );
   },
 
   "runs that have only completed are written with their results": async (world) => {

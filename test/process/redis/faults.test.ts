@@ -94,6 +94,36 @@ describe("three nodes on a database and a Redis, under load", () => {
     await audit(cluster, callers);
   });
 
+  it("Redis is away for long: workers take jobs from the database by themselves, and are given them again afterwards", async (t) => {
+    const settings = { ...QUICK, DISPATCH__TIMEOUT: "1500ms" };
+    const cluster = await TestCluster.open(t, { settings, redis: {}, server: { durable: false } });
+    const [ada] = await cluster.startAll("ada", "bob");
+    const { epoch } = await cluster.leader();
+    await cluster.redis!.halt("kill");
+    const submitted = await ada!.client.submitMany(
+      Array.from({ length: 20 }, () => ({ task: "work", payload: { ms: 5 } })),
+    );
+    for (const { job_id } of submitted) {
+      const { job } = await ada!.client.wait(job_id, { timeoutMs: 15_000 });
+      assert.deepEqual([job.status, job.attempts], ["completed", 1]);
+    }
+    await cluster.redis!.relaunch();
+    await nextLeader(cluster, epoch, 10_000);
+    await eventually("jobs to be dispatched", async () =>
+      ada!.stdout.includes("jobs are dispatched again") ? true : null,
+    );
+    const { job_id } = await ada!.client.submit({ task: "hold" });
+    await ada!.jobWhen(job_id, ({ status }) => status === "processing");
+    const owned = await eventually("an owner", async () => {
+      const [row] = await cluster.sql(
+        "SELECT count(*)::int AS n FROM baton.assignment WHERE owner IS NOT NULL",
+      );
+      return row!["n"] === 1 || null;
+    });
+    assert.ok(owned);
+    await ada!.client.cancel(job_id);
+  });
+
   it("kill -9 of Redis, which comes back empty: nothing is lost, and everything goes on", async (t) => {
     const { cluster, callers } = await underLoad(t);
     const { epoch } = await cluster.leader();

@@ -19,6 +19,7 @@ lifecycleStress("dispatch inbox", async () => {
   const service = new DispatchInbox({
     ...parts,
     ownership: backend.store.ownership!,
+    helpYourself: (request) => backend.store.jobs.claim(request),
     budgets: DEFAULT_BUDGETS,
     tasks: { names: () => new Set(["work"]) },
     settings: { concurrency: 1, queues: new Set(["default"]), exceptQueues: new Set() },

@@ -143,3 +143,52 @@ describe("a worker that is drained", () => {
     runs.assertOnce(ids);
   });
 });
+
+describe("a worker that hears of nobody who dispatches", () => {
+  it("takes jobs from the store, also marked ones, until somebody dispatches again", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const runs = new CountedRuns();
+    const first = await world.lead(60_000);
+    await world.owner();
+    first.channels.fate = () => "drop";
+    await world.node("worker", { tasks: { work: runs.quick } });
+    const marked = await world.submit(5);
+    await eventually("they are marked", async () => (await world.ownership.outstanding()).size > 0);
+    await first.end();
+    const waiting = await world.submit(5);
+    await world.until([...marked, ...waiting], "completed");
+    assert.equal(world.log.about("nobody dispatches jobs"), 1);
+
+    await world.lead(60_000);
+    await eventually("it is led", () => world.log.about("jobs are dispatched again") === 1);
+    const pushed = await world.submit(5);
+    await world.until(pushed, "completed");
+    runs.assertOnce([...marked, ...waiting, ...pushed]);
+    assert.equal(world.log.about("nobody dispatches jobs"), 1);
+  });
+});
+
+describe("a drain that is called off", () => {
+  it("leaves what runs alone, and takes what is dispatched again", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const held = new HeldRuns();
+    await world.lead();
+    await world.owner();
+    const node = await world.node("worker", { tasks: { work: held.polite } });
+    const [id] = await world.submit(1);
+    await eventually("it runs", () => held.started.length === 1);
+    const callOff = new AbortController();
+    const draining = node.worker.drain({ timeoutMs: 60_000, cleanupMs: 1_000, callOff: callOff.signal });
+    const [late] = await world.submit(1);
+    await systemClock.sleep(100);
+    assert.equal((await world.job(late!)).status, "queued");
+    callOff.abort();
+    assert.equal(await draining, null);
+    await eventually("the next one runs", () => held.started.length === 2);
+    assert.deepEqual(held.reasons, []);
+    held.finish(0, "1");
+    held.finish(1, "2");
+    await world.until([id!, late!], "completed");
+    assert.equal((await world.job(id!)).attempts, 1);
+  });
+});

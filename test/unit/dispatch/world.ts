@@ -28,6 +28,8 @@ import { recordingLog } from "../../support/node-log.ts";
 export const TIMEOUT_MS = 300;
 export const RECEIPT_MS = 300;
 const HEARTBEAT_MS = 50;
+/** Shorter, and a busy machine looks like a leader that is gone. */
+const UNLED_MS = 1_500;
 const PATIENCE_MS = 10_000;
 export const LEADER = "leader" as NodeName;
 
@@ -138,9 +140,10 @@ export class DispatchWorld {
     const inbox = new DispatchInbox({
       ...shared,
       ownership: this.ownership,
+      helpYourself: (request) => store.jobs.claim(request),
       budgets: DEFAULT_BUDGETS,
       tasks: registry,
-      settings: { ...all, heartbeatMs: HEARTBEAT_MS },
+      settings: { ...all, heartbeatMs: HEARTBEAT_MS, unledMs: UNLED_MS },
       load: () => ({ running: worker.active, pace: worker.pace }),
       onMessages: () => worker.wake(),
     });

@@ -174,3 +174,34 @@ describe("the duty that looks for orphans", () => {
     assert.equal((await world.read([assigned!]))[0]!.ownerEpoch, 1);
   });
 });
+
+describe("assignments of a node that left without giving them up", () => {
+  it("are found, as nobody knows their owner any more", async (t) => {
+    const world = await OwnershipWorld.open(t);
+    const a = await world.node("a");
+    const assigned = await world.assign(6, 2);
+    const b = await world.node("b");
+    a.faults.add("store");
+    const left = a.owner.stop();
+    await world.advance(5_000);
+    await left;
+    world.nodes.splice(world.nodes.indexOf(a), 1);
+    assert.deepEqual(new Set(await world.owners(assigned)), new Set(["a"]), "the store has not heard of it");
+    b.lead(await world.term(b.identity));
+    await ownedBy(world, assigned, ["b"]);
+  });
+
+  it("stay with an owner that is not known yet, because it has just joined", async (t) => {
+    const world = await OwnershipWorld.open(t);
+    const a = await world.node("a");
+    const assigned = await world.assign(6, 2);
+    const b = await world.node("b");
+    const joining = world.nodes.splice(world.nodes.indexOf(a), 1);
+    b.lead(await world.term(b.identity));
+    await world.advance(4_000);
+    world.nodes.push(...joining);
+    for (let second = 0; second < 10; second++) await world.advance(1_000);
+    assert.deepEqual(await world.owners(assigned), ["a", "a", "a"]);
+    assert.ok((await world.read(assigned)).every((row) => row!.ownerEpoch === 1));
+  });
+});

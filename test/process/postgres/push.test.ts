@@ -1,0 +1,198 @@
+/**
+ * Nodes that push jobs without a Redis, over the database's own channels: each of them may lead, owns events of jobs and runs
+ * jobs (S59, S65, S78, S79).
+ */
+
+import assert from "node:assert/strict";
+import { afterEach, before, describe, it } from "node:test";
+import type { JobBody } from "../../../src/client/client.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { baton } from "../../support/baton-command.ts";
+import { QUICK, TestCluster } from "../../support/cluster.ts";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { eventually, type NodeProcess } from "../../support/process-node.ts";
+
+const SETTINGS = {
+  ...QUICK,
+  DISPATCH__MODE: "push",
+  DISPATCH__TIMEOUT: "1500ms",
+  REBALANCE__ENABLED: "false",
+  HANDOFF__ACK_TIMEOUT: "500ms",
+  WORKER__CONCURRENCY: "40",
+  DRAIN__TIMEOUT: "30s",
+  DRAIN__CLEANUP: "1s",
+};
+
+/** Of 120 places: more than two nodes have, so that each of the three runs some. */
+const MOST = 100;
+
+describe("three nodes that push jobs over the database alone", () => {
+  const suite = suiteScope();
+  let cluster: TestCluster;
+
+  before(async () => {
+    cluster = await TestCluster.open(suite, { settings: SETTINGS, server: { durable: false } });
+    await cluster.startAll("ada", "bob", "cyd");
+  });
+
+  afterEach(async () => {
+    const node = anybody();
+    for (const { job_id, status } of await node.allJobs())
+      if (status === "processing" || status === "queued") await node.client.cancel(job_id).catch(() => null); // it may have ended
+    await node.idle();
+  });
+
+  function anybody(but?: string): NodeProcess {
+    return [...cluster.nodes].find(([name]) => name !== but)![1];
+  }
+
+  async function submit(count: number, payload: unknown, task = "work"): Promise<string[]> {
+    const node = anybody();
+    const jobs = Array.from({ length: count }, () => ({ task, payload, max_attempts: 1 }));
+    return (await node.client.submitMany(jobs)).map(({ job_id }) => job_id);
+  }
+
+  /** Each runs, and somebody owns it. */
+  function running(ids: readonly string[], node = anybody()): Promise<JobBody[]> {
+    return Promise.all(
+      ids.map((id) =>
+        node.jobWhen(id, ({ status, owner_epoch }) => status === "processing" && owner_epoch > 0),
+      ),
+    );
+  }
+
+  async function ownedRows(): Promise<number> {
+    const [row] = await cluster.sql("SELECT count(*)::int AS n FROM baton.assignment");
+    return row!["n"] as number;
+  }
+
+  it("all of them own and run jobs, and nothing is left behind in the tables", async () => {
+    const ids = await submit(MOST, { ms: 700 });
+    const jobs = await running(ids);
+    assert.equal(new Set(jobs.map(({ worker }) => worker)).size, 3, "all of them run jobs");
+    for (const id of ids) {
+      const { job } = await anybody().client.wait(id, { timeoutMs: 10_000 });
+      assert.deepEqual([job.status, job.attempts, job.job_epoch], ["completed", 1, 1]);
+    }
+    await eventually("assignments to be forgotten", async () => ((await ownedRows()) === 0 ? true : null));
+    const [left] = await cluster.sql(
+      "SELECT (SELECT count(*)::int FROM baton.live) AS live, (SELECT count(*)::int FROM baton.message) AS messages",
+    );
+    assert.deepEqual(left, { live: 0, messages: 0 });
+  });
+
+  it("a drain of the leader, which owns and runs jobs: they run to their end, under other owners", async () => {
+    const { name, node, epoch } = await cluster.leader();
+    const through = anybody(name);
+    const ids = await submit(MOST, { ms: 3_000 });
+    const jobs = await running(ids);
+    const mine = jobs.filter((job) => job.owner === name);
+    assert.ok(mine.length > 0 && jobs.some((job) => job.worker === name), "it owns some and runs some");
+    const drained = await baton(through, "node", "drain", name, "--watch", "--timeout", "25s");
+    assert.equal(drained.code, 0, drained.err);
+    assert.match(drained.out, new RegExp(`${name} is drained.* 0 orphaned`));
+    for (const { job_id, worker } of jobs) {
+      const { job } = await through.client.wait(job_id, { timeoutMs: 10_000 });
+      assert.deepEqual(
+        [job.status, job.worker, job.attempts, job.job_epoch, job.interruptions],
+        ["completed", worker, 1, 1, 0],
+      );
+    }
+    const next = await cluster.leader();
+    assert.ok(next.name !== name && next.epoch > epoch);
+    assert.equal(node.child.exitCode, null);
+    assert.equal((await baton(through, "node", "resume", name)).code, 0);
+    const again = await running(await submit(MOST, {}, "hold"));
+    assert.ok(
+      again.some(({ worker }) => worker === name),
+      "it runs jobs again",
+    );
+  });
+
+  it("a resume in the middle of a drain: what runs goes on, and it takes work again", async () => {
+    const [name, node] = [...cluster.nodes][0]!;
+    const through = anybody(name);
+    const jobs = await running(await submit(MOST, {}, "hold"));
+    const held = jobs.filter((job) => job.worker === name);
+    assert.ok(held.length > 0);
+    const draining = baton(through, "node", "drain", name, "--timeout", "1s");
+    await eventually("the drain to begin", async () =>
+      (await node.call("/readyz")).status === 503 ? true : null,
+    );
+    await draining;
+    assert.equal((await baton(through, "node", "resume", name)).code, 0);
+    await eventually("it to be ready", async () =>
+      (await node.call("/readyz")).status === 200 ? true : null,
+    );
+    const still = await Promise.all(held.map(({ job_id }) => through.client.job(job_id)));
+    assert.ok(still.some(({ worker }) => worker === name));
+    for (const job of still) {
+      // What was claimed ahead and had not begun went to others.
+      assert.deepEqual([job.status, job.attempts, job.interruptions], ["processing", 1, 0]);
+    }
+    for (const { job_id } of jobs) await through.client.cancel(job_id);
+    await through.idle();
+    const again = await running(await submit(MOST, {}, "hold"));
+    assert.ok(
+      again.some(({ worker }) => worker === name),
+      "it runs jobs again",
+    );
+  });
+
+  it("cancels that race ends: each job has one end, the same on every node", async () => {
+    const ids = await submit(150, { ms: 20 });
+    const node = anybody();
+    await Promise.all(ids.map((id) => node.client.cancel(id).catch(() => null)));
+    await node.idle();
+    for (const id of ids) {
+      const seen = await Promise.all([...cluster.nodes.values()].map((each) => each.client.job(id)));
+      const [first] = seen;
+      assert.ok(first!.status === "completed" || first!.status === "cancelled", first!.status);
+      for (const other of seen)
+        assert.deepEqual([other.status, other.finished_at], [first!.status, first!.finished_at]);
+    }
+    const [row] = await cluster.sql(
+      "SELECT count(*)::int AS n FROM (SELECT id FROM baton.done GROUP BY id HAVING count(*) > 1) AS twice",
+    );
+    assert.equal(row!["n"], 0);
+  });
+
+  it("a job that lasts longer than its lease is nobody's orphan", async () => {
+    const [id] = await submit(1, { ms: 4_000 });
+    const { job } = await anybody().client.wait(id!, { timeoutMs: 10_000 });
+    assert.deepEqual([job.status, job.attempts, job.job_epoch, job.crashes], ["completed", 1, 1, 0]);
+  });
+
+  it("a job that hangs is ended at its timeout, and its place is free again", async () => {
+    const node = anybody();
+    const { job_id } = await node.client.submit({ task: "hold", timeout_ms: 400, max_attempts: 1 });
+    const { job } = await node.client.wait(job_id, { timeoutMs: 10_000 });
+    assert.deepEqual([job.status, job.error?.code], ["failed", "TIMEOUT"]);
+  });
+
+  it("kill -9 of a node that leads, owns and runs jobs: others own and run them, with one crash", async (t) => {
+    const { name, node } = await cluster.leader();
+    const through = anybody(name);
+    const ids = await submit(70, {}, "hold");
+    const jobs = await running(ids);
+    const killedAt = systemClock.monotonic();
+    await node.kill();
+    cluster.forget(name);
+    for (const before of jobs) {
+      const ran = before.worker === name;
+      const after = await through.jobWhen(
+        before.job_id,
+        ({ status, owner, job_epoch }) =>
+          status === "processing" && owner !== name && job_epoch === (ran ? 3 : 1),
+      );
+      assert.deepEqual(
+        [after.crashes, after.attempts, after.worker !== name],
+        [ran ? 1 : 0, ran ? 2 : 1, true],
+      );
+    }
+    const tookMs = systemClock.monotonic() - killedAt;
+    t.diagnostic(`all were owned and ran ${tookMs.toFixed(0)} ms later`);
+    assert.ok(tookMs < 10_000);
+    await cluster.start(name);
+  });
+});
