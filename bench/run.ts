@@ -12,6 +12,7 @@ import { ENGINES, openEngine, type Engine } from "./engine.ts";
 import type { Bench, Scenario } from "./scenario.ts";
 import { bulk } from "./scenarios/bulk.ts";
 import { channels } from "./scenarios/channels.ts";
+import { controller } from "./scenarios/controller.ts";
 import { drain } from "./scenarios/drain.ts";
 import { history } from "./scenarios/history.ts";
 import { hop } from "./scenarios/hop.ts";
@@ -36,6 +37,7 @@ const SCENARIOS: readonly Scenario[] = [
   channels,
   peers,
   ownership,
+  controller,
   memory,
   history,
 ];
