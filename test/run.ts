@@ -21,8 +21,9 @@ const checks: [string, string, string[]][] = [
   ["format", "oxfmt", ["--check"]],
 ];
 /** Those that say how long something takes have the machine to themselves; the others keep both of its cores busy. */
-const TIMED = /(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push)[^/]*$/;
-const whole = files.filter((file) => file.startsWith("test/process/"));
+const TIMED =
+  /(?:conformance\/|(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push|pair)[^/]*$)/;
+const whole = files.filter((file) => /^test\/(?:process|conformance)\//.test(file));
 const tests: [string, string, string[]][] = [
   [
     "tests",
