@@ -231,7 +231,7 @@ void describe("the postgres store, shared", () => {
         await session.query("COMMIT");
         await Promise.all([written, granted]);
         // Two connections: which answer is read first does not tell which commit was.
-        assert.deepEqual(order.toSorted(), ["granted", "written"]);
+        assert.deepEqual(new Set(order), new Set(["written", "granted"]));
       });
       await assert.rejects(a!.jobs.recover({ by: "expiry" }, DEFAULT_BUDGETS, old), (error) =>
         hasCode(error, "STALE_EPOCH"),
