@@ -85,17 +85,15 @@ export function buildParts(options: PartsOptions) {
     owned: () => push?.load() ?? {},
   });
   const address = addressOf(settings.http, host);
-  const info = (): OwnInfo => {
-    return {
-      ...address(http?.running ? http.url : null),
-      hostname: host,
-      roles: [...roles],
-      capabilities: [...tasks.names()],
-      version: VERSION,
-      startedAt,
-      load: load.read(),
-    };
-  };
+  const info = (): OwnInfo => ({
+    ...address(http?.running ? http.url : null),
+    hostname: host,
+    roles: [...roles],
+    capabilities: [...tasks.names()],
+    version: VERSION,
+    startedAt,
+    load: load.read(),
+  });
   const shared =
     fabric === "postgres"
       ? openSharedFabric({ settings, identity, info, clock, random, log, onGap: () => wakeHere() })
@@ -204,6 +202,7 @@ export function buildParts(options: PartsOptions) {
     random,
     author,
     defaults,
+    unstoredMax: settings.jobs.unstoredMax,
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
     onStored: (stored, told) => {
       if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();

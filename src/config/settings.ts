@@ -175,6 +175,16 @@ export const SETTINGS = [
     smaller: "A run that its own node was about to stop is taken for one that got stuck, and may run twice.",
   },
   {
+    path: "jobs.unstored_max",
+    kind: "integer",
+    default: 20_000,
+    min: 1,
+    max: 10_000_000,
+    about:
+      "Most jobs that a node holds while the store is busy with those before them; more are refused with `429` and `Retry-After`.",
+    smaller: "Callers are sent away in a burst that the store would have taken.",
+  },
+  {
     path: "functions.timeout",
     kind: "duration",
     default: "30s",

@@ -23,6 +23,8 @@ export interface SubmitterOptions {
   readonly random: Random;
   readonly author: () => Author;
   readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
+  /** Most jobs that may wait for the store. A call of more is taken when nothing else waits. */
+  readonly unstoredMax?: number;
   /** Whether the store is to tell other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
   /** New work has been stored; the store has told other nodes of it, or not. */
@@ -33,6 +35,8 @@ export interface SubmitterOptions {
 export class Submitter {
   readonly #options: SubmitterOptions;
   readonly #batcher: Batcher<NewJob, Submitted>;
+  /** Jobs that were handed in and are not stored yet. */
+  #unstored = 0;
   /** Of a leader, whose term goes along and is compared. */
   readonly #fenced: Batcher<{ readonly job: NewJob; readonly term: Term }, Submitted>;
 
@@ -51,15 +55,19 @@ export class Submitter {
   ): Promise<readonly Submitted[]> {
     const jobs = await this.#prepareAll(requests);
     if (client !== undefined) return this.#storeWithin(client, jobs);
-    if (jobs.length === 1) return [await this.#batcher.add(jobs[0]!)];
-    return jobs.length === 0 ? [] : this.#store(jobs);
+    return this.#admit(jobs.length, async () => {
+      if (jobs.length === 1) return [await this.#batcher.add(jobs[0]!)];
+      return jobs.length === 0 ? [] : this.#store(jobs);
+    });
   }
 
   /** The same for a leader. Rejects with STALE_EPOCH when that term is over. */
   async submitUnder(term: Term, requests: readonly SubmitRequest[]): Promise<readonly Submitted[]> {
     const jobs = await this.#prepareAll(requests);
-    if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
-    return jobs.length === 0 ? [] : this.#store(jobs, term);
+    return this.#admit(jobs.length, async () => {
+      if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
+      return jobs.length === 0 ? [] : this.#store(jobs, term);
+    });
   }
 
   async #prepareAll(requests: readonly SubmitRequest[]): Promise<NewJob[]> {
@@ -70,6 +78,23 @@ export class Submitter {
       jobs.push(job instanceof Promise ? await job : job);
     }
     return jobs;
+  }
+
+  /** A store that is slower than its callers must not fill the memory with what they wait for: they are told to come again. */
+  async #admit<T>(count: number, store: () => Promise<T>): Promise<T> {
+    const { unstoredMax = Infinity } = this.#options;
+    if (this.#unstored > 0 && this.#unstored + count > unstoredMax) {
+      throw new BatonError(
+        "TOO_MANY_REQUESTS",
+        `this node has ${this.#unstored} jobs that the store has not taken yet (jobs.unstored_max is ${unstoredMax}); try again in a moment, or at another node`,
+      );
+    }
+    this.#unstored += count;
+    try {
+      return await store();
+    } finally {
+      this.#unstored -= count;
+    }
   }
 
   async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {

@@ -57,6 +57,7 @@ describe("loading settings", () => {
         interruptionsMax: 50,
         crashesMax: 3,
         overdueGraceMs: 30_000,
+        unstoredMax: 20_000,
       },
       functions: { timeoutMs: 30_000 },
       retry: { firstDelayMs: 1_000, factor: 2, maxDelayMs: 300_000, jitter: 0.25 },

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { SubmitRequest } from "../../../src/api/services.ts";
+import { hasCode } from "../../../src/core/errors.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { parseJobId } from "../../../src/core/ids.ts";
 import { Submitter } from "../../../src/jobs/submitter.ts";
@@ -33,6 +34,7 @@ async function world(tasks: readonly Task[] = []) {
     random: seededRandom(1),
     author: () => ({ node: "node-a" as NodeName, ownerEpoch: 1, leaderEpoch: 1 }),
     defaults: { maxAttempts: 3, timeoutMs: 3_600_000 },
+    unstoredMax: 100,
     wakes: () => false,
     onStored: () => woken++,
   });
@@ -44,6 +46,36 @@ async function world(tasks: readonly Task[] = []) {
 }
 
 describe("submitting", () => {
+  it("refuses what the store cannot keep up with, and takes it when the store has caught up", async () => {
+    const { submitter, store, batches } = await world();
+    const many = (count: number) => Array.from({ length: count }, () => ({ task: "work", payload: null }));
+    const first = submitter.submit(many(60));
+    const second = submitter.submit(many(40));
+    await assert.rejects(
+      submitter.submit(many(1)),
+      (error: unknown) =>
+        hasCode(error, "TOO_MANY_REQUESTS") && /jobs\.unstored_max is 100/.test(error.message),
+    );
+    assert.deepEqual([(await first).length, (await second).length], [60, 40]);
+    assert.equal((await submitter.submit(many(1))).length, 1);
+    assert.equal((await submitter.submit(many(500))).length, 500, "alone, a call may be larger than that");
+    assert.equal(batches.flat().length, 601);
+    assert.equal(
+      (await store.jobs.list({ limit: 1_000 })).jobs.length,
+      601,
+      "nothing of a refused call is stored",
+    );
+  });
+
+  it("counts no call as waiting that the store has refused", async () => {
+    const { submitter, faults } = await world();
+    const hundred = Array.from({ length: 100 }, () => ({ task: "work", payload: null }));
+    faults.fail("submit");
+    await assert.rejects(submitter.submit(hundred));
+    faults.heal();
+    assert.equal((await submitter.submit(hundred)).length, 100);
+  });
+
   it("stores jobs that arrive together in one commit, and answers each with its own id", async () => {
     const { submitter, batches, woken } = await world();
     const answers = await Promise.all(
