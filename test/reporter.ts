@@ -59,8 +59,10 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
 }
 
 function reason(error: (Error & { cause?: unknown }) | undefined): string {
-  const cause = error?.cause instanceof Error ? error.cause : error;
-  return cause?.stack ?? String(error?.cause);
+  const failed = error?.cause instanceof Error ? error.cause : error;
+  const told = failed?.stack ?? String(error?.cause);
+  // A property that failed has what went wrong below it.
+  return failed?.cause instanceof Error ? `${told}\n${reason(failed.cause)}` : told;
 }
 
 function indent(text: string): string {

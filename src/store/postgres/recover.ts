@@ -26,6 +26,8 @@ import { walk } from "./walk.ts";
 
 /** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
 const RENEWAL_SHARE = 1 / 4;
+/** Of very short leases, which tests have, a quarter is less than a busy machine needs for anything. */
+const RENEWAL_MS_MIN = 500;
 
 const RENEW = write(
   "lease-renew",
@@ -127,7 +129,7 @@ export class Recover {
   }
 
   async renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal> {
-    const deadlineMs = ttlMs * RENEWAL_SHARE;
+    const deadlineMs = Math.max(ttlMs * RENEWAL_SHARE, RENEWAL_MS_MIN);
     const held = await this.#prolonged(lease, ttlMs, deadlineMs, fence);
     if (held === null) return { held: false, cancelled: [] };
     const cancelled = await this.#renewals.query<Renewal["cancelled"][number]>(UNWANTED, [held], deadlineMs);
