@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
+import { eventually } from "../support/process-node.ts";
 import type { Suite } from "./suite.ts";
 
 const METHODS = ["post", "put", "patch", "delete"];
@@ -41,6 +42,11 @@ export function refusals({ open }: Suite): void {
     const agents = async (): Promise<string[]> =>
       (await atLeader.get("/v1/agents")).body.agents.map(({ name }: { name: string }) => name);
     const [before, known] = [await cluster.stored(), await agents()];
+    // A node is known before it listens; its address comes with a later heartbeat.
+    await eventually("the leader's address to be known", async () => {
+      const { body } = await atStandby.call("DELETE", "/v1/agents/nobody");
+      return (body as { leader_url: string | null }).leader_url;
+    });
     for (const [method, path, , body] of writes) {
       const told = await atStandby.call(method, path, body);
       assert.equal(told.status, 409, `${method} ${path}: ${JSON.stringify(told.body)}`);
