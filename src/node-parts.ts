@@ -7,19 +7,15 @@ import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
 import { addressOf } from "./cluster/own-address.ts";
 import type { LeaderGate } from "./cluster/gated-leadership.ts";
-import type { Duty } from "./cluster/leader-duties.ts";
 import { InFlight } from "./cluster/in-flight.ts";
-import { LeaderRoles } from "./cluster/leader-roles.ts";
 import { LoadMeter } from "./cluster/load-meter.ts";
-import { metricsDuty } from "./cluster/metrics-duty.ts";
-import { nodeWatch } from "./cluster/node-watch.ts";
 import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
 import type { Coordination } from "./coordination/coordination.ts";
 import { openCoordination } from "./coordination/open.ts";
-import { jobId, type JobId, type NodeName } from "./core/ids.ts";
+import type { NodeName } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
 import { HttpServer } from "./http/server.ts";
 import { Followers } from "./jobs/followers.ts";
@@ -27,8 +23,6 @@ import { FunctionCalls } from "./jobs/functions.ts";
 import { JobService } from "./jobs/job-service.ts";
 import { JobWatchers } from "./jobs/job-watchers.ts";
 import { LeaseReaper } from "./jobs/lease-reaper.ts";
-import { retentionDuty } from "./jobs/retention.ts";
-import { scheduleDuty } from "./jobs/schedule-duty.ts";
 import { ScheduleService } from "./jobs/schedule-service.ts";
 import { Submitter } from "./jobs/submitter.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
@@ -38,6 +32,7 @@ import { Worker } from "./jobs/worker.ts";
 import { queuesOf } from "./jobs/worker-settings.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
+import { leaderParts } from "./leader-parts.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
 import type { Random } from "./platform/random.ts";
 import { openPushDispatch } from "./push-dispatch.ts";
@@ -265,48 +260,22 @@ export function buildParts(options: PartsOptions) {
       wakeEverybody();
     },
   });
-  const leases: Duty = (term, signal) => reaper.duty(term, signal);
-  const mintId = (): JobId => jobId(identity.name, random.timedUuid());
-  const leaders = new LeaderRoles({
-    coordination,
+  const leaders = leaderParts({
+    settings,
     identity,
-    // Where each node keeps its own jobs, each looks after its own store.
-    stands: (role) => roles.has("scheduler") || (peers !== null && role !== "scheduler"),
+    roles,
+    store,
+    coordination,
+    channels,
+    controller,
+    reaper,
+    push,
+    peers,
+    author,
     gate: options.beforeLeading,
-    settings: settings.leader,
     clock,
     random,
     log,
-    duties: {
-      scheduler: {
-        schedules: scheduleDuty({
-          store: peers ? { schedules: peers.schedules.leading } : store,
-          channels,
-          clock,
-          random,
-          mintId,
-          author,
-          log,
-        }),
-        nodes: nodeWatch({
-          membership: coordination.membership,
-          reaper,
-          clock,
-          log,
-          bury: async (lives, term) => push?.bury(lives, term),
-        }),
-        ...push?.duties,
-        agents: (term, signal) => controller.duty(term, signal),
-        ...(peers ? { replicas: peers.schedules.duty } : { leases }),
-      },
-      metrics_aggregator: {
-        metrics: metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock }),
-      },
-      log_compactor: {
-        retention: retentionDuty({ store, clock, retention: settings.retention }),
-        ...(peers && { leases }),
-      },
-    },
   });
   const schedules = new ScheduleService({
     store: peers ? { schedules: peers.schedules } : store,

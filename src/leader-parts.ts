@@ -1,0 +1,88 @@
+/** What a node does while it leads: the duties of each leader role, and who stands for which. */
+
+import type { LeaderGate } from "./cluster/gated-leadership.ts";
+import type { Duty } from "./cluster/leader-duties.ts";
+import { LeaderRoles } from "./cluster/leader-roles.ts";
+import { metricsDuty } from "./cluster/metrics-duty.ts";
+import { nodeWatch } from "./cluster/node-watch.ts";
+import type { Channels } from "./channels/channels.ts";
+import type { Settings } from "./config/settings.ts";
+import type { Controller } from "./controller/controller.ts";
+import type { Coordination } from "./coordination/coordination.ts";
+import { jobId, type JobId } from "./core/ids.ts";
+import type { NodeIdentity, NodeRole } from "./core/node.ts";
+import type { LeaseReaper } from "./jobs/lease-reaper.ts";
+import { retentionDuty } from "./jobs/retention.ts";
+import { scheduleDuty } from "./jobs/schedule-duty.ts";
+import type { PeerFabric } from "./peer-fabric.ts";
+import type { Clock } from "./platform/clock.ts";
+import type { Log } from "./platform/log.ts";
+import type { Random } from "./platform/random.ts";
+import type { PushDispatch } from "./push-dispatch.ts";
+import type { Author, Store } from "./store/store.ts";
+
+export interface LeaderPartsOptions {
+  readonly settings: Settings;
+  readonly identity: NodeIdentity;
+  readonly roles: ReadonlySet<NodeRole>;
+  readonly store: Store;
+  readonly coordination: Coordination;
+  readonly channels: Channels;
+  readonly controller: Pick<Controller, "duty">;
+  readonly reaper: LeaseReaper;
+  readonly push: PushDispatch | null;
+  readonly peers: PeerFabric | null;
+  readonly author: () => Author;
+  readonly gate: LeaderGate | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
+  const { settings, identity, roles, store, coordination, channels, controller, reaper } = options;
+  const { push, peers, author, gate, clock, random, log } = options;
+  const leases: Duty = (term, signal) => reaper.duty(term, signal);
+  const mintId = (): JobId => jobId(identity.name, random.timedUuid());
+  return new LeaderRoles({
+    coordination,
+    identity,
+    // Where each node keeps its own jobs, each looks after its own store.
+    stands: (role) => roles.has("scheduler") || (peers !== null && role !== "scheduler"),
+    gate,
+    settings: settings.leader,
+    clock,
+    random,
+    log,
+    duties: {
+      scheduler: {
+        schedules: scheduleDuty({
+          store: peers ? { schedules: peers.schedules.leading } : store,
+          channels,
+          clock,
+          random,
+          mintId,
+          author,
+          log,
+        }),
+        nodes: nodeWatch({
+          membership: coordination.membership,
+          reaper,
+          clock,
+          log,
+          bury: async (lives, term) => push?.bury(lives, term),
+        }),
+        ...push?.duties,
+        agents: (term, signal) => controller.duty(term, signal),
+        ...(peers ? { replicas: peers.schedules.duty } : { leases }),
+      },
+      metrics_aggregator: {
+        metrics: metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock }),
+      },
+      log_compactor: {
+        retention: retentionDuty({ store, clock, retention: settings.retention }),
+        ...(peers && { leases }),
+      },
+    },
+  });
+}
