@@ -90,8 +90,9 @@ export class LifeWatch {
     try {
       const counts = await this.#o.control.send<(string | number)[]>(["PUBSUB", "NUMSUB", ...lives]);
       const at = this.#o.clock.monotonic();
-      for (let i = 0; i < counts.length; i += 2)
-        this.#found(String(counts[i]), Number(counts[i + 1]) > 0, at);
+      for (let i = 0; i < counts.length; i += 2) {
+        if (this.#found(String(counts[i]), Number(counts[i + 1]) > 0, at)) missing = true;
+      }
     } catch {
       // Not connected: `lost` was called, and a later look finds out.
     }
