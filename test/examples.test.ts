@@ -61,6 +61,17 @@ describe("the tasks in examples/", () => {
     assert.equal((await run("hello", null)).result, "Hello, world!");
   });
 
+  it("send-mail fails for a host that cannot be, and import-orders counts", async () => {
+    const mail = (to: string) => run("send-mail", { to, subject: "Your order", urgent: true });
+    assert.deepEqual((await mail("ada@example.org")).result, { accepted: ["ada@example.org"] });
+    const { job } = await mail("ada@gone.invalid");
+    assert.deepEqual([job.status, job.error?.message], ["failed", '550 no such host: "gone.invalid"']);
+    assert.deepEqual((await run("import-orders", { shop: "oslo", pages: 1 })).result, {
+      shop: "oslo",
+      orders: 12,
+    });
+  });
+
   it("identify-language finds the language of a text, and says how sure it is", async () => {
     const { result } = await run("identify-language", {
       text: "Der frühe Vogel fängt den Wurm.",

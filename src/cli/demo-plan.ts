@@ -4,12 +4,14 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
+import { SHOP } from "./demo-seed.ts";
+import type { DemoSeed } from "./demo-seed.ts";
 import { choosePort } from "./port.ts";
 
 export const DEMO_NODES = ["node-a", "node-b", "node-c"] as const;
 export const DEMO_HOST = "127.0.0.1";
 /** Nobody waits half a minute for a demonstration to end. */
-export const DEMO_DRAIN_MS = 5_000;
+export const DEMO_DRAIN_MS = 2_000;
 
 export interface DemoNodePlan {
   readonly name: string;
@@ -50,7 +52,7 @@ export function writeDemoFiles({ directory, ports, tasks, secret }: DemoFiles): 
       nodes,
       placement: { strategy: "global" },
       cluster: { name: "demo", secret },
-      drain: { timeout: `${DEMO_DRAIN_MS}ms`, cleanup: "2s" },
+      drain: { timeout: `${DEMO_DRAIN_MS}ms`, cleanup: "1s" },
       log: { format: "json" },
     };
     writeFileSync(config, stringify(settings), { mode: 0o600 });
@@ -62,6 +64,8 @@ export interface DemoTasks {
   readonly folders: readonly string[];
   /** One of them with a payload, to show how a job is submitted. */
   readonly example: { readonly task: string; readonly payload: string };
+  /** What to begin with; null for nothing. */
+  readonly seed: DemoSeed | null;
 }
 
 /** The examples of a checkout; a package has none, and gets a task of two lines. */
@@ -69,8 +73,9 @@ export function demoTasks(directory: string): DemoTasks {
   const examples = fileURLToPath(new URL("../../examples", import.meta.url));
   if (existsSync(join(examples, "langid", "tasks"))) {
     return {
-      folders: ["langid", "hello"].map((name) => join(examples, name, "tasks")),
+      folders: ["langid", "hello", "shop"].map((name) => join(examples, name, "tasks")),
       example: { task: "identify-language", payload: '{"text":"Wo ist der Bahnhof?"}' },
+      seed: SHOP,
     };
   }
   const folder = join(directory, "tasks");
@@ -79,5 +84,5 @@ export function demoTasks(directory: string): DemoTasks {
     join(folder, "hello.mjs"),
     'export default async (payload) => `Hello, ${payload?.name ?? "world"}!`;\n',
   );
-  return { folders: [folder], example: { task: "hello", payload: '{"name":"Ada"}' } };
+  return { folders: [folder], example: { task: "hello", payload: '{"name":"Ada"}' }, seed: null };
 }

@@ -10,6 +10,8 @@ import { newSecret } from "../platform/random.ts";
 import type { DemoNodePlan, DemoTasks } from "./demo-plan.ts";
 import { DEMO_DRAIN_MS, DEMO_NODES, demoPorts, demoTasks, writeDemoFiles } from "./demo-plan.ts";
 import { DemoNode } from "./demo-node.ts";
+import type { DemoSeed } from "./demo-seed.ts";
+import { sow } from "./demo-seed.ts";
 import type { Seen } from "./demo-view.ts";
 import { agreedLeader, changes, killCommand } from "./demo-view.ts";
 import { CliFailure, EXIT } from "./failure.ts";
@@ -32,6 +34,7 @@ const LOG_LINES = 10;
 interface DemoOptions {
   readonly port?: number;
   readonly tasks?: readonly string[];
+  readonly empty?: boolean;
 }
 
 export function addDemoCommand(program: Command, terminal: Terminal): void {
@@ -48,6 +51,7 @@ export function addDemoCommand(program: Command, terminal: Terminal): void {
       "a directory of task modules, beside the examples. May be repeated.",
       (dir: string, before: readonly string[] | undefined) => [...(before ?? []), dir],
     )
+    .option("--empty", "begin without the example jobs and schedules")
     .action((options: DemoOptions) => demo(terminal, options));
 }
 
@@ -58,7 +62,7 @@ async function demo(terminal: Terminal, options: DemoOptions): Promise<void> {
     const tasks = demoTasks(directory);
     const folders = [...tasks.folders, ...(options.tasks ?? []).map((dir) => resolve(terminal.cwd, dir))];
     const plans = writeDemoFiles({ directory, ports, tasks: folders, secret: newSecret() });
-    await run(terminal, directory, plans, tasks);
+    await run(terminal, directory, plans, options.empty ? { ...tasks, seed: null } : tasks);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -151,9 +155,23 @@ async function watch(
       if (gathered || clock.monotonic() >= showAt) {
         show(terminal, plans, now, tasks);
         before = now;
+        if (tasks.seed) await begin(terminal, clients[0]!, tasks.seed);
       }
     }
     await clock.sleep(LOOK_MS, signal);
+  }
+}
+
+/** A demonstration without example jobs is one all the same. */
+async function begin(terminal: Terminal, client: BatonClient, seed: DemoSeed): Promise<void> {
+  try {
+    await sow(client, seed);
+    tell(
+      terminal,
+      `${seed.jobs.length} jobs and ${seed.schedules.length} schedules to look at (--empty: none)`,
+    );
+  } catch (error) {
+    tell(terminal, `the example jobs were not submitted: ${(error as Error).message}`);
   }
 }
 
@@ -186,7 +204,8 @@ function show(
   const leader = agreedLeader(seen);
   const pid = seen.find(({ name }) => name === leader?.name)?.pid;
   const command = invocation(terminal);
-  const url = plans[0]!.url === DEFAULT_URL ? "" : ` --url ${plans[0]!.url}`;
+  const page = plans[0]!.url;
+  const url = page === DEFAULT_URL ? "" : ` --url ${plans[0]!.url}`;
   const label = (text: string): string => styled(err, "dim", text.padEnd(7));
   const lines = [
     "",
@@ -194,6 +213,7 @@ function show(
     "",
     leader ? `${leader.name} leads under epoch ${leader.epoch}.` : "No leader that most nodes agree on yet.",
     "",
+    `${label("look")} ${styled(err, "bold", `${page}/`)}    (the same on every node)`,
     `${label("submit")} ${command} submit ${tasks.example.task} '${tasks.example.payload}' --wait${url}`,
     ...(pid ? [`${label("kill")} ${killCommand(pid)}    (${leader!.name}, which leads)`] : []),
     `${label("watch")} here, or: ${command} cluster status${url}`,
