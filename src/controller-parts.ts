@@ -2,7 +2,7 @@
 
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
-import { Controller } from "./controller/controller.ts";
+import { Controller, type RefusedWord } from "./controller/controller.ts";
 import { EventLog } from "./controller/event-log.ts";
 import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
@@ -32,6 +32,7 @@ export interface ControllerPartsOptions {
   readonly forming: () => string | null;
   readonly onChange: (id: JobId) => void;
   readonly onReady: () => void;
+  readonly onRefused: (refusal: RefusedWord) => void;
   /** Built later: its duties are made of what is made here. */
   readonly leadership: () => Leadership;
 }

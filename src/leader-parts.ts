@@ -9,6 +9,7 @@ import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
 import type { Controller } from "./controller/controller.ts";
 import type { Coordination } from "./coordination/coordination.ts";
+import type { TermChange } from "./coordination/elector.ts";
 import { jobId, type JobId } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole } from "./core/node.ts";
 import type { LeaseReaper } from "./jobs/lease-reaper.ts";
@@ -34,6 +35,7 @@ export interface LeaderPartsOptions {
   readonly peers: PeerFabric | null;
   readonly author: () => Author;
   readonly gate: LeaderGate | undefined;
+  readonly onChange: (change: TermChange) => void;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -41,7 +43,7 @@ export interface LeaderPartsOptions {
 
 export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
   const { settings, identity, roles, store, coordination, channels, controller, reaper } = options;
-  const { push, peers, author, gate, clock, random, log } = options;
+  const { push, peers, author, gate, onChange, clock, random, log } = options;
   const leases: Duty = (term, signal) => reaper.duty(term, signal);
   const mintId = (): JobId => jobId(identity.name, random.timedUuid());
   return new LeaderRoles({
@@ -50,6 +52,7 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
     // Where each node keeps its own jobs, each looks after its own store.
     stands: (role) => roles.has("scheduler") || (peers !== null && role !== "scheduler"),
     gate,
+    onChange,
     settings: settings.leader,
     clock,
     random,

@@ -13,7 +13,7 @@ import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
-import type { Coordination } from "./coordination/coordination.ts";
+import { openJournal } from "./journal-parts.ts";
 import { openCoordination } from "./coordination/open.ts";
 import type { NodeName } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
@@ -93,8 +93,10 @@ export function buildParts(options: PartsOptions) {
     fabric === "postgres"
       ? openSharedFabric({ settings, identity, info, clock, random, log, onGap: () => wakeHere() })
       : null;
-  const store =
+  const opened =
     shared?.store ?? openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
+  const journal = openJournal({ store: opened, identity, clock, log });
+  const { store } = journal;
   const terms = termsOf(store);
   const peers: PeerFabric | null =
     fabric === "peers"
@@ -116,10 +118,11 @@ export function buildParts(options: PartsOptions) {
           },
         })
       : null;
-  const coordination: Coordination =
+  const coordination = journal.coordination(
     peers?.coordination ??
-    shared?.coordination ??
-    openCoordination({ kind: "standalone", identity, clock, info, terms });
+      shared?.coordination ??
+      openCoordination({ kind: "standalone", identity, clock, info, terms }),
+  );
   const channels = shared?.channels ?? openChannels({ kind: "memory", clock, log });
 
   const author = authorOf(identity.name, () => leaders.scheduler.current()?.epoch ?? 0);
@@ -152,6 +155,7 @@ export function buildParts(options: PartsOptions) {
         log,
         status: () => (draining() ? "draining" : forming() === null ? "active" : "joining"),
         queues: { concurrency, ...queues },
+        onTakenOver: journal.onTakenOver,
         later: { leadership: () => leaders.scheduler, worker: () => worker },
       })
     : null;
@@ -222,6 +226,7 @@ export function buildParts(options: PartsOptions) {
     forming,
     onChange: (id) => followers.changed(id),
     onReady: wakeEverybody,
+    onRefused: journal.refused,
     leadership: () => leaders.scheduler,
   });
   const jobs = new JobService({
@@ -273,6 +278,7 @@ export function buildParts(options: PartsOptions) {
     peers,
     author,
     gate: options.beforeLeading,
+    onChange: journal.onTerm(() => coordination.membership.nodes()),
     clock,
     random,
     log,
@@ -326,6 +332,7 @@ export function buildParts(options: PartsOptions) {
     health: new Readiness({ draining, forming, store, leadership: leaders.scheduler, clock }),
     tasks,
     controller,
+    journal: journal.journal,
     peers: peers?.peers ?? null,
     placement: peers?.placement ?? null,
   };
@@ -355,6 +362,7 @@ export function buildParts(options: PartsOptions) {
     load,
     reaper,
     inFlight,
+    journal,
     http,
     tasks,
     peers,

@@ -261,6 +261,7 @@ export class BatonNode extends Lifecycle {
     this.#released = handed ? handed.orphaned + handed.released : 0;
     if (!drained) return false;
     const { interrupted } = drained;
+    this.#parts.journal.onDrained(interrupted);
     if (interrupted > 0)
       this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
     return true;

@@ -14,6 +14,7 @@ import { DispatchInbox } from "./dispatch/dispatch-inbox.ts";
 import { StatusSink } from "./dispatch/status-sink.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
 import type { WorkerSettings } from "./jobs/worker-settings.ts";
+import type { TakenOver } from "./ownership/handoff-subscriber.ts";
 import { Owner } from "./ownership/owner.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
@@ -36,6 +37,7 @@ export interface PushDispatchOptions {
   readonly log: Log;
   readonly status: () => NodeStatus;
   readonly queues: Pick<WorkerSettings, "concurrency" | "queues" | "exceptQueues">;
+  readonly onTakenOver: (taken: TakenOver) => void;
   /** Built later, of what is made here. */
   readonly later: {
     readonly leadership: () => Leadership;
@@ -84,6 +86,7 @@ export function openPushDispatch(options: PushDispatchOptions) {
         status: options.status,
         leaderEpoch: () => later.leadership().held()?.epoch ?? null,
         dispatches: () => dispatcher.channels(),
+        onTakenOver: options.onTakenOver,
         settings: {
           heartbeatMs,
           ackMs: handoff.ackTimeoutMs,

@@ -22,6 +22,7 @@ import type {
   TransactionClient,
 } from "../store/store.ts";
 import type { Outcome, Transport } from "../transport/transport.ts";
+import type { JournalEntry, JournalKind, JournalQuery } from "../store/journal.ts";
 import type { ControllerApi } from "./controller-services.ts";
 
 export interface NodeServices {
@@ -41,12 +42,28 @@ export interface NodeServices {
   readonly health: Health;
   /** The tasks that this node can run. */
   readonly tasks: { list(): readonly TaskInfo[] };
+  /** What happened to the cluster. */
+  readonly journal: JournalService;
   /** What agents and callers do under `/v1`; left out by stand-ins only. */
   readonly controller?: ControllerApi;
   /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */
   readonly peers?: Peers | null;
   /** Which node gets new jobs; with `peers` only. */
   readonly placement?: Placement | null;
+}
+
+export interface JournalService {
+  /** Written in the background; never in the way of what it tells of. */
+  note(note: {
+    readonly kind: JournalKind;
+    readonly actor?: string | null;
+    readonly subject?: string | null;
+    readonly detail?: Readonly<Record<string, unknown>>;
+  }): void;
+  /** Newest first. */
+  list(query: JournalQuery): Promise<readonly JournalEntry[]>;
+  /** What this node has told of since its start; refused writes each by itself. */
+  counts(): Readonly<Record<JournalKind, number>>;
 }
 
 /** Addresses come from the view of the cluster alone, never from a request. */

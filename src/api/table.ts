@@ -7,6 +7,7 @@ import { drainNode, getNode, listNodes, removeNode, resumeNode } from "./operati
 import { callFunction } from "./operations/functions.ts";
 import { health, healthz, livez, readyz, role } from "./operations/health.ts";
 import { getLogs } from "./operations/job-logs.ts";
+import { getJournal } from "./operations/journal.ts";
 import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs.ts";
 import { listTasks, status } from "./operations/node.ts";
 import { getLocalMetrics, getMetricsSummary } from "./operations/placement-metrics.ts";
@@ -73,6 +74,7 @@ export const OPERATIONS = [
   getLocalMetrics,
   getMetricsSummary,
   clusterJobs,
+  getJournal,
   health,
   healthz,
   livez,

@@ -45,6 +45,11 @@ export class ClusterCalls {
     return this.#call("GET /cluster/metrics", { query: { limit } });
   }
 
+  /** Newest first. */
+  journal(filter: QueryOf<"GET /cluster/journal"> = {}) {
+    return this.#call("GET /cluster/journal", { query: filter });
+  }
+
   jobs(filter: QueryOf<"GET /cluster/jobs"> = {}) {
     return this.#call("GET /cluster/jobs", { query: filter });
   }

@@ -9,7 +9,7 @@
  */
 
 import type { Coordination, Leadership } from "../coordination/coordination.ts";
-import { Elector } from "../coordination/elector.ts";
+import { Elector, type TermChange } from "../coordination/elector.ts";
 import type { ElectorSettings } from "../coordination/elector-settings.ts";
 import { Observer } from "../coordination/observer.ts";
 import type { NodeIdentity } from "../core/node.ts";
@@ -29,6 +29,8 @@ export interface LeaderRolesOptions {
   /** What has to happen before a term of the scheduler begins. */
   readonly gate?: LeaderGate;
   readonly duties: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>>;
+  /** Each term of ours as it begins and ends. */
+  readonly onChange?: (change: TermChange) => void;
   readonly settings: ElectorSettings;
   readonly clock: Clock;
   readonly random: Random;
@@ -46,12 +48,12 @@ export class LeaderRoles extends Lifecycle {
 
   constructor(options: LeaderRolesOptions) {
     super();
-    const { coordination, identity, stands, gate, settings, clock, random, log } = options;
+    const { coordination, identity, stands, gate, settings, clock, random, log, onChange } = options;
     const electors = LEADER_ROLES.map((role) => {
       const lock = coordination.lock(role);
       if (!stands(role))
         return new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
-      const elector = new Elector({ lock, identity, role, clock, random, settings, log });
+      const elector = new Elector({ lock, identity, role, clock, random, settings, log, onChange });
       return gate && role === "scheduler" ? new GatedLeadership({ elector, identity, gate, log }) : elector;
     });
     this.#electors = electors;

@@ -277,6 +277,14 @@ export const SETTINGS = [
     about: "How long cancelled jobs are kept.",
   },
   {
+    path: "retention.journal",
+    kind: "duration",
+    default: "30d",
+    min: "0ms",
+    about:
+      "How long the journal is kept: terms of leadership, nodes, refused writes, handoffs, who did what.",
+  },
+  {
     path: "log.level",
     kind: "enum",
     default: "info",

@@ -52,6 +52,13 @@ export interface ControllerSettings {
   readonly forgetAfterMs: number;
 }
 
+export interface RefusedWord {
+  readonly what: string;
+  readonly carried: number | null;
+  readonly current: number | null;
+  readonly job: JobId | null;
+}
+
 export interface ControllerOptions {
   readonly store: Pick<Store, "jobs" | "agents">;
   readonly channels: Pick<Channels, "subscribe">;
@@ -68,6 +75,8 @@ export interface ControllerOptions {
   readonly onChange: (id: JobId) => void;
   /** Jobs went back into the queue. */
   readonly onReady: () => void;
+  /** What an agent said under an old number, and the store was not asked about. */
+  readonly onRefused?: (refusal: RefusedWord) => void;
 }
 
 /** How often agents that were seen are stored as seen, if that is often enough for them not to look stale. */
@@ -305,7 +314,13 @@ export class Controller extends Lifecycle implements ControllerApi {
     const { job, jobEpoch, lease } = result;
     const named = { job_id: job, job_epoch: jobEpoch, agent: leaseholder(lease), lease_id: lease };
     if (!answer.accepted) {
-      events.emit("result.rejected", { ...named, error: answer.refusal.code, field: answer.refusal.field });
+      const { code, field, leaderEpoch: current } = answer.refusal;
+      events.emit("result.rejected", { ...named, error: code, field });
+      // With an outcome it was the store that refused it.
+      if (outcome === null && field === "leader_epoch") {
+        const what = "the result of an agent under an earlier leader";
+        this.#o.onRefused?.({ what, carried: result.leaderEpoch, current, job });
+      }
       return;
     }
     const { status, replayed } = answer;

@@ -39,7 +39,13 @@ export interface ElectorOptions {
   readonly random: Random;
   readonly settings: ElectorSettings;
   readonly log?: Pick<Log, "info" | "warn">;
+  readonly onChange?: (change: TermChange) => void;
 }
+
+/** A term of ours, for whoever writes it down. `before`: whom we had last seen leading. */
+export type TermChange =
+  | { readonly is: "started"; readonly term: Term; readonly before: Term | null }
+  | { readonly is: "ended"; readonly term: Term; readonly reason: string };
 
 /** Both clocks at one instant. */
 interface Stamp {
@@ -55,6 +61,7 @@ export class Elector extends Lifecycle implements Leadership {
   readonly #random: Random;
   readonly #settings: ElectorSettings;
   readonly #log: ElectorOptions["log"];
+  readonly #onChange: ElectorOptions["onChange"];
   /** Two calls fit between the time a renewal is due and the end of trust: one that hangs does not cost the term. */
   readonly #callMs: number;
   readonly #calls: LockCalls;
@@ -83,6 +90,7 @@ export class Elector extends Lifecycle implements Leadership {
     this.#random = options.random;
     this.#settings = options.settings;
     this.#log = options.log;
+    this.#onChange = options.onChange;
     const { leaseMs, marginMs, renewMs } = options.settings;
     this.#callMs = (leaseMs - marginMs - renewMs) / 2;
     this.#calls = new LockCalls(this.#clock, this.#callMs);
@@ -225,10 +233,12 @@ export class Elector extends Lifecycle implements Leadership {
   }
 
   #begin(term: Term, sent: Stamp): void {
+    const before = this.#seen;
     this.#confirmed = sent;
     this.#term = term;
     this.#seen = term;
     this.#log?.info({ ...term }, "leading");
+    this.#onChange?.({ is: "started", term, before });
     this.#changes.push(term);
   }
 
@@ -239,6 +249,7 @@ export class Elector extends Lifecycle implements Leadership {
     this.#term = null;
     if (this.#seen && sameTerm(this.#seen, term)) this.#seen = null;
     this.#log?.info({ ...term, reason }, "no longer leading");
+    this.#onChange?.({ is: "ended", term, reason });
     this.#changes.push(null);
     return term;
   }

@@ -3,20 +3,22 @@ import type { Clock } from "../platform/clock.ts";
 import type { Store, Retention } from "../store/store.ts";
 
 export interface RetentionOptions {
-  readonly store: Pick<Store, "jobs">;
+  readonly store: Pick<Store, "jobs" | "journal">;
   readonly clock: Clock;
-  readonly retention: Retention;
+  readonly retention: Retention & { readonly journalMs: number };
 }
 
 /** Jobs looked at in one transaction: about 10 ms of an embedded store's time. */
 const PIECE = 1_000;
 const IDLE_MS = 5_000;
 
-/** A leader's duty: finished jobs are removed when their time is over, a piece at a time. */
+/** A leader's duty: finished jobs, and what the journal says, are removed when their time is over, a piece at a time. */
 export function retentionDuty(options: RetentionOptions) {
   return async (term: Term, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      const removed = await options.store.jobs.purge(options.retention, PIECE, term);
+      const { store, retention } = options;
+      const jobs = await store.jobs.purge(retention, PIECE, term);
+      const removed = jobs + (await store.journal.purge(retention.journalMs, PIECE, term));
       // While there is much to remove it goes on, with a pause in which others get their turn.
       await options.clock.sleep(removed > 0 ? 20 : IDLE_MS, signal);
     }

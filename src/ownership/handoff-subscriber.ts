@@ -23,6 +23,14 @@ export interface JobHandoffSubscriberOptions {
   readonly identity: NodeIdentity;
   readonly clock: Clock;
   readonly log: Log;
+  readonly onTakenOver?: (taken: TakenOver) => void;
+}
+
+/** An assignment that has become ours. */
+export interface TakenOver extends Pick<Handoff, "assignment" | "from" | "reason"> {
+  readonly ownerEpoch: number;
+  /** Null when it is not known. */
+  readonly jobs: number | null;
 }
 
 /** Taken together, in one write of the store. */
@@ -93,6 +101,10 @@ export class JobHandoffSubscriber {
     const epochs = await this.#o.claims.claim(
       claimed.map((offer) => ({ ...offer, jobs: offer.jobs ?? null })),
     );
+    for (const [at, { assignment, from, jobs = null, reason }] of claimed.entries()) {
+      const ownerEpoch = epochs[at] ?? null;
+      if (ownerEpoch !== null) this.#o.onTakenOver?.({ assignment, from, ownerEpoch, jobs, reason });
+    }
     await this.#acknowledge(claimed, epochs);
     // Whoever thinks of giving next should know what we have now.
     if (claimed.some(({ reason }) => reason === "rebalance")) await this.#o.beat();

@@ -18,6 +18,7 @@ import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
 import type { DrainOptions, DrainOutcome } from "./drain-service.ts";
+import type { TakenOver } from "./handoff-subscriber.ts";
 import { buildOwnerParts, type OwnerParts } from "./owner-parts.ts";
 
 export interface OwnerOptions {
@@ -34,6 +35,8 @@ export interface OwnerOptions {
   readonly leaderEpoch: () => number | null;
   /** The dispatch queues that it has used as a leader. */
   readonly dispatches: () => readonly string[];
+  /** For whoever writes it down. */
+  readonly onTakenOver?: (taken: TakenOver) => void;
   readonly settings: OwnerSettings;
 }
 

@@ -22,6 +22,7 @@ import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
 import type { AgentStore } from "./agents.ts";
+import type { JournalStore } from "./journal.ts";
 import type { OwnershipStore } from "./ownership.ts";
 import type { SampleStore } from "./samples.ts";
 import type { ScheduleNotes } from "./schedule-notes.ts";
@@ -38,6 +39,7 @@ export interface Store extends Service {
   readonly terms: TermStore;
   readonly samples: SampleStore;
   readonly agents: AgentStore;
+  readonly journal: JournalStore;
   /** For push dispatch. Left out by a keeper that only one process can open. */
   readonly ownership?: OwnershipStore;
 }

@@ -9,11 +9,13 @@ import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
 import type { AgentStore } from "../agents.ts";
+import type { JournalStore } from "../journal.ts";
 import type { OwnershipStore } from "../ownership.ts";
 import type { SampleStore } from "../samples.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
 import { MemoryAgents } from "./agents.ts";
 import { MemoryJobs } from "./jobs.ts";
+import { MemoryJournal } from "./journal.ts";
 import { Leases } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
 import { MemoryOwnership } from "./ownership.ts";
@@ -39,6 +41,7 @@ export class MemoryStore extends Lifecycle implements Store {
   readonly terms: TermStore;
   readonly samples: SampleStore;
   readonly agents: AgentStore;
+  readonly journal: JournalStore;
   /** For the nodes of one process, which use the same object. */
   readonly ownership: OwnershipStore;
 
@@ -65,6 +68,7 @@ export class MemoryStore extends Lifecycle implements Store {
     this.terms = terms;
     this.samples = new MemorySamples({ terms, turn });
     this.agents = new MemoryAgents({ terms, turn });
+    this.journal = new MemoryJournal({ terms, turn });
   }
 
   protected override onStart(): void {}

@@ -5,10 +5,12 @@ import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
 import type { AgentStore } from "../agents.ts";
+import type { JournalStore } from "../journal.ts";
 import type { OwnershipStore } from "../ownership.ts";
 import type { SampleStore } from "../samples.ts";
 import { PostgresAgents } from "./agents.ts";
 import { PostgresJobs } from "./jobs.ts";
+import { PostgresJournal } from "./journal.ts";
 import { Ledger } from "./ledger.ts";
 import { PostgresOwnership } from "./ownership.ts";
 import { PostgresQueues } from "./queues.ts";
@@ -34,6 +36,7 @@ interface Parts {
   readonly terms: TermStore;
   readonly samples: SampleStore;
   readonly agents: AgentStore;
+  readonly journal: JournalStore;
   readonly ownership: OwnershipStore;
 }
 
@@ -75,6 +78,10 @@ export class PostgresStore extends Lifecycle implements Store {
     return this.#open().agents;
   }
 
+  get journal(): JournalStore {
+    return this.#open().journal;
+  }
+
   get ownership(): OwnershipStore {
     return this.#open().ownership;
   }
@@ -104,6 +111,7 @@ export class PostgresStore extends Lifecycle implements Store {
       schedules: new PostgresSchedules(parts),
       samples: new PostgresSamples(parts),
       agents: new PostgresAgents(parts),
+      journal: new PostgresJournal(parts),
       ownership: new PostgresOwnership({ ...parts, clock: this.#options.clock }),
     };
   }

@@ -277,6 +277,22 @@ const MIGRATIONS: readonly Migration[] = [
       ) WITH (fillfactor = 50)`,
     ],
   },
+  {
+    compatibleFrom: 1,
+    up: [
+      `CREATE TABLE baton.journal (
+        n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        at bigint NOT NULL,
+        kind text NOT NULL,
+        node text NOT NULL,
+        actor text,
+        subject text,
+        detail text NOT NULL
+      )`,
+      "CREATE INDEX journal_kind ON baton.journal (kind, n)",
+      "CREATE INDEX journal_subject ON baton.journal (subject, n) WHERE subject IS NOT NULL",
+    ],
+  },
 ];
 
 /** Building an index over years of history takes longer than any statement of a running node may. */

@@ -173,6 +173,19 @@ const MIGRATIONS: readonly string[] = [
     leader_epoch INTEGER NOT NULL
   ) STRICT;
   `,
+  `
+  CREATE TABLE journal (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    node TEXT NOT NULL,
+    actor TEXT,
+    subject TEXT,
+    detail TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX journal_kind ON journal (kind, n);
+  CREATE INDEX journal_subject ON journal (subject, n) WHERE subject IS NOT NULL;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

@@ -60,6 +60,7 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
       terms: patched(whole.terms, terms),
       samples: patched(whole.samples, samples),
       agents: patched(whole.agents, agents),
+      journal: whole.journal,
       ownership: patched(whole.ownership, ownership),
       start: () => whole.start(),
       stop: () => whole.stop(),

@@ -12,6 +12,7 @@ import { cancelAndRetryPromises } from "./cancel-and-retry.ts";
 import { claimPromises } from "./claim.ts";
 import { fencedWritePromises } from "./fenced-writes.ts";
 import { firingPromises } from "./firing.ts";
+import { journalPromises } from "./journal.ts";
 import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
 import { listingPromises } from "./listing.ts";
@@ -44,6 +45,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   terms: termPromises,
   samples: samplePromises,
   agents: agentPromises,
+  journal: journalPromises,
   "fenced writes": fencedWritePromises,
   life: lifePromises,
   model: modelPromises,

@@ -106,7 +106,12 @@ describe("loading settings", () => {
         wedgedAfterMs: 15_000,
       },
       drain: { timeoutMs: 25_000, cleanupMs: 5_000 },
-      retention: { completedMs: 604_800_000, failedMs: 2_592_000_000, cancelledMs: 604_800_000 },
+      retention: {
+        completedMs: 604_800_000,
+        failedMs: 2_592_000_000,
+        cancelledMs: 604_800_000,
+        journalMs: 2_592_000_000,
+      },
       log: { level: "info", format: "auto" },
     });
     assert.equal(file, null);

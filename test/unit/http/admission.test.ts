@@ -173,6 +173,7 @@ describe("a store that cannot be reached", () => {
       queues: lostBut(node.queues),
       schedules: lostBut(node.schedules, "preview"),
       functions: lostBut(node.functions, "timeoutMs"),
+      journal: lostBut(node.journal),
       cluster: lostBut(node.cluster, "info", "nodes"),
     });
     for (const row of ROWS) {

@@ -24,9 +24,12 @@ import type { Term } from "../../../src/core/term.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import type { Log } from "../../../src/platform/log.ts";
+import { JOURNAL_KINDS } from "../../../src/store/journal.ts";
+import type { JournalEntry, JournalKind } from "../../../src/store/journal.ts";
 import type { Guarantees, LogLine, NotedOccurrence } from "../../../src/store/store.ts";
 
 export const NAME = "node-a" as NodeName;
+
 const TERM: Term = { role: "scheduler", leader: NAME, incarnation: "inc-1234567", epoch: 7 };
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -153,6 +156,23 @@ export class FakeNode implements NodeServices {
     },
     remove: async (name: NodeName) => this.membership.nodes().some((node) => node.name === name),
     metrics: async (limit) => this.samples.slice(0, limit),
+  };
+
+  written: JournalEntry[] = [];
+  readonly journal: NodeServices["journal"] = {
+    note: ({ kind, actor = null, subject = null, detail = {} }) => {
+      const id = String(this.written.length + 1);
+      const node = this.identity.name;
+      this.written.push({ id, at: this.clock.now(), kind, node, actor, subject, detail });
+    },
+    list: async ({ kinds, subject, before, limit }) =>
+      this.written
+        .toReversed()
+        .filter((entry) => before === undefined || Number(entry.id) < Number(before))
+        .filter((entry) => subject === undefined || entry.subject === subject)
+        .filter((entry) => !kinds || kinds.includes(entry.kind))
+        .slice(0, limit),
+    counts: () => countKinds(this.written),
   };
 
   readonly functions: NodeServices["functions"] = {
@@ -313,6 +333,7 @@ export class FakeNode implements NodeServices {
     this.notes = [];
     this.minimumNodes = 1;
     this.asked.length = 0;
+    this.written = [];
     this.samples = [];
     this.ending = { status: "completed", result: null };
   }
@@ -478,4 +499,10 @@ export function keptLog(): Log & { readonly lines: KeptLine[] } {
   const keep = (fields: Readonly<Record<string, unknown>>, message: string): void =>
     void lines.push({ fields, message });
   return { lines, debug() {}, info() {}, warn: keep, error: keep };
+}
+
+function countKinds(entries: readonly JournalEntry[]): Record<JournalKind, number> {
+  const counts = Object.fromEntries(JOURNAL_KINDS.map((kind) => [kind, 0])) as Record<JournalKind, number>;
+  for (const { kind } of entries) counts[kind]++;
+  return counts;
 }

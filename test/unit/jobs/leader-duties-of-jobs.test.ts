@@ -184,7 +184,12 @@ describe("retention", () => {
     await world.until(fine, "completed");
     await world.until(fails, "failed");
     const { term, signal, duties } = await leading(t, world);
-    const retention = { completedMs: HOUR_MS, failedMs: 3 * HOUR_MS, cancelledMs: 2 * HOUR_MS };
+    const retention = {
+      completedMs: HOUR_MS,
+      failedMs: 3 * HOUR_MS,
+      cancelledMs: 2 * HOUR_MS,
+      journalMs: HOUR_MS,
+    };
     duties.push(retentionDuty({ store: world.store, clock: world.clock, retention })(term, signal));
     const left = async (): Promise<boolean[]> =>
       Promise.all([fine, unwanted, fails].map(async (id) => (await world.store.jobs.get(id)) !== null));
@@ -204,7 +209,7 @@ describe("retention", () => {
     const ids = await world.submitMany(5_000, "fine");
     await world.until(ids.at(-1)!, "completed");
     const { term, signal, duties } = await leading(t, world);
-    const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0 };
+    const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0, journalMs: 0 };
     await world.advance(1);
     duties.push(retentionDuty({ store: world.store, clock: world.clock, retention })(term, signal));
     await world.advance(200);
