@@ -12,6 +12,7 @@ import { cancelAndRetryPromises } from "./cancel-and-retry.ts";
 import { claimPromises } from "./claim.ts";
 import { fencedWritePromises } from "./fenced-writes.ts";
 import { firingPromises } from "./firing.ts";
+import { interruptionPromises } from "./interruptions.ts";
 import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
 import { listingPromises } from "./listing.ts";
@@ -36,6 +37,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   report: reportPromises,
   "cancel and retry": cancelAndRetryPromises,
   recover: recoverPromises,
+  interruptions: interruptionPromises,
   overdue: overduePromises,
   listing: listingPromises,
   queues: queuePromises,
