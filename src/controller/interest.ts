@@ -7,6 +7,8 @@ import type { ClaimedJob } from "../store/store.ts";
 
 export interface Wish {
   readonly agent: string;
+  /** What the agent calls this wish, for the case that its answer is lost. */
+  readonly request?: string;
   readonly tasks: ReadonlySet<string>;
   /** Null for all. */
   readonly queues: ReadonlySet<string> | null;

@@ -69,7 +69,7 @@ export class LeaseDesk {
     const asked = Promise.withResolvers<Issued | null>();
     const waiter: Waiter = {
       wish,
-      lease: agentLease(wish.agent, random.uuid()),
+      lease: agentLease(wish.agent, wish.request, random.uuid()),
       until: now + wish.timeoutMs,
       caller,
       settle: asked.resolve,

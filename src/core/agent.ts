@@ -1,8 +1,9 @@
 /**
  * Agents: workers that lease over HTTP.
  *
- * A lease of theirs is called `agent:<name>/<uuid>`. Leases of nodes have the incarnation of their node behind the slash, so that no
- * node's death ends an agent's lease; and whoever posts a result names a lease, so that nobody can speak for a node's worker.
+ * A lease of theirs is called `agent:<name>/<uuid>`, or `agent:<name>/<request>/<uuid>` if they named the request. Leases of nodes have
+ * the incarnation of their node behind the slash, so that no node's death ends an agent's lease; and whoever posts a result names a
+ * lease, so that nobody can speak for a node's worker.
  */
 
 import type { LeaseId } from "./ids.ts";
@@ -10,17 +11,26 @@ import type { LeaseId } from "./ids.ts";
 /** Longer than a node's, because one that moonlights is called `<node>-worker`; without a slash, which ends it in the name of a lease. */
 export const AGENT_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
 
-const PREFIX = "agent:";
+/** What an agent may call a request for a lease. */
+export const REQUEST_ID = /^[A-Za-z0-9._~-]{1,64}$/;
 
-export function agentLease(agent: string, uuid: string): LeaseId {
-  return `${PREFIX}${agent}/${uuid}` as LeaseId;
+/** What the names of all leases of agents begin with; no node is called so. */
+export const AGENT_LEASES = "agent:";
+
+export function agentLease(agent: string, request: string | undefined, uuid: string): LeaseId {
+  return `${leasesOf(agent, request)}/${uuid}` as LeaseId;
+}
+
+/** What the names of all leases of an agent, or of one request of it, begin with. */
+export function leasesOf(agent: string, request?: string): string {
+  return request === undefined ? `${AGENT_LEASES}${agent}` : `${AGENT_LEASES}${agent}/${request}`;
 }
 
 /** Whose lease it is; null for one that is no agent's. */
 export function leaseholder(lease: string): string | null {
-  const slash = lease.lastIndexOf("/");
-  if (!lease.startsWith(PREFIX) || slash <= PREFIX.length) return null;
-  const name = lease.slice(PREFIX.length, slash);
+  const slash = lease.indexOf("/");
+  if (!lease.startsWith(AGENT_LEASES) || slash <= AGENT_LEASES.length) return null;
+  const name = lease.slice(AGENT_LEASES.length, slash);
   return AGENT_NAME.test(name) ? name : null;
 }
 

@@ -98,8 +98,8 @@ export interface JobStore {
   renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal>;
 
   /**
-   * Puts jobs of dead claimants back into the queue, or into quarantine when their crash budget is spent, and ends their
-   * leases. Of an overdue run only the job is taken: it runs again at once if it has attempts left, else it has failed.
+   * Puts jobs of claimants that are gone back into their place in the queue, under the next epoch, and ends their leases; those whose
+   * budget is spent have failed. Of an overdue run only the job is taken: it runs again at once if it has attempts left.
    */
   recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]>;
 
@@ -272,22 +272,29 @@ export interface Renewal {
 }
 
 /**
- * `expiry`: leases that ran out. `lives`: all leases of these incarnations of nodes, which have died. `everybody`: all
- * leases but those of this incarnation, for a store that only one process can have open, whatever the node was called
- * before. `overdue`: runs that go on longer than their job's timeout and `graceMs` allow, whoever renews their lease.
+ * `expiry`: leases that ran out. With `unheard`, those of agents had nobody whom they could have renewed them at.
+ * `lives`: all leases of these incarnations of nodes, which have died. `everybody`: all leases but those of this incarnation
+ * and of agents, for a store that only one process can have open, whatever the node was called before.
+ * `holders`: leases of these names, or with more behind a slash, whose runs were ended in order or never began: those of an
+ * agent that was switched off, or of a request whose answer was lost.
+ * `overdue`: runs that go on longer than their job's timeout and `graceMs` allow, whoever renews their lease.
+ *
+ * A dead claimant is charged as a crash, `holders` and `unheard` as an interruption, an overdue run as a failure.
  */
 export type Abandoned =
-  | { readonly by: "expiry" }
+  | { readonly by: "expiry"; readonly unheard?: boolean }
   | { readonly by: "lives"; readonly incarnations: readonly string[] }
   | { readonly by: "everybody"; readonly except: string }
+  | { readonly by: "holders"; readonly names: readonly string[] }
   | { readonly by: "overdue"; readonly graceMs: number };
 
 export interface Recovered {
   readonly id: JobId;
   readonly worker: string;
   readonly status: "queued" | "failed" | "cancelled";
-  /** With the one that this recovery has charged; an overdue run is charged as a failure, a dead claimant as a crash. */
+  /** With the one that this recovery has charged. */
   readonly failures: number;
+  readonly interruptions: number;
   readonly crashes: number;
 }
 

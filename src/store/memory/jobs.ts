@@ -3,6 +3,7 @@ import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import { isFinal, isSuspect } from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
+import { wasInterrupted } from "../abandoned.ts";
 import { authorUnder } from "../fence.ts";
 import type {
   Abandoned,
@@ -27,7 +28,7 @@ import type {
 import { type Entry, type Ledger, shown } from "./ledger.ts";
 import type { Leases } from "./leases.ts";
 import { copiedReport, copiedSettlement, type RunWrites } from "./run-writes.ts";
-import { afterCrash, afterOverdue, cancelled, isOverdue } from "./runs.ts";
+import { afterCrash, afterInterruption, afterOverdue, cancelled, isOverdue } from "./runs.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
 
@@ -129,6 +130,8 @@ export class MemoryJobs implements JobStore {
         return overdue.map((entry) => this.#putBack(entry, afterOverdue(entry, now), fence, now));
       }
       return this.#leases.end(which).map((entry) => {
+        if (wasInterrupted(entry.lease!, which))
+          return this.#putBack(entry, afterInterruption(entry, budgets, now), fence, now);
         const suspect = isSuspect(entry.job.crashes + 1, budgets);
         return this.#putBack(entry, afterCrash(entry, budgets, now), fence, now, suspect);
       });
@@ -230,8 +233,9 @@ export class MemoryJobs implements JobStore {
     const worker = entry.job.worker!;
     this.#ledger.change(entry, { ...change, leaderEpoch: fence.epoch }, now, suspect);
     entry.lease = null;
-    const { id, failures, crashes } = entry.job;
-    return { id, worker, status: entry.job.status as Recovered["status"], failures, crashes };
+    const { id, failures, interruptions, crashes } = entry.job;
+    const status = entry.job.status as Recovered["status"];
+    return { id, worker, status, failures, interruptions, crashes };
   }
 }
 

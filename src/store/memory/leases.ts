@@ -2,10 +2,8 @@
 
 import type { LeaseId } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Abandoned } from "../store.ts";
+import { type Dead, isLeftBehind } from "../abandoned.ts";
 import type { Entry } from "./ledger.ts";
-
-export type Dead = Exclude<Abandoned, { by: "overdue" }>;
 
 interface Hold {
   /** Monotonic: nothing here outlives the process, and a wall clock that is set must not end a lease. */
@@ -50,11 +48,11 @@ export class Leases {
     this.#holds.get(lease)?.runs.delete(entry);
   }
 
-  /** Ends the leases of the dead and answers with the runs that were under them, in the order of their claims. */
+  /** Ends leases and answers with the runs that were under them, in the order of their claims. */
   end(which: Dead): readonly Entry[] {
     const abandoned: Entry[] = [];
     for (const [lease, hold] of this.#holds) {
-      if (which.by === "expiry" ? !this.#lapsed(hold) : !leftBehind(lease, which)) continue;
+      if (which.by === "expiry" ? !this.#lapsed(hold) : !isLeftBehind(lease, which)) continue;
       this.#holds.delete(lease);
       abandoned.push(...hold.runs);
     }
@@ -73,10 +71,4 @@ export class Leases {
   #lapsed(hold: Hold): boolean {
     return hold.expiresAt <= this.#clock.monotonic();
   }
-}
-
-/** A lease is `<node>/<incarnation>`, or that with more behind another slash; neither part has a slash in it. */
-function leftBehind(lease: LeaseId, which: Exclude<Dead, { by: "expiry" }>): boolean {
-  const incarnation = lease.split("/")[1]!;
-  return which.by === "lives" ? which.incarnations.includes(incarnation) : incarnation !== which.except;
 }

@@ -1,7 +1,7 @@
 /** What the end of a run, or the death of its claimant, makes of a job. */
 
 import type { Budgets, Job, JobError } from "../../core/job.ts";
-import { crashError, mayRetry, overdueError } from "../../core/job.ts";
+import { crashError, interruptionError, mayRetry, overdueError } from "../../core/job.ts";
 import type { DispatchedJob } from "../ownership.ts";
 import type { Author, LogLine, NewLogLine, Outcome, Run, Verdict } from "../store.ts";
 import { LOG_LINES_MAX } from "../store.ts";
@@ -86,6 +86,15 @@ export function afterCrash({ job, cancelReason }: Entry, budgets: Budgets, now: 
   const spent = { crashes: job.crashes + 1, jobEpoch: job.jobEpoch + 1, killed };
   if (job.cancelRequested) return { ...cancelled(cancelReason, now), ...spent };
   const error = crashError(job, budgets, killed);
+  if (error) return { ...spent, status: "failed", error, finishedAt: now };
+  return { ...spent, status: "queued", worker: null, startedAt: null };
+}
+
+/** Of a run whose claimant was ended in order, or never heard of it. */
+export function afterInterruption({ job, cancelReason }: Entry, budgets: Budgets, now: number): Partial<Job> {
+  const spent = { ...charged(job, "interruption"), jobEpoch: job.jobEpoch + 1 };
+  if (job.cancelRequested) return { ...cancelled(cancelReason, now), ...spent };
+  const error = interruptionError(job, budgets);
   if (error) return { ...spent, status: "failed", error, finishedAt: now };
   return { ...spent, status: "queued", worker: null, startedAt: null };
 }

@@ -1,6 +1,8 @@
+import { AGENT_LEASES } from "../../core/agent.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import {
   crashError,
+  interruptionError,
   isSuspect,
   mayRetry,
   overdueError,
@@ -17,6 +19,7 @@ import {
   write,
 } from "../../platform/drivers/postgres.ts";
 import { int4s, int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
+import { type Dead, wasInterrupted } from "../abandoned.ts";
 import type { Abandoned, Author, Recovered, Renewal } from "../store.ts";
 import { type Ending, endRuns, NOTHING, type Return, returnRuns, type Spending } from "./endings.ts";
 import { type Ledger, NOW } from "./ledger.ts";
@@ -52,16 +55,22 @@ const UNWANTED = read(
 /** Waits for claims that hold the lease at this moment (FOR KEY SHARE), and spares one that they have prolonged. */
 const END_EXPIRED = write(
   "lease-end-expired",
-  `DELETE FROM baton.lease WHERE expires_at <= ${NOW} RETURNING id`,
+  `DELETE FROM baton.lease WHERE expires_at <= ${NOW} RETURNING id, name`,
 );
 /** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
 const END_OF_LIVES = write(
   "lease-end-of-lives",
-  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id",
+  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id, name",
 );
 const END_OF_OTHERS = write(
   "lease-end-of-others",
-  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) <> $1 RETURNING id",
+  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) <> $1 AND NOT starts_with(name, $2) RETURNING id, name",
+);
+const END_OF_HOLDERS = write(
+  "lease-end-of-holders",
+  `DELETE FROM baton.lease
+   WHERE split_part(name, '/', 1) = ANY ($1::text[])
+     OR split_part(name, '/', 1) || '/' || split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id, name`,
 );
 const RUNNING_UNDER = read(
   "recover-running-under",
@@ -77,7 +86,7 @@ const LONG_RUNNING = read(
 const lost = (name: string, which: string) =>
   write(
     name,
-    `SELECT l.seq, b.name || '-' || j.id AS id, w.name AS worker, a.node, a.owner_epoch, l.killed, l.failures,
+    `SELECT l.seq, l.lease, b.name || '-' || j.id AS id, w.name AS worker, a.node, a.owner_epoch, l.killed, l.failures,
        l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts, j.timeout_ms
      FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
      JOIN baton.author a ON a.id = l.author LEFT JOIN baton.name w ON w.id = l.worker
@@ -91,6 +100,7 @@ const OVERDUE = lost(
 
 interface Lost {
   readonly seq: number;
+  readonly lease: number;
   readonly id: JobId;
   readonly worker: string | null;
   readonly node: Author["node"];
@@ -104,8 +114,6 @@ interface Lost {
   readonly max_attempts: number;
   readonly timeout_ms: number | null;
 }
-
-type Dead = Exclude<Abandoned, { by: "overdue" }>;
 
 /** What becomes of a job that was taken from its claimant. */
 interface Fate {
@@ -159,11 +167,14 @@ export class Recover {
       await this.#terms.hold(tx, fence);
       const ended = await this.#endLeases(tx, which);
       if (ended.length === 0) return [];
-      const leases = int4s(ended);
+      const leases = int4s(ended.map(({ id }) => id));
+      const spared = new Set(ended.filter(({ name }) => wasInterrupted(name, which)).map(({ id }) => id));
       const found = (await walk<{ seq: number }>(tx, RUNNING_UNDER, [leases])).map(({ seq }) => seq);
       if (found.length === 0) return [];
       const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
-      return this.#putBack(tx, jobs, (job) => afterCrash(job, budgets), fence.epoch);
+      const after = (job: Lost): Fate =>
+        spared.has(job.lease) ? afterInterruption(job, budgets) : afterCrash(job, budgets);
+      return this.#putBack(tx, jobs, after, fence.epoch);
     });
   }
 
@@ -181,9 +192,8 @@ export class Recover {
     });
   }
 
-  async #endLeases(tx: Queryable, which: Dead): Promise<number[]> {
-    const rows = await tx.query<{ id: number }>(...this.#ending(which));
-    return rows.map((row) => row.id);
+  #endLeases(tx: Queryable, which: Dead): Promise<{ id: number; name: LeaseId }[]> {
+    return tx.query(...this.#ending(which));
   }
 
   #ending(which: Dead): [Statement, unknown[]] {
@@ -193,7 +203,9 @@ export class Recover {
       case "lives":
         return [END_OF_LIVES, [texts(which.incarnations)]];
       case "everybody":
-        return [END_OF_OTHERS, [which.except]];
+        return [END_OF_OTHERS, [which.except, AGENT_LEASES]];
+      case "holders":
+        return [END_OF_HOLDERS, [texts(which.names)]];
     }
   }
 
@@ -224,6 +236,7 @@ export class Recover {
         worker: workerOf(job),
         status: end?.status ?? "queued",
         failures: job.failures + spent.failures,
+        interruptions: job.interruptions + spent.interruptions,
         crashes: job.crashes + spent.crashes,
       };
     });
@@ -245,6 +258,17 @@ function afterCrash(job: Lost, budgets: Budgets): Fate {
     back: { delayMs: null, error: null, suspect: isSuspect(job.crashes + 1, budgets) },
     spent: { ...NOTHING, crashes: 1 },
     killed: JSON.stringify(killed),
+  };
+}
+
+/** Its claimant was ended in order, or never heard of it. */
+function afterInterruption(job: Lost, budgets: Budgets): Fate {
+  const error = interruptionError(spentOf(job), budgets);
+  return {
+    end: cancelled(job, "cancelled") ?? (error && { status: "failed", error }),
+    back: { delayMs: null, error: null, suspect: null },
+    spent: { ...NOTHING, interruptions: 1 },
+    killed: null,
   };
 }
 

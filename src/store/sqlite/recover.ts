@@ -1,5 +1,6 @@
 import {
   crashError,
+  interruptionError,
   isSuspect,
   mayRetry,
   overdueError,
@@ -8,11 +9,10 @@ import {
   type Spent,
 } from "../../core/job.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
+import { type Dead, isLeftBehind, wasInterrupted } from "../abandoned.ts";
 import type { Abandoned, Recovered } from "../store.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Settle } from "./settle.ts";
-
-type Dead = Exclude<Abandoned, { by: "overdue" }>;
 
 interface Lost extends Spent {
   readonly seq: number;
@@ -47,7 +47,7 @@ export class Recover {
          killed = ?2, author = ?3 WHERE seq = ?4`,
       ),
       takeAway: file.prepare(
-        "UPDATE live SET job_epoch = job_epoch + 1, failures = failures + 1, lease = NULL, author = ? WHERE seq = ?",
+        "UPDATE live SET job_epoch = job_epoch + 1, failures = failures + ?, interruptions = interruptions + ?, lease = NULL, author = ? WHERE seq = ?",
       ),
     };
   }
@@ -65,8 +65,11 @@ export class Recover {
     for (const name of ledger.leaseNames()) if (isAbandoned(name, which, ledger, now)) over.add(name);
     const recovered: Recovered[] = [];
     for (const [seq, run] of ledger.running) {
-      const lost = over.has(run.lease) || ledger.leaseId(run.lease) === null;
-      if (lost) recovered.push(this.#crashed(this.#lost(seq, leaderEpoch), budgets, now));
+      const ended = over.has(run.lease);
+      if (!ended && ledger.leaseId(run.lease) !== null) continue;
+      const job = this.#lost(seq, leaderEpoch);
+      const interrupted = ended && wasInterrupted(run.lease, which);
+      recovered.push(interrupted ? this.#interrupted(job, budgets, now) : this.#crashed(job, budgets, now));
     }
     for (const name of over) ledger.dropLease(name);
     return recovered;
@@ -81,25 +84,37 @@ export class Recover {
   }
 
   #crashed(job: Lost, budgets: Budgets, now: number): Recovered {
-    const { seq, id, worker, failures } = job;
+    const { seq, id, worker, failures, interruptions } = job;
     const killed = [...job.killed, worker];
     const crashes = job.crashes + 1;
     this.#sql.crash.run(now, JSON.stringify(killed), job.author, seq, isSuspect(crashes, budgets) ? 1 : 0);
     const end = endOf(job, "cancelled while its node died", () => crashError(job, budgets, killed));
     if (end) this.#settle.end(seq, end.status, end.error, now);
     else this.#settle.forget(seq, "queued");
-    return { id, worker, status: end?.status ?? "queued", failures, crashes };
+    return { id, worker, status: end?.status ?? "queued", failures, interruptions, crashes };
+  }
+
+  /** A higher epoch at once: whoever has it by mistake may still speak. */
+  #interrupted(job: Lost, budgets: Budgets, now: number): Recovered {
+    const { seq, id, worker, failures, crashes } = job;
+    const interruptions = job.interruptions + 1;
+    this.#sql.takeAway.run(0, 1, job.author, seq);
+    const end = endOf(job, "cancelled", () => interruptionError(job, budgets));
+    if (end) this.#settle.end(seq, end.status, end.error, now);
+    else this.#settle.requeue(seq, now, {});
+    return { id, worker, status: end?.status ?? "queued", failures, interruptions, crashes };
   }
 
   /** As a failure, and not as a crash: its worker lives. A higher epoch at once, for the run goes on. */
   #tookTooLong(job: Lost, now: number): Recovered {
-    const { seq, id, worker, crashes } = job;
+    const { seq, id, worker, interruptions, crashes } = job;
     const error = overdueError(job.timeoutMs!, worker);
-    this.#sql.takeAway.run(job.author, seq);
+    this.#sql.takeAway.run(1, 0, job.author, seq);
     const end = endOf(job, "cancelled", () => (mayRetry(job) ? null : error));
     if (end) this.#settle.end(seq, end.status, end.error, now);
     else this.#settle.requeue(seq, now, { delayMs: 0, error });
-    return { id, worker, status: end?.status ?? "queued", failures: job.failures + 1, crashes };
+    const status = end?.status ?? "queued";
+    return { id, worker, status, failures: job.failures + 1, interruptions, crashes };
   }
 
   #lost(seq: number, leaderEpoch: number): Lost {
@@ -132,9 +147,6 @@ function endOf(
   return error && { status: "failed", error };
 }
 
-/** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
 function isAbandoned(name: LeaseId, which: Dead, ledger: Ledger, now: number): boolean {
-  if (which.by === "expiry") return ledger.leaseExpired(name, now);
-  const incarnation = name.split("/")[1]!;
-  return which.by === "lives" ? which.incarnations.includes(incarnation) : incarnation !== which.except;
+  return which.by === "expiry" ? ledger.leaseExpired(name, now) : isLeftBehind(name, which);
 }

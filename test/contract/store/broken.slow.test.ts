@@ -62,7 +62,9 @@ void describe("the store contract", () => {
   ]) {
     void test(`notices in random histories a store that ${fault}`, async () => {
       const open = opening(BROKEN[fault]!.replace);
-      await assert.rejects(StoreWorld.with(open, (world) => randomHistories(world, { shrink: false })));
+      await assert.rejects(
+        StoreWorld.with(open, (world) => randomHistories(world, { shrink: false, runs: 300 })),
+      );
     });
   }
 });

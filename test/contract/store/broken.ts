@@ -10,6 +10,7 @@ import type { SampleStore } from "../../../src/store/samples.ts";
 import type { JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../../../src/store/store.ts";
 import type { OpenStore } from "../../support/store-world.ts";
 import { BROKEN_FENCES } from "./broken-fences.ts";
+import { BROKEN_INTERRUPTIONS } from "./broken-interruptions.ts";
 import { BROKEN_LEADERS } from "./broken-leaders.ts";
 import { BROKEN_LINES } from "./broken-lines.ts";
 import { BROKEN_OVERDUE } from "./broken-overdue.ts";
@@ -41,6 +42,7 @@ export const BROKEN: BrokenStores = {
   ...BROKEN_LINES,
   ...BROKEN_LEADERS,
   ...BROKEN_FENCES,
+  ...BROKEN_INTERRUPTIONS,
   ...BROKEN_OVERDUE,
   ...BROKEN_OWNERSHIP,
 };

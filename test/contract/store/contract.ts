@@ -13,6 +13,7 @@ import { claimPromises } from "./claim.ts";
 import { fencedWritePromises } from "./fenced-writes.ts";
 import { firingPromises } from "./firing.ts";
 import { journalPromises } from "./journal.ts";
+import { interruptionPromises } from "./interruptions.ts";
 import { leasePromises } from "./leases.ts";
 import { lifePromises } from "./life.ts";
 import { listingPromises } from "./listing.ts";
@@ -37,6 +38,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   report: reportPromises,
   "cancel and retry": cancelAndRetryPromises,
   recover: recoverPromises,
+  interruptions: interruptionPromises,
   overdue: overduePromises,
   listing: listingPromises,
   queues: queuePromises,

@@ -32,12 +32,12 @@ export type Command =
   | { do: "cancel" | "retry" | "remove"; which: number }
   | { do: "pause"; queue: string; paused: boolean }
   | { do: "renew"; lease: string }
-  | { do: "recover" | "overdue" }
+  | { do: "recover" | "overdue" | "off" }
   | { do: "crash"; lives: string[] }
   | { do: "advance"; ms: number };
 
 const queue = fc.constantFrom(...QUEUES);
-const leaseName = fc.constantFrom("node-a/1", "node-a/2", "node-a/2/agent");
+const leaseName = fc.constantFrom("node-a/1", "node-a/2/0", "agent:x/r/1");
 const lives = fc.constantFrom<string[]>(["1", "2"], ["1", "2"], ["1"], ["2"], ["3"]);
 const which = fc.nat(30);
 const outcome = fc.constantFrom<Outcome>(
@@ -82,7 +82,8 @@ export const COMMANDS = fc.array(
     { weight: 1, arbitrary: fc.record({ do: fc.constant("remove" as const), which }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("pause" as const), queue, paused: fc.boolean() }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("renew" as const), lease: leaseName }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "overdue" as const) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constantFrom("recover" as const, "overdue" as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("off" as const) }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant("crash" as const), lives }) },
     {
       weight: 3,

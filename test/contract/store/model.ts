@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import type { JobId } from "../../../src/core/ids.ts";
-import type { JobStatus } from "../../../src/core/job.ts";
+import type { JobStatus, Spent } from "../../../src/core/job.ts";
 import { DEFAULT_BUDGETS, isFinal, JOB_STATUSES } from "../../../src/core/job.ts";
 import type { Abandoned, ClaimedJob, Recovered, Verdict } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
@@ -32,6 +32,7 @@ interface Expected {
   startedAt: number;
   epoch: number;
   failures: number;
+  interruptions: number;
   crashes: number;
   wish: boolean;
   lease: string | null;
@@ -43,6 +44,7 @@ interface Span {
   readonly perhapsUntil: number;
 }
 
+const UNSPENT = { failures: 0, interruptions: 0, crashes: 0 };
 const LAPSED: Span = { surelyUntil: 0, perhapsUntil: 0 };
 
 class Model {
@@ -84,6 +86,8 @@ class Model {
         return this.#recover({ by: "expiry" });
       case "crash":
         return this.#recover({ by: "lives", incarnations: command.lives });
+      case "off":
+        return this.#recover({ by: "holders", names: ["agent:x"] });
       case "overdue":
         return this.#overdue();
       case "advance":
@@ -100,12 +104,12 @@ class Model {
     const listed = (await store.jobs.list({ limit: 1_000 })).jobs;
     const newestFirst = [...this.#jobs.values()].sort((a, b) => b.arrival - a.arrival);
     assert.deepEqual(
-      listed.map((job) => [job.id, job.status, job.jobEpoch, job.failures, job.crashes, job.runAt]),
-      newestFirst.map((job) => [job.id, job.status, job.epoch, job.failures, job.crashes, job.dueAt]),
+      listed.map((job) => [job.id, job.status, job.jobEpoch, ...spentOf(job), job.runAt]),
+      newestFirst.map((job) => [job.id, job.status, job.epoch, ...spentOf(job), job.dueAt]),
     );
-    for (const { id, status, attempts, failures, interruptions, crashes, finishedAt } of listed) {
+    for (const { id, status, attempts, finishedAt } of listed) {
       assert.equal(finishedAt !== null, isFinal(status), `${id} is ${status} and finished at ${finishedAt}`);
-      assert.ok(attempts >= 0 && failures >= 0 && interruptions >= 0 && crashes >= 0);
+      assert.ok(attempts >= 0);
       assert.equal((await store.jobs.result(id)) !== null, status === "completed");
     }
     const totals = Object.fromEntries(JOB_STATUSES.map((status) => [status, 0])) as Record<JobStatus, number>;
@@ -132,7 +136,7 @@ class Model {
     const status = delayMs > 0 ? "scheduled" : "queued";
     assert.deepEqual(answer, { id: wanted.id, status, existed: false });
     const dueAt = this.#world.clock.now() + delayMs;
-    const fresh = { startedAt: 0, epoch: 0, failures: 0, crashes: 0, wish: false, lease: null };
+    const fresh = { startedAt: 0, epoch: 0, ...UNSPENT, wish: false, lease: null };
     this.#jobs.set(wanted.id, {
       id: wanted.id,
       arrival: this.#arrivals++,
@@ -216,13 +220,13 @@ class Model {
     switch (outcome.kind) {
       case "retry":
         job!.status = outcome.delayMs > 0 ? "scheduled" : "queued";
-        // Whether a run that nobody wants to see again is charged is up to the keeper.
-        job!.failures = job!.wish ? (await this.#world.job(run.id)).failures : job!.failures + 1;
+        job!.failures++;
         if (!job!.wish) job!.dueAt = now + outcome.delayMs;
         break;
       case "interrupted":
       case "released":
         job!.status = "queued";
+        job!.interruptions += outcome.kind === "interrupted" ? 1 : 0;
         break;
       case "completed":
       case "failed":
@@ -230,7 +234,11 @@ class Model {
         job!.status = outcome.kind;
         job!.failures += outcome.kind === "failed" ? 1 : 0;
     }
-    if (job!.wish && !isFinal(job!.status)) job!.status = "cancelled";
+    if (!job!.wish || isFinal(job!.status)) return;
+    job!.status = "cancelled";
+    // Whether a run that nobody wants to see again is charged is up to the keeper.
+    const { failures, interruptions } = await this.#world.job(run.id);
+    Object.assign(job!, { failures, interruptions });
   }
 
   async #cancel(which: number): Promise<void> {
@@ -259,8 +267,7 @@ class Model {
     Object.assign(job, {
       status: "queued",
       epoch: jobEpoch,
-      failures: 0,
-      crashes: 0,
+      ...UNSPENT,
       wish: false,
       lease: null,
       dueAt,
@@ -292,12 +299,13 @@ class Model {
     );
   }
 
-  async #recover(which: Abandoned & { by: "expiry" | "lives" }): Promise<void> {
+  async #recover(which: Abandoned & { by: "expiry" | "lives" | "holders" }): Promise<void> {
     const names = [...this.#leases.keys()];
-    const dead =
-      which.by === "lives"
-        ? names.filter((name) => which.incarnations.includes(name.split("/")[1]!))
-        : names.filter((name) => this.#surelyLapsed(name));
+    const dead = names.filter((name) => {
+      const [holder, life] = name.split("/") as [string, string];
+      if (which.by === "holders") return which.names.includes(holder);
+      return which.by === "lives" ? which.incarnations.includes(life) : this.#surelyLapsed(name);
+    });
     const doubtful = names.filter(
       (name) => which.by === "expiry" && !this.#surelyLapsed(name) && !this.#surelyHeld(name),
     );
@@ -308,8 +316,10 @@ class Model {
     assert.deepEqual([...ids].sort(), lost.map((job) => job.id).sort());
     for (const recovered of found) {
       const job = this.#jobs.get(recovered.id)!;
-      job.crashes++;
-      await this.#taken(job, recovered, job.crashes >= BUDGETS.crashesMax ? "failed" : "queued");
+      if (which.by === "holders") job.interruptions++;
+      else job.crashes++;
+      const failed = which.by !== "holders" && job.crashes >= BUDGETS.crashesMax;
+      await this.#taken(job, recovered, failed ? "failed" : "queued");
     }
     for (const name of dead) this.#leases.delete(name);
   }
@@ -332,8 +342,8 @@ class Model {
 
   /** A job was taken from its claimant. */
   async #taken(job: Expected, recovered: Recovered, status: "queued" | "failed"): Promise<void> {
-    const { failures, crashes } = job;
-    const expected = { status: job.wish ? "cancelled" : status, failures, crashes };
+    const { failures, interruptions, crashes } = job;
+    const expected = { status: job.wish ? "cancelled" : status, failures, interruptions, crashes };
     assert.deepEqual({ ...recovered, id: null, worker: null }, { ...expected, id: null, worker: null });
     const { jobEpoch } = await this.#world.job(job.id);
     assert.ok(jobEpoch > job.epoch, "the epoch did not grow");
@@ -371,6 +381,10 @@ class Model {
   }
 }
 
+function spentOf({ failures, interruptions, crashes }: Omit<Spent, "maxAttempts">): number[] {
+  return [failures, interruptions, crashes];
+}
+
 function pick<T>(from: readonly T[], which: number): T | undefined {
   return from.at(-1 - (which % Math.max(from.length, 1)));
 }
@@ -379,7 +393,10 @@ function pick<T>(from: readonly T[], which: number): T | undefined {
 const SEED = 20260101;
 
 /** `shrink` looks for the smallest history that fails, which takes its time. */
-export async function randomHistories(world: StoreWorld, options: { shrink: boolean }): Promise<void> {
+export async function randomHistories(
+  world: StoreWorld,
+  options: { shrink: boolean; runs?: number },
+): Promise<void> {
   const history = fc.asyncProperty(COMMANDS, (commands) =>
     world.another(async (own) => {
       const model = new Model(own);
@@ -390,7 +407,7 @@ export async function randomHistories(world: StoreWorld, options: { shrink: bool
     }),
   );
   await fc.assert(history, {
-    numRuns: 60,
+    numRuns: options.runs ?? 60,
     seed: SEED,
     endOnFailure: !options.shrink,
     // A failure that does not come again would be shrunk until the test is cut off, and nobody would hear of it.

@@ -30,7 +30,7 @@ export const overduePromises: Promises = {
     const waits = await world.submit({ timeoutMs: 1, priority: -1 });
     assert.deepEqual(
       (await overdue(world)).map((job) => ({ ...job })),
-      [{ id: run.id, worker: "node-a#7", status: "queued", failures: 1, crashes: 0 }],
+      [{ id: run.id, worker: "node-a#7", status: "queued", failures: 1, interruptions: 0, crashes: 0 }],
     );
     const job = await world.job(run.id);
     assert.deepEqual([job.status, job.worker, job.startedAt], ["queued", null, null]);

@@ -13,7 +13,7 @@ export const recoverPromises: Promises = {
     await world.clock.advance(2);
     assert.deepEqual(
       (await world.recover()).map((job) => ({ ...job })),
-      [{ id: run.id, worker: "node-a#7", status: "queued", failures: 0, crashes: 1 }],
+      [{ id: run.id, worker: "node-a#7", status: "queued", failures: 0, interruptions: 0, crashes: 1 }],
     );
     const job = await world.job(run.id);
     assert.equal(job.status, "queued");
@@ -117,7 +117,7 @@ export const recoverPromises: Promises = {
     assert.equal(last.crashes, 2);
     assert.deepEqual(
       (await world.crash(budgets)).map((job) => ({ ...job })),
-      [{ id, worker: "node-c", status: "failed", failures: 0, crashes: 3 }],
+      [{ id, worker: "node-c", status: "failed", failures: 0, interruptions: 0, crashes: 3 }],
     );
     const job = await world.job(id);
     const killed = ["node-a", "node-b", "node-c"];
@@ -166,6 +166,8 @@ export const recoverPromises: Promises = {
       { by: "expiry" },
       { by: "lives", incarnations: ["1"] },
       { by: "everybody", except: "2" },
+      { by: "holders", names: ["node-a"] },
+      { by: "expiry", unheard: true },
       { by: "overdue", graceMs: 1 },
     ] as const) {
       await assert.rejects(world.store.jobs.recover(which, DEFAULT_BUDGETS, old), (error) =>
