@@ -24,7 +24,7 @@
 
 import { BatonError } from "../../core/errors.ts";
 import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
-import { SUBMIT_FUNCTIONS } from "./submit-function.ts";
+import { SUBMIT_FUNCTIONS, SUBMIT_TRACED } from "./submit-function.ts";
 
 export const STATUS = {
   scheduled: 0,
@@ -276,6 +276,10 @@ const MIGRATIONS: readonly Migration[] = [
         leader_epoch bigint NOT NULL
       ) WITH (fillfactor = 50)`,
     ],
+  },
+  {
+    compatibleFrom: 1,
+    up: ["ALTER TABLE baton.job ADD COLUMN trace text", SUBMIT_TRACED],
   },
 ];
 

@@ -173,6 +173,9 @@ const MIGRATIONS: readonly string[] = [
     leader_epoch INTEGER NOT NULL
   ) STRICT;
   `,
+  `
+  ALTER TABLE job ADD COLUMN trace TEXT;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

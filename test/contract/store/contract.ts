@@ -27,6 +27,7 @@ import { settlePromises } from "./settle.ts";
 import { submitPromises } from "./submit.ts";
 import { samplePromises } from "./samples.ts";
 import { termPromises } from "./terms.ts";
+import { tracePromises } from "./traces.ts";
 
 export const SUBJECTS: Readonly<Record<string, Promises>> = {
   submit: submitPromises,
@@ -45,6 +46,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   samples: samplePromises,
   agents: agentPromises,
   "fenced writes": fencedWritePromises,
+  traces: tracePromises,
   life: lifePromises,
   model: modelPromises,
 };
