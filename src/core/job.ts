@@ -57,6 +57,8 @@ export interface Job {
   readonly maxAttempts: number;
   readonly timeoutMs: number | null;
   readonly idempotencyKey: string | null;
+  /** The trace that it was submitted in (core/trace.ts). */
+  readonly trace: string | null;
   readonly schedule: string | null;
   readonly cancelRequested: boolean;
   /** Wall clock of the store, in ms. */

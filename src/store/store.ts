@@ -145,6 +145,8 @@ export interface NewJob {
   readonly maxAttempts: number;
   readonly timeoutMs: number | null;
   readonly idempotencyKey: string | null;
+  /** Kept with the job and given to whoever runs it (core/trace.ts); left out when there is none. */
+  readonly trace?: string | null;
 }
 
 export interface Submitted {
@@ -210,6 +212,8 @@ export interface ClaimedJob extends Run {
   readonly createdAt: number;
   readonly runAt: number;
   readonly leaderEpoch: number;
+  /** Left out by a node of an earlier version that dispatched it. */
+  readonly trace?: string | null;
   /** The one that it was dispatched in; left out for a job that its worker took by itself. */
   readonly assignment?: number;
 }

@@ -262,6 +262,7 @@ function newJob(wanted: NewJob, author: Author, schedule: string | null, now: nu
     maxAttempts: wanted.maxAttempts,
     timeoutMs: wanted.timeoutMs,
     idempotencyKey: wanted.idempotencyKey,
+    trace: wanted.trace ?? null,
     schedule,
     cancelRequested: false,
     createdAt: now,

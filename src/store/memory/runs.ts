@@ -50,6 +50,7 @@ export function asClaimed(job: Job): DispatchedJob {
     timeoutMs: job.timeoutMs,
     createdAt: job.createdAt,
     runAt: job.runAt,
+    trace: job.trace,
   };
 }
 

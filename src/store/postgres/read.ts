@@ -12,7 +12,7 @@ const WAITING_OR_RUNNING = (live: string): string =>
 const STATUS_NOW = `coalesce(d.status, ${WAITING_OR_RUNNING("l")})`;
 
 const COLUMNS = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.priority, j.payload, j.created_at, j.max_attempts,
-  j.timeout_ms, j.idempotency_key, j.schedule, d.finished_at, w.name AS worker, a.leader_epoch,
+  j.timeout_ms, j.idempotency_key, j.trace, j.schedule, d.finished_at, w.name AS worker, a.leader_epoch,
   coalesce(o.owner_name, f.name, a.node) AS node,
   CASE WHEN o.owner IS NULL THEN coalesce(d.owner_epoch, a.owner_epoch) ELSE o.owner_epoch END AS owner_epoch,
   ${STATUS_NOW} AS status,
@@ -165,6 +165,7 @@ function toJob(row: Row): Job {
     maxAttempts: row["max_attempts"],
     timeoutMs: row["timeout_ms"],
     idempotencyKey: row["idempotency_key"],
+    trace: row["trace"],
     schedule: row["schedule"],
     cancelRequested: row["cancel_requested"],
     createdAt: row["created_at"],

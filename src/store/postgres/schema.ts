@@ -24,7 +24,7 @@
 
 import { BatonError } from "../../core/errors.ts";
 import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
-import { SUBMIT_FUNCTIONS } from "./submit-function.ts";
+import { SUBMIT_FUNCTIONS, SUBMIT_TRACED } from "./submit-function.ts";
 
 export const STATUS = {
   scheduled: 0,
@@ -292,6 +292,10 @@ const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX journal_kind ON baton.journal (kind, n)",
       "CREATE INDEX journal_subject ON baton.journal (subject, n) WHERE subject IS NOT NULL",
     ],
+  },
+  {
+    compatibleFrom: 1,
+    up: ["ALTER TABLE baton.job ADD COLUMN trace text", SUBMIT_TRACED],
   },
 ];
 

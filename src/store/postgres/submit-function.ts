@@ -124,8 +124,8 @@ const TRIES = 5;
  * `author`: the node that submits, null for the birthplace. `cluster`: whose jobs they are meant to be (see Cluster in
  * submit-within.ts); null for whoever owns this schema. `at`: the instant, null for the database's clock.
  */
-const SUBMIT_PREPARED = String.raw`
-CREATE FUNCTION baton.submit_prepared(
+const submitPrepared = (create: string, more: string) => String.raw`
+${create} baton.submit_prepared(
   jobs jsonb, author text DEFAULT NULL, owner_epoch bigint DEFAULT 0, leader_epoch bigint DEFAULT 0,
   cluster text DEFAULT NULL, at bigint DEFAULT NULL
 ) RETURNS TABLE (job_id text, status text, existed boolean)
@@ -144,7 +144,11 @@ DECLARE
   dues bigint[];
   attempts int[];
   timeouts bigint[];
-  keys text[];
+  keys text[];${
+    more &&
+    `
+  traces text[];`
+  }
   waiting int[];
   stored uuid[];
   one record;
@@ -163,13 +167,13 @@ BEGIN
     array_agg(a.task ORDER BY n), array_agg(a.queue ORDER BY n), array_agg(a.payload ORDER BY n),
     array_agg(a.priority ORDER BY n), array_agg(coalesce(a.run_at, now_ms + nullif(a.delay_ms, 0)) ORDER BY n),
     array_agg(a.max_attempts ORDER BY n), array_agg(a.timeout_ms ORDER BY n), array_agg(a.idempotency_key ORDER BY n),
-    array_agg(n::int ORDER BY n)
-  INTO ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys, waiting
+    ${more && "array_agg(a.trace ORDER BY n), "}array_agg(n::int ORDER BY n)
+  INTO ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys${more && ", traces"}, waiting
   FROM ROWS FROM (jsonb_to_recordset(jobs) AS (
     id uuid, birthplace text, task text, queue text, payload text, priority int, delay_ms bigint, run_at bigint,
-    max_attempts int, timeout_ms bigint, idempotency_key text
+    max_attempts int, timeout_ms bigint, idempotency_key text${more && ", trace text"}
   )) WITH ORDINALITY AS a (
-    id, birthplace, task, queue, payload, priority, delay_ms, run_at, max_attempts, timeout_ms, idempotency_key, n
+    id, birthplace, task, queue, payload, priority, delay_ms, run_at, max_attempts, timeout_ms, idempotency_key${more}, n
   );
   IF waiting IS NULL THEN RETURN; END IF;
   answer_existed := array_fill(NULL::boolean, ARRAY[cardinality(waiting)]);
@@ -193,17 +197,17 @@ BEGIN
 
   FOR tries IN 1..${TRIES} LOOP
     WITH fresh AS (
-      INSERT INTO baton.job AS j (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key)
+      INSERT INTO baton.job AS j (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key${more})
       SELECT a.seq, a.id, now_ms, a.run_at, a.timeout_ms,
         (SELECT b.id FROM baton.name b WHERE b.name = a.birthplace),
         (SELECT k.id FROM baton.kind k WHERE k.task = a.task AND k.queue = a.queue),
         (SELECT w.id FROM baton.author w WHERE w.node = a.author
            AND w.owner_epoch = submit_prepared.owner_epoch AND w.leader_epoch = submit_prepared.leader_epoch),
-        a.max_attempts, a.priority, a.payload, a.idempotency_key
+        a.max_attempts, a.priority, a.payload, a.idempotency_key${more && ", a.trace"}
       FROM (
         SELECT nextval('baton.job_seq') AS seq, u.*
-        FROM unnest(ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys) WITH ORDINALITY
-          AS u (id, birthplace, author, task, queue, payload, priority, run_at, max_attempts, timeout_ms, idempotency_key, n)
+        FROM unnest(ids, births, authors, tasks, queues, payloads, priorities, dues, attempts, timeouts, keys${more && ", traces"}) WITH ORDINALITY
+          AS u (id, birthplace, author, task, queue, payload, priority, run_at, max_attempts, timeout_ms, idempotency_key${more}, n)
         WHERE tries = 1 OR u.n = ANY (waiting)
       ) AS a ORDER BY a.idempotency_key NULLS FIRST
       ON CONFLICT DO NOTHING
@@ -257,6 +261,10 @@ BEGIN
   IF wakes THEN PERFORM ${WAKE}; END IF;
   RETURN QUERY SELECT a.id, a.status, a.existed FROM unnest(answer_ids, answer_statuses, answer_existed) AS a (id, status, existed);
 END $$`;
+
+const SUBMIT_PREPARED = submitPrepared("CREATE FUNCTION", "");
+/** Takes the traces of jobs as well. Replaced, and not made anew: whoever was granted the one has the other. */
+export const SUBMIT_TRACED = submitPrepared("CREATE OR REPLACE FUNCTION", ", trace");
 
 /** As many as POST /jobs takes. No jobs at all are fine: that is what jsonb_agg makes of no rows. */
 const SUBMIT_MANY = `

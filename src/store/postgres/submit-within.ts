@@ -104,6 +104,7 @@ function prepared(job: NewJob): Record<string, unknown> {
     max_attempts: job.maxAttempts,
     timeout_ms: job.timeoutMs,
     idempotency_key: job.idempotencyKey,
+    ...(job.trace && { trace: job.trace }),
   };
 }
 

@@ -18,7 +18,7 @@ import { fenceFrom, type PostgresTerms, termValues } from "./terms.ts";
 const alike = (name: string, asked: string, wakes: boolean): Statement => {
   const rows = `
   WITH fresh AS (
-    INSERT INTO baton.job (created_at, author, birthplace, timeout_ms, kind, max_attempts, priority, seq, id, payload)
+    INSERT INTO baton.job (created_at, author, birthplace, timeout_ms, kind, max_attempts, priority, seq, id, payload, trace)
     ${asked}
     RETURNING seq, id, created_at
   )`;
@@ -28,26 +28,27 @@ const alike = (name: string, asked: string, wakes: boolean): Statement => {
   return write(name, wakes ? `${rows}, waiting AS (${waiting}) SELECT ${WAKE}::text` : rows + waiting);
 };
 const SAME = `${NOW}, $2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int, nextval('baton.job_seq')`;
-const MANY = `SELECT ${SAME}, a.id, a.payload FROM unnest($8::uuid[], $9::text[]) AS a (id, payload)`;
-const ONE = `VALUES (${SAME}, $8::uuid, $9::text)`;
+/** Where no job has a trace, a null stands for all of theirs: beside longer arrays it counts as many. */
+const MANY = `SELECT ${SAME}, a.id, a.payload, a.trace FROM unnest($8::uuid[], $9::text[], $10::text[]) AS a (id, payload, trace)`;
+const ONE = `VALUES (${SAME}, $8::uuid, $9::text, $10::text)`;
 const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
 const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
 const SUBMIT_ONE = alike("submit-one", ONE, false);
 const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
 /** Any other batch. Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
 const any = (fenced: boolean): string => `
-  WITH ${fenced ? `${fenceFrom(16)},` : ""}
+  WITH ${fenced ? `${fenceFrom(17)},` : ""}
   clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
   fresh AS (
-    INSERT INTO baton.job (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, schedule)
-    SELECT seq, id, now, run_at, timeout_ms, birthplace, kind, $2::int, max_attempts, priority, payload, idempotency_key, $3::text
+    INSERT INTO baton.job (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, schedule, trace)
+    SELECT seq, id, now, run_at, timeout_ms, birthplace, kind, $2::int, max_attempts, priority, payload, idempotency_key, $3::text, trace
     FROM clock CROSS JOIN LATERAL (
      SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, timeout_ms, birthplace, kind, max_attempts,
-       priority, payload, idempotency_key
+       priority, payload, idempotency_key, trace
      FROM (
        SELECT nextval('baton.job_seq') AS seq, a.*
-       FROM unnest($5::uuid[], $6::text[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::text[])
-         AS a (id, payload, timeout_ms, birthplace, kind, max_attempts, priority, delay_ms, run_at, idempotency_key)
+       FROM unnest($5::uuid[], $6::text[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::text[], $16::text[])
+         AS a (id, payload, timeout_ms, birthplace, kind, max_attempts, priority, delay_ms, run_at, idempotency_key, trace)
      ) AS numbered ORDER BY idempotency_key NULLS FIRST
     ) AS asked
     ON CONFLICT DO NOTHING
@@ -216,8 +217,8 @@ export class Submit {
     const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
     const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
     const own = single
-      ? [uuidOf(first.id), first.payload]
-      : [uuids(jobs.map((job) => uuidOf(job.id))), texts(jobs.map((job) => job.payload))];
+      ? [uuidOf(first.id), first.payload, first.trace ?? null]
+      : [uuids(jobs.map((job) => uuidOf(job.id))), texts(jobs.map((job) => job.payload)), traces(jobs)];
     try {
       await db.query(single ? one : many, [...same, ...own]);
       return true;
@@ -252,6 +253,7 @@ export class Submit {
       int8s(jobs.map((job) => job.runAt)),
       texts(jobs.map((job) => job.idempotencyKey)),
       wakes,
+      traces(jobs),
       ...(fence ? termValues(fence) : []),
     ]);
     if (!row) throw await this.#terms.refusal(fence!);
@@ -270,6 +272,10 @@ export class Submit {
       });
     }
   }
+}
+
+function traces(jobs: readonly NewJob[]): ReturnType<typeof texts> | null {
+  return jobs.some(({ trace }) => trace) ? texts(jobs.map(({ trace }) => trace ?? null)) : null;
 }
 
 function isAlike(job: NewJob, first: NewJob): boolean {

@@ -4,9 +4,9 @@ import type { JobId } from "../../core/ids.ts";
 import type { DispatchedJob } from "../ownership.ts";
 import type { Ledger } from "./ledger.ts";
 
-/** Of a job `j`. */
+/** Of a job `j`. The trace stands behind it in the few that have one: a column of its own would cost all of them. */
 export const SHAPE =
-  "concat_ws(' ', j.kind, j.priority, j.birthplace, j.max_attempts, coalesce(j.timeout_ms, 0))";
+  "concat_ws(' ', j.kind, j.priority, j.birthplace, j.max_attempts, coalesce(j.timeout_ms, 0), j.trace)";
 /** Of its row `t` among `taken`, as the run has them. */
 export const COUNTERS = "concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes)";
 
@@ -30,7 +30,7 @@ export const takenRows = (shape: number, others: string): string => `
   SELECT j.seq, j.id, j.payload, j.created_at, j.run_at,
     CASE WHEN (j.kind, j.priority, j.birthplace, j.max_attempts)
           = ($${shape}::int, $${shape + 1}::int, $${shape + 2}::int, $${shape + 3}::int)
-        AND coalesce(j.timeout_ms, 0) = $${shape + 4}::bigint THEN NULL ELSE ${SHAPE} END,
+        AND coalesce(j.timeout_ms, 0) = $${shape + 4}::bigint AND j.trace IS NULL THEN NULL ELSE ${SHAPE} END,
     NULL::text, ${others}
   FROM baton.job j WHERE j.id = ANY (ARRAY(SELECT id FROM taken))
   UNION ALL
@@ -46,6 +46,7 @@ export type Shape = readonly [
   timeoutMs: number,
 ];
 const NO_SHAPE: Shape = [0, 0, 0, 0, 0];
+const SHAPE_LENGTH = NO_SHAPE.length;
 
 type Counters = readonly [
   jobEpoch: number,
@@ -76,18 +77,20 @@ export class TakenRows {
     common: T,
   ): Promise<(DispatchedJob & T)[]> {
     const ledger = this.#ledger;
-    const shapes = new Map<string | null, Shape>([[null, expected]]);
-    for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], numbers(row[5]!));
-    const told = [...shapes.values()].filter((shape) => shape !== NO_SHAPE);
-    await ledger.learnKinds(new Set(told.map((shape) => shape[0])));
-    await ledger.learnNames(new Set(told.map((shape) => shape[2])));
+    const shapes = new Map<string | null, { readonly shape: Shape; readonly trace: string | null }>();
+    shapes.set(null, { shape: expected, trace: null });
+    for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], shapeAndTrace(row[5]!));
+    const known = [...shapes.values()].map(({ shape }) => shape).filter((shape) => shape !== NO_SHAPE);
+    await ledger.learnKinds(new Set(known.map((shape) => shape[0])));
+    await ledger.learnNames(new Set(known.map((shape) => shape[2])));
     const earlier = new Map<number, readonly [...Row, ...unknown[]]>();
     for (const row of rows) if (row[6] !== null) earlier.set(row[0]!, row);
     const jobs: (DispatchedJob & T)[] = [];
-    for (const [seq, uuid, payload, createdAt, runAt, shape] of rows) {
+    for (const [seq, uuid, payload, createdAt, runAt, told] of rows) {
       if (uuid === null) continue;
       const before = earlier.get(seq!);
-      const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shapes.get(shape)!);
+      const { shape, trace } = shapes.get(told)!;
+      const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shape);
       const { queue, task } = ledger.kind(kind);
       const [jobEpoch, attempts, failures, interruptions, crashes] = before ? numbers(before[6]!) : FIRST_RUN;
       jobs.push({
@@ -106,11 +109,18 @@ export class TakenRows {
         timeoutMs: timeoutMs === 0 ? null : timeoutMs,
         createdAt,
         runAt: before ? before[4]! : (runAt ?? createdAt),
+        trace,
         ...common,
       });
     }
     return jobs.sort(inOrder);
   }
+}
+
+function shapeAndTrace(text: string): { readonly shape: Shape; readonly trace: string | null } {
+  const parts = text.split(" ");
+  const trace = parts.splice(SHAPE_LENGTH).join(" ");
+  return { shape: parts.map(Number) as unknown as Shape, trace: trace === "" ? null : trace };
 }
 
 function numbers(text: string): readonly [number, number, number, number, number] {

@@ -32,12 +32,13 @@ interface Candidate {
   readonly failures: number;
   readonly interruptions: number;
   readonly crashes: number;
+  readonly trace: string | null;
 }
 
-type LogRow = [number, string, number, string, number, number | null, number];
+type LogRow = [number, string, number, string, number, number | null, number, string | null];
 type LiveRow = [...LogRow, number, number, number, number, number, number, number];
 
-const LIVE_COLUMNS = `j.seq, j.id, j.kind, j.payload, j.max_attempts, j.timeout_ms, j.created_at,
+const LIVE_COLUMNS = `j.seq, j.id, j.kind, j.payload, j.max_attempts, j.timeout_ms, j.created_at, j.trace,
   l.priority, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes`;
 const IN_ORDER = "ORDER BY l.priority DESC, l.run_at, l.seq LIMIT ?";
 
@@ -82,7 +83,7 @@ export class Claim {
       promote: file.prepare("UPDATE live SET status = 1, updated_at = ? WHERE seq = ?"),
       nextDue: arrays("SELECT run_at FROM live WHERE status = 0 ORDER BY run_at, seq LIMIT 1"),
       log: arrays(
-        `SELECT seq, id, kind, payload, max_attempts, timeout_ms, created_at FROM job
+        `SELECT seq, id, kind, payload, max_attempts, timeout_ms, created_at, trace FROM job
          WHERE seq > ? AND fresh = 1 ORDER BY seq LIMIT ?`,
       ),
       line: live("l.lane IS NULL AND l.suspect = 0"),
@@ -261,6 +262,7 @@ export class Claim {
         createdAt: candidate.createdAt,
         runAt: candidate.runAt,
         leaderEpoch,
+        trace: candidate.trace,
       };
     });
     if (lastFresh > 0) {
@@ -276,7 +278,7 @@ export class Claim {
   }
 
   #freshJob(row: LogRow): Candidate {
-    const [seq, id, kind, payload, maxAttempts, timeoutMs, createdAt] = row;
+    const [seq, id, kind, payload, maxAttempts, timeoutMs, createdAt, trace] = row;
     return {
       seq,
       fresh: true,
@@ -293,11 +295,12 @@ export class Claim {
       failures: 0,
       interruptions: 0,
       crashes: 0,
+      trace,
     };
   }
 
   #waiting(row: LiveRow): Candidate {
-    const [, , , , , , , priority, runAt, jobEpoch, attempts, failures, interruptions, crashes] = row;
+    const [, , , , , , , , priority, runAt, jobEpoch, attempts, failures, interruptions, crashes] = row;
     const spent = { jobEpoch, attempts, failures, interruptions, crashes };
     return { ...this.#freshJob(row as unknown as LogRow), fresh: false, priority, runAt, ...spent };
   }

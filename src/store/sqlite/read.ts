@@ -5,7 +5,7 @@ import type { JobPage, JobQuery, LogLine } from "../store.ts";
 import { type Ledger, statusName } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 
-const COLUMNS = `j.seq, j.id, j.kind, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule,
+const COLUMNS = `j.seq, j.id, j.kind, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule, j.trace,
   coalesce(d.status, l.status, 1) AS stored_status,
   coalesce(d.run_at, l.run_at, j.created_at) AS run_at,
   coalesce(d.job_epoch, l.job_epoch, 0) AS job_epoch,
@@ -157,6 +157,7 @@ export class Read {
       maxAttempts: row["max_attempts"] as number,
       timeoutMs: row["timeout_ms"] as number | null,
       idempotencyKey: row["idempotency_key"] as string | null,
+      trace: row["trace"] as string | null,
       schedule: row["schedule"] as string | null,
       cancelRequested: row["cancel_requested"] === 1,
       createdAt: row["created_at"] as number,

@@ -186,6 +186,9 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX journal_kind ON journal (kind, n);
   CREATE INDEX journal_subject ON journal (subject, n) WHERE subject IS NOT NULL;
   `,
+  `
+  ALTER TABLE job ADD COLUMN trace TEXT;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

@@ -13,7 +13,7 @@ const ROWS = [50, 10, 1] as const;
 const PLAIN_VALUES = 9;
 
 const COLUMNS =
-  "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh)";
+  "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh, trace)";
 
 /** Submits jobs inside the caller's transaction. */
 export class Submit {
@@ -26,8 +26,10 @@ export class Submit {
     this.#read = read;
     const { file } = ledger;
     this.#sql = {
-      plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows)) })),
-      other: file.prepare(`INSERT INTO job ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`),
+      plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "NULL")) })),
+      /** Apart, because most jobs have no trace, and each value that is bound costs all of them. */
+      traced: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "?")) })),
+      other: file.prepare(`INSERT INTO job ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`),
       waiting: file.prepare(
         `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
          VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)`,
@@ -86,9 +88,10 @@ export class Submit {
     let { queue, task } = jobs[0]!;
     let kind = ledger.kindId(queue, task);
     let at = 0;
-    for (const { rows, insert } of this.#sql.plain) {
+    const traced = jobs.some(({ trace }) => trace);
+    for (const { rows, insert } of traced ? this.#sql.traced : this.#sql.plain) {
       if (jobs.length - at < rows) continue;
-      const values = Array<string | number | null>(rows * PLAIN_VALUES);
+      const values = Array<string | number | null>(rows * (traced ? PLAIN_VALUES + 1 : PLAIN_VALUES));
       while (jobs.length - at >= rows) {
         for (let v = 0; v < values.length; at++) {
           const job = jobs[at]!;
@@ -105,6 +108,7 @@ export class Submit {
           values[v++] = job.maxAttempts;
           values[v++] = job.timeoutMs;
           values[v++] = by;
+          if (traced) values[v++] = job.trace ?? null;
         }
         insert.run(...values);
       }
@@ -139,6 +143,7 @@ export class Submit {
       idempotencyKey,
       schedule,
       by,
+      job.trace ?? null,
     );
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
     this.#ledger.count(queue, null, status);
@@ -151,7 +156,7 @@ function isPlain(job: NewJob): boolean {
   return job.priority === 0 && job.delayMs === 0 && job.runAt === null && job.idempotencyKey === null;
 }
 
-function plainInsert(rows: number): string {
-  const row = "(?, ?, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, 1)";
+function plainInsert(rows: number, trace: "?" | "NULL"): string {
+  const row = `(?, ?, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, 1, ${trace})`;
   return `INSERT INTO job ${COLUMNS} VALUES ${Array(rows).fill(row).join(", ")}`;
 }

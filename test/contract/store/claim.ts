@@ -33,6 +33,7 @@ export const claimPromises: Promises = {
       createdAt: world.clock.now() - 10,
       runAt: world.clock.now() - 10,
       leaderEpoch: 6,
+      trace: null,
     });
     const job = await world.job(id);
     assert.equal(job.status, "processing");

@@ -29,6 +29,7 @@ import { settlePromises } from "./settle.ts";
 import { submitPromises } from "./submit.ts";
 import { samplePromises } from "./samples.ts";
 import { termPromises } from "./terms.ts";
+import { tracePromises } from "./traces.ts";
 
 export const SUBJECTS: Readonly<Record<string, Promises>> = {
   submit: submitPromises,
@@ -49,6 +50,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   agents: agentPromises,
   journal: journalPromises,
   "fenced writes": fencedWritePromises,
+  traces: tracePromises,
   life: lifePromises,
   model: modelPromises,
 };

@@ -6,6 +6,7 @@ import { HOUR_MS, lease, LEASE_MS } from "../../support/store-world.ts";
 import { accept, dispatched, dispatchRequest, jobsOf, ownershipOf, wanted } from "./ownership-world.ts";
 
 const MARK_MS = 5_000;
+const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=b, c=d";
 
 /** Marks: a leader puts them on due jobs, and whoever comes with one runs the job. */
 export const dispatchPromises: Promises = {
@@ -27,13 +28,20 @@ export const dispatchPromises: Promises = {
   },
 
   "a dispatch tells of a job what a claim tells, as of the run that is to begin": async (world) => {
-    const id = await world.submit({ priority: 3, payload: '{"n":1}', maxAttempts: 7, timeoutMs: 900 });
+    const id = await world.submit({
+      priority: 3,
+      payload: '{"n":1}',
+      maxAttempts: 7,
+      timeoutMs: 900,
+      trace: TRACE,
+    });
     await world.settle(await world.again(id), { kind: "interrupted" });
     const [job] = jobsOf(await dispatched(world));
     const { jobs } = await world.store.jobs.claim(world.request());
     const { lease: _, leaderEpoch: __, ...claimed } = jobs[0]!;
     assert.deepEqual({ ...job! }, { ...claimed });
     assert.deepEqual([job!.jobEpoch, job!.attempts, job!.interruptions], [2, 2, 1]);
+    assert.equal(job!.trace, TRACE);
   },
 
   "a mark burns nothing and changes nothing that is told of the job": async (world) => {

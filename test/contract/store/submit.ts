@@ -43,6 +43,7 @@ export const submitPromises: Promises = {
         maxAttempts: 9,
         timeoutMs: 1_234,
         idempotencyKey: "picture-1",
+        trace: null,
         schedule: null,
         cancelRequested: false,
         createdAt: now,

@@ -426,6 +426,7 @@ export class FakeNode implements NodeServices {
       maxAttempts: request.maxAttempts ?? 3,
       timeoutMs: request.timeoutMs ?? null,
       idempotencyKey: key,
+      trace: null,
       schedule: null,
       cancelRequested: false,
       createdAt: now,

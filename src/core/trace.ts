@@ -1,0 +1,60 @@
+/**
+ * The W3C trace context that a job was submitted in, as it is kept with the job and travels with it: `traceparent`, and behind a space
+ * `tracestate` if there was one.
+ *
+ *   00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 vendor=value
+ *      trace id                         span id          flags
+ */
+
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+/** The standard asks for as much to be passed on at least; more is dropped, and with it nothing that a trace needs. */
+const TRACESTATE_LENGTH_MAX = 512;
+const TRACESTATE = /^[\x20-\x7e]+$/;
+
+export interface SpanName {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** One byte; its lowest bit says that the trace is recorded. */
+  readonly flags: number;
+  readonly state: string | null;
+}
+
+/** Of two headers, or whatever stands there; null when they name no trace. */
+export function traceOf(traceparent: unknown, tracestate: unknown = null): string | null {
+  if (typeof traceparent !== "string" || traceparent.length > 256) return null;
+  const [, version, traceId, spanId, flags, more] = TRACEPARENT.exec(traceparent) ?? [];
+  if (version === undefined || version === "ff" || (version === "00" && more !== undefined)) return null;
+  if (/^0+$/.test(traceId!) || /^0+$/.test(spanId!)) return null;
+  const parent = `00-${traceId}-${spanId}-${flags}`;
+  const state = typeof tracestate === "string" ? tracestate.trim() : "";
+  return state.length <= TRACESTATE_LENGTH_MAX && TRACESTATE.test(state) ? `${parent} ${state}` : parent;
+}
+
+const PARENT_LENGTH = 55;
+
+/** Those of a trace that `traceOf` or `traceText` gave. */
+export function traceHeaders(trace: string): { readonly traceparent: string; readonly tracestate?: string } {
+  const traceparent = trace.slice(0, PARENT_LENGTH);
+  return trace.length > PARENT_LENGTH
+    ? { traceparent, tracestate: trace.slice(PARENT_LENGTH + 1) }
+    : { traceparent };
+}
+
+export function traceText({ traceId, spanId, flags, state }: SpanName): string {
+  const parent = `00-${traceId}-${spanId}-${(flags & 0xff).toString(16).padStart(2, "0")}`;
+  return state ? `${parent} ${state}` : parent;
+}
+
+export function spanNameOf(trace: string): SpanName {
+  return {
+    traceId: trace.slice(3, 35),
+    spanId: trace.slice(36, 52),
+    flags: Number.parseInt(trace.slice(53, PARENT_LENGTH), 16),
+    state: traceHeaders(trace).tracestate ?? null,
+  };
+}
+
+/** For log lines: nothing at all for a job without a trace. */
+export function traceFields(trace: string | null | undefined): { readonly traceId?: string } {
+  return trace ? { traceId: trace.slice(3, 35) } : {};
+}
