@@ -8,10 +8,12 @@ import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AccessStore } from "../access.ts";
 import type { AgentStore } from "../agents.ts";
 import type { OwnershipStore } from "../ownership.ts";
 import type { SampleStore } from "../samples.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
+import { MemoryAccess } from "./access.ts";
 import { MemoryAgents } from "./agents.ts";
 import { MemoryJobs } from "./jobs.ts";
 import { Leases } from "./leases.ts";
@@ -39,6 +41,7 @@ export class MemoryStore extends Lifecycle implements Store {
   readonly terms: TermStore;
   readonly samples: SampleStore;
   readonly agents: AgentStore;
+  readonly access: AccessStore;
   /** For the nodes of one process, which use the same object. */
   readonly ownership: OwnershipStore;
 
@@ -65,6 +68,7 @@ export class MemoryStore extends Lifecycle implements Store {
     this.terms = terms;
     this.samples = new MemorySamples({ terms, turn });
     this.agents = new MemoryAgents({ terms, turn });
+    this.access = new MemoryAccess({ turn });
   }
 
   protected override onStart(): void {}

@@ -4,9 +4,11 @@ import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres.
 import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AccessStore } from "../access.ts";
 import type { AgentStore } from "../agents.ts";
 import type { OwnershipStore } from "../ownership.ts";
 import type { SampleStore } from "../samples.ts";
+import { PostgresAccess } from "./access.ts";
 import { PostgresAgents } from "./agents.ts";
 import { PostgresJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
@@ -34,6 +36,7 @@ interface Parts {
   readonly terms: TermStore;
   readonly samples: SampleStore;
   readonly agents: AgentStore;
+  readonly access: AccessStore;
   readonly ownership: OwnershipStore;
 }
 
@@ -75,6 +78,10 @@ export class PostgresStore extends Lifecycle implements Store {
     return this.#open().agents;
   }
 
+  get access(): AccessStore {
+    return this.#open().access;
+  }
+
   get ownership(): OwnershipStore {
     return this.#open().ownership;
   }
@@ -104,6 +111,7 @@ export class PostgresStore extends Lifecycle implements Store {
       schedules: new PostgresSchedules(parts),
       samples: new PostgresSamples(parts),
       agents: new PostgresAgents(parts),
+      access: new PostgresAccess(parts),
       ownership: new PostgresOwnership({ ...parts, clock: this.#options.clock }),
     };
   }

@@ -4,9 +4,11 @@ import type { Clock } from "../../platform/clock.ts";
 import { openingError, SqliteFile } from "../../platform/drivers/sqlite.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AccessStore } from "../access.ts";
 import type { AgentStore } from "../agents.ts";
 import type { SampleStore } from "../samples.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
+import { SqliteAccess } from "./access.ts";
 import { SqliteAgents } from "./agents.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { Ledger } from "./ledger.ts";
@@ -34,6 +36,7 @@ interface Parts {
   readonly terms: TermStore;
   readonly samples: SampleStore;
   readonly agents: AgentStore;
+  readonly access: AccessStore;
 }
 
 /** The embedded store: one file, one process, nothing else to install. */
@@ -79,6 +82,10 @@ export class SqliteStore extends Lifecycle implements Store {
     return this.#open().agents;
   }
 
+  get access(): AccessStore {
+    return this.#open().access;
+  }
+
   protected onStart(): void {
     const file = new SqliteFile(join(this.#options.dir, "baton.db"));
     try {
@@ -99,6 +106,7 @@ export class SqliteStore extends Lifecycle implements Store {
         scheduleNotes: new SqliteScheduleNotes({ ...parts, schedules }),
         samples: new SqliteSamples(parts),
         agents: new SqliteAgents(parts),
+        access: new SqliteAccess(parts),
       };
     } catch (error) {
       file.close();

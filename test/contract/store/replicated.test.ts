@@ -40,6 +40,7 @@ function openCluster(count: number, openDisk: OpenDisk): OpenStore {
       queues: disk.queues,
       samples: disk.samples,
       agents: disk.agents,
+      access: disk.access,
       schedules: leader.schedules,
       terms: {
         grant: async (role, candidate) => lead(await disk.terms.grant(role, candidate)),
