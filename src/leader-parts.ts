@@ -19,7 +19,7 @@ import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
-import type { Author, Store } from "./store/store.ts";
+import type { Author, NewJob, Store } from "./store/store.ts";
 
 export interface LeaderPartsOptions {
   readonly settings: Settings;
@@ -33,6 +33,8 @@ export interface LeaderPartsOptions {
   readonly push: PushDispatch | null;
   readonly peers: PeerFabric | null;
   readonly author: () => Author;
+  /** A schedule has made a job. */
+  readonly onFired: (job: NewJob) => void;
   readonly gate: LeaderGate | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -41,7 +43,7 @@ export interface LeaderPartsOptions {
 
 export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
   const { settings, identity, roles, store, coordination, channels, controller, reaper } = options;
-  const { push, peers, author, gate, clock, random, log } = options;
+  const { push, peers, author, onFired, gate, clock, random, log } = options;
   const leases: Duty = (term, signal) => reaper.duty(term, signal);
   const mintId = (): JobId => jobId(identity.name, random.timedUuid());
   return new LeaderRoles({
@@ -64,6 +66,7 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
           mintId,
           author,
           log,
+          onFired,
         }),
         nodes: nodeWatch({
           membership: coordination.membership,

@@ -13,6 +13,7 @@ import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
+import { openEvents } from "./event-parts.ts";
 import type { Coordination } from "./coordination/coordination.ts";
 import { openCoordination } from "./coordination/open.ts";
 import type { NodeName } from "./core/ids.ts";
@@ -125,6 +126,15 @@ export function buildParts(options: PartsOptions) {
   const author = authorOf(identity.name, () => leaders.scheduler.current()?.epoch ?? 0);
   const watchers = new JobWatchers(clock);
   const followers = new Followers({ channels, watchers, clock });
+  const { feed: events, news } = openEvents({
+    identity,
+    channels,
+    peerWire: peers?.eventWire ?? null,
+    followers,
+    clock,
+    draining,
+    leadership: () => leaders.scheduler,
+  });
   const wakeUps = new WakeUps({
     channels,
     clock,
@@ -185,7 +195,7 @@ export function buildParts(options: PartsOptions) {
       prefetchMax: settings.worker.prefetchMax,
       abortGraceMs,
     },
-    onChange: (id) => followers.changed(id),
+    onChange: (id, status, job) => news.changed(id, status, job),
   });
   /** What fits here is taken sooner than anybody else could hear of it; what is pushed is the leader's business. */
   const handledHere = (stored: readonly NewJob[]): boolean =>
@@ -199,7 +209,8 @@ export function buildParts(options: PartsOptions) {
     defaults,
     unstoredMax: settings.jobs.unstoredMax,
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
-    onStored: (stored, told) => {
+    onStored: (stored, told, answers) => {
+      news.submitted(stored, answers);
       if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
@@ -215,6 +226,7 @@ export function buildParts(options: PartsOptions) {
     submitter,
     tasks,
     rules,
+    events,
     clock,
     random,
     log,
@@ -244,7 +256,9 @@ export function buildParts(options: PartsOptions) {
             .nodes()
             .filter((node) => node.incarnation !== identity.incarnation && node.alive)
         : [],
+    agents: () => controller.lessees(),
     onReady: wakeEverybody,
+    onChange: (id, status) => news.changed(id, status),
   });
   const reaper = new LeaseReaper({
     store,
@@ -254,9 +268,9 @@ export function buildParts(options: PartsOptions) {
     // An embedded store's worker is in this very process: where it hangs, so does this.
     overdueGraceMs: store.guarantees.shared ? settings.jobs.overdueGraceMs : null,
     log,
-    onRecovered: (id) => {
-      followers.changed(id);
+    onRecovered: (id, status) => {
       controller.recovered(id);
+      news.changed(id, status);
       wakeEverybody();
     },
   });
@@ -272,6 +286,7 @@ export function buildParts(options: PartsOptions) {
     push,
     peers,
     author,
+    onFired: (job) => news.fired(job),
     gate: options.beforeLeading,
     clock,
     random,
