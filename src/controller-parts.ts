@@ -3,7 +3,7 @@
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
 import { Controller, type RefusedWord } from "./controller/controller.ts";
-import { EventLog } from "./controller/event-log.ts";
+import type { EventFeed } from "./controller/event-feed.ts";
 import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
 import type { JobId } from "./core/ids.ts";
@@ -25,6 +25,7 @@ export interface ControllerPartsOptions {
   readonly submitter: Submitter;
   readonly tasks: TaskRegistry;
   readonly rules: OutcomeRules;
+  readonly events: EventFeed;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -46,14 +47,6 @@ export function openController(options: ControllerPartsOptions): Controller {
     draining,
     forming,
   });
-  const events = new EventLog({
-    node: identity.name,
-    clock,
-    standing: () => ({
-      role: guard.role,
-      epoch: guard.epoch,
-      leader: leadership().current()?.leader ?? null,
-    }),
-  });
-  return new Controller({ ...rest, clock, guard, events, settings: settings.agents });
+  const { shared: sharedStore } = rest.store.guarantees;
+  return new Controller({ ...rest, clock, guard, sharedStore, settings: settings.agents });
 }

@@ -20,7 +20,7 @@ import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
-import type { Author, Store } from "./store/store.ts";
+import type { Author, NewJob, Store } from "./store/store.ts";
 
 export interface LeaderPartsOptions {
   readonly settings: Settings;
@@ -34,6 +34,8 @@ export interface LeaderPartsOptions {
   readonly push: PushDispatch | null;
   readonly peers: PeerFabric | null;
   readonly author: () => Author;
+  /** A schedule has made a job. */
+  readonly onFired: (job: NewJob) => void;
   readonly gate: LeaderGate | undefined;
   readonly onChange: (change: TermChange) => void;
   readonly clock: Clock;
@@ -43,7 +45,7 @@ export interface LeaderPartsOptions {
 
 export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
   const { settings, identity, roles, store, coordination, channels, controller, reaper } = options;
-  const { push, peers, author, gate, onChange, clock, random, log } = options;
+  const { push, peers, author, onFired, gate, onChange, clock, random, log } = options;
   const leases: Duty = (term, signal) => reaper.duty(term, signal);
   const mintId = (): JobId => jobId(identity.name, random.timedUuid());
   return new LeaderRoles({
@@ -67,6 +69,7 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
           mintId,
           author,
           log,
+          onFired,
         }),
         nodes: nodeWatch({
           membership: coordination.membership,

@@ -14,6 +14,7 @@ import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
 import { openJournal } from "./journal-parts.ts";
+import { openEvents } from "./event-parts.ts";
 import { openCoordination } from "./coordination/open.ts";
 import type { NodeName } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
@@ -128,6 +129,15 @@ export function buildParts(options: PartsOptions) {
   const author = authorOf(identity.name, () => leaders.scheduler.current()?.epoch ?? 0);
   const watchers = new JobWatchers(clock);
   const followers = new Followers({ channels, watchers, clock });
+  const { feed: events, news } = openEvents({
+    identity,
+    channels,
+    peerWire: peers?.eventWire ?? null,
+    followers,
+    clock,
+    draining,
+    leadership: () => leaders.scheduler,
+  });
   const wakeUps = new WakeUps({
     channels,
     clock,
@@ -189,7 +199,7 @@ export function buildParts(options: PartsOptions) {
       prefetchMax: settings.worker.prefetchMax,
       abortGraceMs,
     },
-    onChange: (id) => followers.changed(id),
+    onChange: (id, status, job) => news.changed(id, status, job),
   });
   /** What fits here is taken sooner than anybody else could hear of it; what is pushed is the leader's business. */
   const handledHere = (stored: readonly NewJob[]): boolean =>
@@ -203,7 +213,8 @@ export function buildParts(options: PartsOptions) {
     defaults,
     unstoredMax: settings.jobs.unstoredMax,
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
-    onStored: (stored, told) => {
+    onStored: (stored, told, answers) => {
+      news.submitted(stored, answers);
       if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
@@ -219,6 +230,7 @@ export function buildParts(options: PartsOptions) {
     submitter,
     tasks,
     rules,
+    events,
     clock,
     random,
     log,
@@ -249,7 +261,9 @@ export function buildParts(options: PartsOptions) {
             .nodes()
             .filter((node) => node.incarnation !== identity.incarnation && node.alive)
         : [],
+    agents: () => controller.lessees(),
     onReady: wakeEverybody,
+    onChange: (id, status) => news.changed(id, status),
   });
   const reaper = new LeaseReaper({
     store,
@@ -259,9 +273,9 @@ export function buildParts(options: PartsOptions) {
     // An embedded store's worker is in this very process: where it hangs, so does this.
     overdueGraceMs: store.guarantees.shared ? settings.jobs.overdueGraceMs : null,
     log,
-    onRecovered: (id) => {
-      followers.changed(id);
+    onRecovered: (id, status) => {
       controller.recovered(id);
+      news.changed(id, status);
       wakeEverybody();
     },
   });
@@ -277,6 +291,7 @@ export function buildParts(options: PartsOptions) {
     push,
     peers,
     author,
+    onFired: (job) => news.fired(job),
     gate: options.beforeLeading,
     onChange: journal.onTerm(() => coordination.membership.nodes()),
     clock,

@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
+import { DEFAULT_URL, isAddress, normal } from "../client/addresses.ts";
 import type { BatonClient } from "../client/client.ts";
 import { parseDuration } from "../config/duration.ts";
 import { Mistake } from "../config/mistake.ts";
@@ -11,7 +12,7 @@ import type { OutputFormat } from "./output.ts";
 import { OUTPUT_FORMATS } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 
-export const DEFAULT_URL = "http://127.0.0.1:8420";
+export { DEFAULT_URL };
 /** A node that does not answer a small request in this time has other troubles than being slow. */
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -33,25 +34,30 @@ export function withNodeOptions(command: Command): Command {
 export async function connect(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/client.ts");
+  const token = terminal.environment["BATON_TOKEN"] || undefined;
   return new BatonClient({
-    url: nodeUrl(terminal, options),
+    urls: nodeUrl(terminal, options),
+    ...(token !== undefined && { token }),
     timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
+    // A command is over before it would have learned of other nodes, and speaks of the one that it was told to ask.
+    discover: false,
     clock: terminal.clock,
   });
 }
 
+/** One, or several with commas between them: the first that answers is asked. */
 export function nodeUrl(terminal: Terminal, options: Pick<NodeOptions, "url">): string {
   const fromEnvironment = terminal.environment["BATON_URL"] || undefined;
   const url = options.url ?? fromEnvironment ?? DEFAULT_URL;
-  const parsed = URL.parse(url);
-  if (parsed === null || !["http:", "https:"].includes(parsed.protocol)) {
+  const urls = url.split(",").map((each) => each.trim());
+  if (!urls.every(isAddress)) {
     const who = options.url !== undefined ? "--url" : "BATON_URL";
     throw new CliFailure(
       EXIT.usage,
       `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(url)}`,
     );
   }
-  return url.replace(/\/+$/, "");
+  return urls.map(normal).join(",");
 }
 
 // Readers of option values. Commander puts the name of the option before the message.

@@ -39,7 +39,7 @@ import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, Store, Submitted } from "../store/store.ts";
 import { AgentDirectory } from "./agent-directory.ts";
-import type { EventLog } from "./event-log.ts";
+import type { EventFeed } from "./event-feed.ts";
 import type { Issued } from "./interest.ts";
 import { LeaseDesk } from "./lease-desk.ts";
 import { ResultDesk, staleEpoch } from "./result-desk.ts";
@@ -63,11 +63,13 @@ export interface ControllerOptions {
   readonly store: Pick<Store, "jobs" | "agents">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
-  readonly events: EventLog;
+  readonly events: EventFeed;
   readonly submitter: Pick<Submitter, "submitUnder">;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
   readonly settings: ControllerSettings;
+  /** Whether the jobs of our store are those of all nodes. */
+  readonly sharedStore: boolean;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -82,6 +84,7 @@ export interface ControllerOptions {
 /** How often agents that were seen are stored as seen, if that is often enough for them not to look stale. */
 const REFRESH_MS = 5_000;
 const PURGE_MS = 60_000;
+const LESSEES_MS = 1_000;
 /**
  * How long a leader that drains waits for results of what it has leased. Longer, and nobody leads for longer; shorter, and more agents
  * have to take theirs to the next leader, which costs them a renewal.
@@ -96,6 +99,7 @@ export class Controller extends Lifecycle implements ControllerApi {
   readonly #directory: AgentDirectory;
   #subscription: Subscription | null = null;
   #standing: Standing = STANDING_BY;
+  #lessees: { readonly until: number; readonly agents: Promise<readonly AgentView[]> } | null = null;
 
   constructor(options: ControllerOptions) {
     super();
@@ -127,14 +131,16 @@ export class Controller extends Lifecycle implements ControllerApi {
     });
   }
 
-  protected onStart(): void {
+  protected async onStart(): Promise<void> {
     this.#standing = STANDING_BY;
+    await this.#o.events.start();
     this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#desk.wake());
   }
 
   protected async onStop(): Promise<void> {
     this.#follow({ event: "lost" });
     await this.#subscription?.close();
+    await this.#o.events.stop();
   }
 
   // ---------------------------------------------------------------- jobs
@@ -142,12 +148,9 @@ export class Controller extends Lifecycle implements ControllerApi {
   async submit(
     requests: readonly SubmitRequest[],
   ): Promise<UnderEpoch<{ readonly jobs: readonly Submitted[] }>> {
-    const { guard, submitter, events } = this.#o;
+    const { guard, submitter } = this.#o;
     const term = guard.require("lead");
     const jobs = await guard.fenced(submitter.submitUnder(term, requests));
-    jobs.forEach(({ id, status, existed }, at) => {
-      if (!existed) events.emit("job.submitted", { job_id: id, task: requests[at]!.task, status });
-    });
     return { jobs, leaderEpoch: term.epoch };
   }
 
@@ -226,6 +229,22 @@ export class Controller extends Lifecycle implements ControllerApi {
     const agents = await this.#directory.list(withRemoved);
     const now = clock.now();
     return agents.map((agent) => ({ ...agent, state: agentState(agent, now, settings.staleAfterMs) }));
+  }
+
+  /**
+   * Those who could lease the jobs of our store: of one that others write to as well, all; of one of our own, only while we lead. Asked
+   * for with every look at a job that waits, so that a second old is good enough.
+   */
+  async lessees(): Promise<readonly AgentView[]> {
+    const { clock, guard, sharedStore } = this.#o;
+    if (!sharedStore && guard.role !== "LEADER") return [];
+    if (this.#lessees === null || clock.monotonic() >= this.#lessees.until) {
+      const until = clock.monotonic() + LESSEES_MS;
+      const agents = this.agents(false);
+      agents.catch(() => (this.#lessees = null));
+      this.#lessees = { until, agents };
+    }
+    return this.#lessees.agents;
   }
 
   events(since: string | null, signal: AbortSignal): AsyncIterable<ServerEvent> {

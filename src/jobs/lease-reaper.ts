@@ -16,7 +16,7 @@ export interface LeaseReaperOptions {
    */
   readonly overdueGraceMs?: number | null;
   readonly log: Log;
-  readonly onRecovered: (id: JobId) => void;
+  readonly onRecovered: (id: JobId, status: Recovered["status"]) => void;
 }
 
 const OVERDUE_GRACE_MS = 30_000;
@@ -57,7 +57,7 @@ export class LeaseReaper {
     for (const job of recovered) {
       if (which.by === "overdue") this.#tellOverdue(job);
       else this.#tellDead(job);
-      this.#o.onRecovered(job.id);
+      this.#o.onRecovered(job.id, job.status);
     }
     return recovered;
   }
