@@ -1,7 +1,6 @@
 /** Hurts somebody every few seconds: kill -9, or SIGSTOP for longer than a leader's lease. */
 
 import { systemClock } from "../../../src/platform/clock.ts";
-import { isAlive } from "../../process/controller/world.ts";
 import { LEASE_MS, type Fleet, type Kind, type Victim } from "./fleet.ts";
 import type { LateWrites } from "./late-writes.ts";
 import type { Member } from "./member.ts";
@@ -47,6 +46,8 @@ const WEIGHTS: Readonly<Record<Kind, number>> = {
 };
 /** Children of a killed node-controller are gone after 2 s; machines that are busy with other things get more. */
 const ORPHANS_MS = 5_000;
+/** A process that was being started may appear late. */
+const SETTLED_MS = 1_000;
 /** A shell that was killed is replaced after a second, and until then nobody watches over children that stand still. */
 const UNWATCHED_MS = 2_000;
 
@@ -128,30 +129,27 @@ export class Chaos {
   #kill({ kind, member, pids }: Victim): void {
     const { fleet } = this.#o;
     if (kind === "sentinel") this.#unwatchedUntil = systemClock.monotonic() + UNWATCHED_MS;
-    if (kind === "supervisor") {
-      const machine = fleet.victims().find((other) => other.kind === "machine" && other.member === member);
-      const watched = systemClock.monotonic() > this.#unwatchedUntil;
-      if (watched) this.#later(this.#gone(member, machine?.pids ?? []));
-    }
+    const watched = systemClock.monotonic() > this.#unwatchedUntil;
+    if ((kind === "supervisor" && watched) || kind === "machine") this.#later(this.#gone(member));
     pids.forEach((pid) => this.#killed.add(pid));
     const own = pids.filter((pid) => pid === member.pid);
     for (const pid of pids.filter((each) => !own.includes(each))) fleet.signal(pid, "SIGKILL");
     if (own.length > 0) member.kill();
   }
 
-  /** Whoever was killed leaves nobody behind. */
-  async #gone(member: Member, pids: readonly number[]): Promise<void> {
+  /** Whoever was killed leaves nobody behind, also nobody whom it was about to start. */
+  async #gone(member: Member): Promise<void> {
     const from = systemClock.monotonic();
-    while (pids.some(isAlive)) {
-      const waitedMs = systemClock.monotonic() - from;
-      if (waitedMs > ORPHANS_MS) {
-        const left = pids.filter(isAlive).join(", ");
-        const error = `${left} of ${member.name} still there ${ORPHANS_MS} ms after it was killed`;
+    for (let goneAt: number | null = null; ; await systemClock.sleep(100)) {
+      const [now, left] = [systemClock.monotonic(), this.#o.fleet.strays()];
+      if (left.length > 0) goneAt = null;
+      else goneAt ??= now;
+      if (goneAt === null && now - from > ORPHANS_MS) {
+        const error = `left behind ${ORPHANS_MS} ms after ${member.name} was killed: ${JSON.stringify(left)}`;
         return this.#o.onBroken(new Error(error));
       }
-      await systemClock.sleep(20);
+      if (goneAt !== null && now - goneAt > SETTLED_MS) return void this.orphanedMs.push(goneAt - from);
     }
-    this.orphanedMs.push(systemClock.monotonic() - from);
   }
 
   async #still({ member, pids }: Victim, epoch: number | null): Promise<void> {

@@ -8,7 +8,14 @@ import { fileURLToPath } from "node:url";
 import { roleOf, type RoleBody } from "../../support/cluster.ts";
 import { BIN, COMPILED, eventually } from "../../support/process-node.ts";
 import { Member } from "./member.ts";
-import { childrenOf, MARK_VARIABLE, markedProcesses, signalMarked } from "./processes.ts";
+import {
+  childrenOf,
+  MARK_VARIABLE,
+  markedProcesses,
+  signalMarked,
+  strays,
+  type Marked,
+} from "./processes.ts";
 import { NOTES_VARIABLE } from "./run-notes.ts";
 
 export type Kind = "supervisor" | "controller" | "moonlighter" | "agent" | "python" | "sentinel" | "machine";
@@ -181,8 +188,13 @@ export class Fleet {
   }
 
   /** What is left of them all, by the mark. */
-  leftovers(): { readonly pid: number; readonly command: string }[] {
+  leftovers(): Marked[] {
     return markedProcesses(this.#o.mark);
+  }
+
+  /** Those whose node-controller is gone, whether it had told of them or not. */
+  strays(): Marked[] {
+    return strays(this.#o.mark);
   }
 
   /** For the end of a proof that failed: nobody is asked. */

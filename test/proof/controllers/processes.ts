@@ -16,14 +16,27 @@ export function isMarked(pid: number, mark: string): boolean {
   }
 }
 
+export interface Marked {
+  readonly pid: number;
+  readonly parent: number;
+  readonly command: string;
+}
+
 /** All that live, also those that nobody knows of any more; a zombie's environment is empty. */
-export function markedProcesses(mark: string): { readonly pid: number; readonly command: string }[] {
+export function markedProcesses(mark: string): Marked[] {
   if (!CAN_LOOK) return [];
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => pid !== process.pid && isMarked(pid, mark))
-    .map((pid) => ({ pid, command: commandOf(pid) }));
+    .map((pid) => ({ pid, parent: parentOf(pid), command: commandOf(pid) }));
+}
+
+/** Those whose parent is gone: neither we nor one of them has them any more. */
+export function strays(mark: string): Marked[] {
+  const all = markedProcesses(mark);
+  const parents = new Set([process.pid, ...all.map(({ pid }) => pid)]);
+  return all.filter(({ parent }) => parent > 0 && !parents.has(parent));
 }
 
 export function childrenOf(pid: number): number[] {
@@ -42,6 +55,16 @@ export function signalMarked(pid: number, signal: NodeJS.Signals, mark: string):
     return process.kill(pid, signal);
   } catch {
     return false;
+  }
+}
+
+/** 0 if it is gone. The name before it may have anything in it, also brackets. */
+function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  } catch {
+    return 0;
   }
 }
 
