@@ -138,6 +138,8 @@ export class Courier {
       body: `[${postings.map((posting, at) => resultText(posting, agent, epochs[at]!)).join(",")}]`,
       timeoutMs: CALL_TIMEOUT_MS,
       signal: this.#over.signal,
+      // A leader that stands still would hold it for all of that; to post it twice does no harm.
+      moves: true,
     });
     if (status !== 200 && postings.length > 1) {
       // Something in there is not acceptable; alone, each has its own answer.

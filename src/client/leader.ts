@@ -25,7 +25,7 @@ export interface LeaderConnectionOptions {
 export interface LeaderCall extends Call {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-  /** Left and made again elsewhere as soon as another call finds that another node leads: for calls that wait long. */
+  /** Left and made again elsewhere as soon as another call finds that another node leads: for calls that wait long, or may be repeated. */
   readonly moves?: boolean;
 }
 

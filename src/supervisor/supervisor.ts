@@ -63,6 +63,7 @@ export class Supervisor extends Lifecycle {
   #url: string | null = null;
   #standing: Standing | null = null;
   #stopping = false;
+  #stoppingAt = Infinity;
   #stopped = false;
   #hurry = false;
   #cancelStartLimit: () => void = () => {};
@@ -142,10 +143,13 @@ export class Supervisor extends Lifecycle {
     };
   }
 
-  /** Of the controller, if it came to its end when it was asked; a child that had to be killed is a failure. */
+  /**
+   * Of the controller, if it came to its end when it was asked; a child that had to be killed is a failure. Not one that was in
+   * the way of a term long ago.
+   */
   get exitCode(): number {
-    const ends = [this.#agent.lastExit, this.#controller.lastExit].filter((end) =>
-      end?.reason.startsWith("asked"),
+    const ends = [this.#agent.lastExit, this.#controller.lastExit].filter(
+      (end) => end && end.at >= this.#stoppingAt && end.reason.startsWith("asked"),
     );
     if (ends.some((end) => end!.code === null)) return 1;
     return Math.max(0, ...ends.map((end) => end!.code!));
@@ -174,6 +178,7 @@ export class Supervisor extends Lifecycle {
   /** The agent first: it gives its results to a controller, perhaps to ours. */
   protected override async onStop(): Promise<void> {
     this.#stopping = true;
+    this.#stoppingAt = this.#o.clock.now();
     this.#cancelStartLimit();
     await this.#watch.stop();
     await this.#agent.turnOff(this.#gentle());

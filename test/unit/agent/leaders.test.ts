@@ -154,6 +154,26 @@ describe("an agent whose leader changes", () => {
     assert.deepEqual([job.lines, begun()], [["through"], 1]);
   });
 
+  it("takes a result along that a leader holds which hangs, once it has found the next", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2, leaseMs: 3_000 });
+    const [first, second] = controllers.nodes;
+    const { task, open, begun } = gated();
+    await startAgent(t, controllers, { tasks: [task] });
+    const job = controllers.submit("gated");
+    await eventually("the handler", async () => (begun() > 0 ? true : null));
+    controllers.instead = ({ node }) => (node === first!.name ? "silence" : null);
+    open();
+    await eventually("its lines to hang", async () =>
+      controllers.calls("/v1/logs").length > 0 ? true : null,
+    );
+    controllers.lead(second!);
+    const from = systemClock.monotonic();
+    await controllers.until(job, "completed");
+    const tookMs = systemClock.monotonic() - from;
+    assert.ok(tookMs < 4_000, `${tookMs} ms: a renewal finds the next one after 1 s, and waits 1 s`);
+    assert.deepEqual([job.accepted, job.lines], [["succeeded 1/2"], ["through"]]);
+  });
+
   /** The epochs under which results were posted, in order. */
   const posted = (controllers: FakeControllers): unknown[] =>
     controllers
