@@ -6,7 +6,7 @@ import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
 import { addressOf } from "./cluster/own-address.ts";
-import type { LeaderGate } from "./cluster/gated-leadership.ts";
+import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { LoadMeter } from "./cluster/load-meter.ts";
 import { Readiness } from "./cluster/readiness.ts";
@@ -48,7 +48,7 @@ export interface PartsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly http: boolean;
-  readonly beforeLeading?: LeaderGate;
+  readonly beforeLeading?: BeforeLeading;
   readonly draining: () => boolean;
   readonly forming: () => string | null;
 }
@@ -222,6 +222,7 @@ export function buildParts(options: PartsOptions) {
     forming,
     onChange: (id) => followers.changed(id),
     onReady: wakeEverybody,
+    reaper: () => reaper,
     leadership: () => leaders.scheduler,
   });
   const jobs = new JobService({
@@ -253,6 +254,8 @@ export function buildParts(options: PartsOptions) {
     intervalMs: settings.worker.renewMs,
     // An embedded store's worker is in this very process: where it hangs, so does this.
     overdueGraceMs: store.guarantees.shared ? settings.jobs.overdueGraceMs : null,
+    agentsHeardSince: () => controller.leadsSince,
+    agentLeaseMs: settings.agents.leaseMs,
     log,
     onRecovered: (id) => {
       followers.changed(id);
@@ -272,7 +275,7 @@ export function buildParts(options: PartsOptions) {
     push,
     peers,
     author,
-    gate: options.beforeLeading,
+    beforeLeading: options.beforeLeading,
     clock,
     random,
     log,
