@@ -8,6 +8,7 @@ import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
 import type { JobId } from "./core/ids.ts";
 import type { NodeIdentity } from "./core/node.ts";
+import type { LeaseReaper } from "./jobs/lease-reaper.ts";
 import type { OutcomeRules } from "./jobs/outcome.ts";
 import type { Submitter } from "./jobs/submitter.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
@@ -34,7 +35,9 @@ export interface ControllerPartsOptions {
   readonly onChange: (id: JobId) => void;
   readonly onReady: () => void;
   readonly onRefused: (refusal: RefusedWord) => void;
-  /** Built later: its duties are made of what is made here. */
+  /** Built later, as the next: they tell what is made here. */
+  readonly reaper: () => LeaseReaper;
+  /** Its duties are made of what is made here. */
   readonly leadership: () => Leadership;
 }
 

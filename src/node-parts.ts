@@ -6,7 +6,7 @@ import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
 import { addressOf } from "./cluster/own-address.ts";
-import type { LeaderGate } from "./cluster/gated-leadership.ts";
+import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { LoadMeter } from "./cluster/load-meter.ts";
 import { Readiness } from "./cluster/readiness.ts";
@@ -49,7 +49,7 @@ export interface PartsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly http: boolean;
-  readonly beforeLeading?: LeaderGate;
+  readonly beforeLeading?: BeforeLeading;
   readonly draining: () => boolean;
   readonly forming: () => string | null;
 }
@@ -239,6 +239,7 @@ export function buildParts(options: PartsOptions) {
     onChange: (id) => followers.changed(id),
     onReady: wakeEverybody,
     onRefused: journal.refused,
+    reaper: () => reaper,
     leadership: () => leaders.scheduler,
   });
   const jobs = new JobService({
@@ -272,6 +273,8 @@ export function buildParts(options: PartsOptions) {
     intervalMs: settings.worker.renewMs,
     // An embedded store's worker is in this very process: where it hangs, so does this.
     overdueGraceMs: store.guarantees.shared ? settings.jobs.overdueGraceMs : null,
+    agentsHeardSince: () => controller.leadsSince,
+    agentLeaseMs: settings.agents.leaseMs,
     log,
     onRecovered: (id, status) => {
       controller.recovered(id);
@@ -292,8 +295,8 @@ export function buildParts(options: PartsOptions) {
     peers,
     author,
     onFired: (job) => news.fired(job),
-    gate: options.beforeLeading,
     onChange: journal.onTerm(() => coordination.membership.nodes()),
+    beforeLeading: options.beforeLeading,
     clock,
     random,
     log,

@@ -9,9 +9,9 @@
 
 import type {
   AgentResult,
-  AgentSign,
   AgentView,
   ControllerApi,
+  Heartbeat,
   LeaseRequest,
 } from "../api/controller-services.ts";
 import type {
@@ -44,6 +44,7 @@ import type { Issued } from "./interest.ts";
 import { LeaseDesk } from "./lease-desk.ts";
 import { ResultDesk, staleEpoch } from "./result-desk.ts";
 import { RunBook } from "./run-book.ts";
+import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
 import type { TermGuard } from "./term-guard.ts";
 
 export interface ControllerSettings {
@@ -59,7 +60,7 @@ export interface RefusedWord {
   readonly job: JobId | null;
 }
 
-export interface ControllerOptions {
+export interface ControllerOptions extends StrayLeasesOptions {
   readonly store: Pick<Store, "jobs" | "agents">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
@@ -97,9 +98,11 @@ export class Controller extends Lifecycle implements ControllerApi {
   readonly #desk: LeaseDesk;
   readonly #results: ResultDesk;
   readonly #directory: AgentDirectory;
+  readonly #strays: StrayLeases;
   #subscription: Subscription | null = null;
   #standing: Standing = STANDING_BY;
   #lessees: { readonly until: number; readonly agents: Promise<readonly AgentView[]> } | null = null;
+  #leadsSince: number | null = null;
 
   constructor(options: ControllerOptions) {
     super();
@@ -124,6 +127,7 @@ export class Controller extends Lifecycle implements ControllerApi {
         events.emit("job.updated", { job_id: id });
       },
     });
+    this.#strays = new StrayLeases(options);
     this.#directory = new AgentDirectory({
       store,
       forgetAfterMs: settings.forgetAfterMs,
@@ -159,7 +163,7 @@ export class Controller extends Lifecycle implements ControllerApi {
   async lease(request: LeaseRequest, caller: Caller): Promise<Lease | null> {
     const { guard, settings } = this.#o;
     const term = guard.require("lead");
-    const { leaderEpoch, capabilities, queues, limit, timeoutMs, ...sign } = request;
+    const { leaderEpoch, capabilities, queues, limit, timeoutMs, request: id, unanswered, ...sign } = request;
     if (leaderEpoch !== undefined && leaderEpoch !== term.epoch) {
       const message = `leader_epoch ${leaderEpoch} is not the current one (${term.epoch}); leave it out, or give that`;
       throw staleEpoch(null, {
@@ -170,8 +174,10 @@ export class Controller extends Lifecycle implements ControllerApi {
       });
     }
     await guard.fenced(this.#directory.seen({ ...sign, capabilities }, term));
+    await this.#giveUp(sign.name, unanswered, term);
     const wish = {
       agent: sign.name,
+      request: id,
       tasks: new Set(capabilities),
       queues: queues && queues.length > 0 ? new Set(queues) : null,
       limit,
@@ -209,10 +215,11 @@ export class Controller extends Lifecycle implements ControllerApi {
 
   // ---------------------------------------------------------------- agents
 
-  async heartbeat(agent: AgentSign): Promise<UnderEpoch<object>> {
+  async heartbeat({ unanswered, ...sign }: Heartbeat): Promise<UnderEpoch<object>> {
     const { guard } = this.#o;
     const term = guard.require("lead");
-    await guard.fenced(this.#directory.seen(agent, term));
+    await guard.fenced(this.#directory.seen(sign, term));
+    await this.#giveUp(sign.name, unanswered, term);
     return { leaderEpoch: term.epoch };
   }
 
@@ -267,15 +274,27 @@ export class Controller extends Lifecycle implements ControllerApi {
     });
   }
 
+  /** Since when agents can renew their leases here, monotonic; null while they cannot. */
+  get leadsSince(): number | null {
+    return this.#leadsSince;
+  }
+
+  /** Ended so that we may lead: what they ran is put back with the begin of the term. */
+  switchedOff(agents: readonly string[]): void {
+    this.#strays.switchedOff(agents);
+  }
+
   /** What the leader does for agents, until its term is over. */
   async duty(term: Term, signal: AbortSignal): Promise<void> {
     const { clock, settings, log } = this.#o;
     const everyMs = Math.min(REFRESH_MS, settings.staleAfterMs / 3);
     let purgesAt = clock.monotonic();
+    this.#leadsSince = purgesAt;
     this.#follow({ event: "acquired", term });
     try {
       while (!signal.aborted) {
         try {
+          await this.#strays.clear(term);
           await this.#directory.refresh(this.#desk.agents(), term);
           if (clock.monotonic() >= purgesAt) {
             await this.#directory.purge(term);
@@ -283,11 +302,12 @@ export class Controller extends Lifecycle implements ControllerApi {
           }
         } catch (error) {
           // Not thrown: the agents that wait here would be sent away with it.
-          if (!signal.aborted) log.warn({ err: error }, "could not store which agents were seen");
+          if (!signal.aborted) log.warn({ err: error }, "could not store which agents were seen, or left");
         }
         await clock.sleep(everyMs, signal);
       }
     } finally {
+      this.#leadsSince = null;
       this.#follow({ event: "lost" });
     }
   }
@@ -305,6 +325,13 @@ export class Controller extends Lifecycle implements ControllerApi {
   /** The node takes work again. */
   resume(): void {
     this.#follow({ event: "resume" });
+  }
+
+  /** Answers that the agent never got. */
+  async #giveUp(agent: string, requests: readonly string[] = [], term: Term): Promise<void> {
+    if (requests.length === 0) return;
+    this.#desk.forsake(agent, requests);
+    await this.#o.guard.fenced(this.#strays.unanswered(agent, requests, term));
   }
 
   /** The lock is the elector's business, and an agent beside us that of whoever keeps both running. */

@@ -25,7 +25,7 @@ import {
   type ChildCommandOptions,
 } from "./child-commands.ts";
 import { DataLock } from "./data-lock.ts";
-import { isMessage, type FromController } from "./messages.ts";
+import { isMessage, type FromController, type ToChild } from "./messages.ts";
 import { NodeCalls } from "./node-calls.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./report.ts";
 import { Sentinel } from "./sentinel.ts";
@@ -227,7 +227,9 @@ export class Supervisor extends Lifecycle {
       { epoch, tookMs: Math.round(clock.monotonic() - askedAt) },
       "the agent is off; the controller may lead",
     );
-    this.#controller.send({ baton: "agent_off", epoch });
+    // One that died by itself is another matter: what it ran may be why.
+    const ended = this.#agent.lastExit?.reason.startsWith("asked") ? [agentName(settings)] : [];
+    this.#controller.send({ baton: "agent_off", epoch, ended } satisfies ToChild);
   }
 
   #controllerEnded(): void {

@@ -245,6 +245,29 @@ describe("an agent whose leader changes", () => {
     assert.deepEqual([job.status, job.accepted, log.about("refused")], ["completed", ["succeeded 1/1"], 0]);
   });
 
+  it("names the request whose answer was lost to whoever leads next, once, and none that was refused", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2 });
+    const [first, second] = controllers.nodes;
+    const asked = () =>
+      controllers.calls("/v1/leases").map(({ body }) => [body["request_id"], body["unanswered"]] as const);
+    await startAgent(t, controllers, { tasks: [quick] });
+    await eventually("its poll", async () => (controllers.polls > 0 ? true : null));
+    controllers.lead(second!); // sends the poll away
+    await eventually("its poll", async () =>
+      controllers.polls > 0 && controllers.calls("/v1/leases").at(-1)!.node === second!.name ? true : null,
+    );
+    const polls = asked();
+    assert.deepEqual(new Set(polls.map(([, unanswered]) => unanswered)), new Set([undefined]));
+    const lost = polls.at(-1)![0];
+    controllers.lead(first!);
+    await second!.close(); // with the answer
+    await controllers.until(controllers.submit("quick"), "completed");
+    await eventually("another poll", async () => (asked().at(-1)![1] === undefined ? true : null));
+    const named = asked().flatMap(([, unanswered]) => (unanswered === undefined ? [] : [unanswered]));
+    assert.deepEqual(named, [[lost]]);
+    assert.equal(new Set(asked().map(([id]) => id)).size, asked().length, "each has a name of its own");
+  });
+
   it("starts before any node does, says so, and works once there is one", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 1 });
     const [node] = controllers.nodes;
