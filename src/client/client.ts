@@ -4,11 +4,11 @@
  */
 
 import type { JobBody } from "../api/job-body.ts";
-import type { Method } from "../api/operation.ts";
 import type { JobRequestBody, SubmittedBody } from "../api/operations/submit.ts";
 import type { NamedScheduleRequest, PreviewRequest } from "../api/schedule-body.ts";
 import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
 import { systemClock } from "../platform/clock.ts";
+import { address } from "./address.ts";
 import { ClusterCalls } from "./cluster.ts";
 import { ControllerCalls } from "./controller.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -295,20 +295,6 @@ export class BatonClient implements AsyncDisposable {
     for await (const chunk of chunks) body += chunk;
     throw refusal({ status, body });
   }
-}
-
-/** `"GET /jobs/{id}"` with its parts filled in. */
-function address<R extends Route>(route: R, parts: Parts<R>): { method: Method; path: string } {
-  const [method, pattern] = route.split(" ") as [Method, string];
-  const params = (parts.params ?? {}) as Record<string, string>;
-  const path = pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!));
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(
-    (parts.query ?? {}) as Record<string, string | number | undefined>,
-  )) {
-    if (value !== undefined) query.set(name, String(value));
-  }
-  return { method, path: query.size === 0 ? path : `${path}?${query.toString()}` };
 }
 
 function parsed(answer: Answer): unknown {

@@ -49,7 +49,8 @@ describe("loading settings", () => {
       tasks: [],
       profile: "lan",
       roles: ["gateway", "function", "worker", "scheduler"],
-      http: { host: "127.0.0.1", port: 8420, url: "", bodyLimitBytes: 1_048_576 },
+      http: { host: "127.0.0.1", port: 8420, url: "", bodyLimitBytes: 1_048_576, basePath: "/" },
+      dashboard: { enabled: true },
       worker: { concurrency: 10, queues: [], leaseMs: 10_000, renewMs: 2_000, prefetchMax: 500 },
       jobs: {
         maxAttempts: 3,
