@@ -20,7 +20,7 @@ export const NEEDS = {
   "POST /cluster/nodes/{name}/drain": "operate",
   "POST /cluster/nodes/{name}/resume": "operate",
   "DELETE /cluster/nodes/{name}": "operate",
-  "DELETE /v1/agents/{agent_name}": "operate",
+  "DELETE /v1/agents/{agent_name}": "admin",
   "GET /node/settings": "operate",
 } as const satisfies Record<string, Permission>;
 
