@@ -360,6 +360,8 @@ export function buildParts(options: PartsOptions) {
         host: settings.http.host,
         port: settings.http.port,
         bodyLimitBytes: settings.http.bodyLimitBytes,
+        basePath: settings.http.basePath,
+        dashboard: settings.dashboard,
         inFlight,
         log,
         clock,
