@@ -1,6 +1,7 @@
 /** What a node is made of: everything is built and wired here, and nowhere else. */
 
 import { hostname } from "node:os";
+import { accessParts } from "./access-parts.ts";
 import type { NodeServices } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
@@ -311,6 +312,16 @@ export function buildParts(options: PartsOptions) {
     log,
   });
 
+  const { access, mounts } = accessParts({
+    settings,
+    identity,
+    store,
+    peers,
+    leadership: leaders.scheduler,
+    clock,
+    random,
+    log,
+  });
   const inFlight = new InFlight(clock);
   const services: NodeServices = {
     identity,
@@ -353,6 +364,7 @@ export function buildParts(options: PartsOptions) {
     journal: journal.journal,
     peers: peers?.peers ?? null,
     placement: peers?.placement ?? null,
+    access,
   };
   const http: HttpServer | null = options.http
     ? new HttpServer({
@@ -365,7 +377,12 @@ export function buildParts(options: PartsOptions) {
         inFlight,
         log,
         clock,
+        access,
+        rateLimit: settings.http.rateLimit,
+        trustedProxies: settings.http.trustedProxies,
+        secure: settings.http.url.startsWith("https:"),
         ...peers?.listener,
+        mounts: { ...peers?.listener.mounts, ...mounts },
       })
     : null;
   return {

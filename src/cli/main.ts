@@ -17,7 +17,9 @@ import { addSchedulesCommands } from "./schedules.ts";
 import { addSecretCommands } from "./secret.ts";
 import { addStartCommand } from "./start.ts";
 import { addStatusCommands } from "./status.ts";
+import { addTokenCommands } from "./token.ts";
 import { addSubmitCommand } from "./submit.ts";
+import { addUserCommands } from "./user.ts";
 import type { Terminal } from "./terminal.ts";
 import { systemTerminal } from "./terminal.ts";
 
@@ -53,6 +55,8 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   addNodeCommands(program, terminal);
   addConfigCommands(program, terminal);
   addSecretCommands(program, terminal);
+  addTokenCommands(program, terminal);
+  addUserCommands(program, terminal);
   try {
     await program.parseAsync([...args], { from: "user" });
     return EXIT.ok;

@@ -16,7 +16,7 @@ export interface LeaderConnectionOptions {
   /** At least one node that is likely to be there; it tells of the others. */
   readonly urls: readonly string[];
   readonly clock: Clock;
-  /** Sent as `Authorization: Bearer`. */
+  /** Shown to every node that is asked: those given, and those that they name. */
   readonly token?: string | undefined;
   /** How a node is reached; over HTTP unless told otherwise. */
   readonly connect?: (url: string) => Connection;

@@ -36,6 +36,7 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     ],
     guarantees: { name: "sqlite", durability: "power loss", shared: false },
     peers: null,
+    access: null,
     warnings: [],
     command: "baton",
     ...started,
