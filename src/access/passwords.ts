@@ -38,7 +38,7 @@ const derive = promisify(scrypt) as Scrypt;
 
 /** Why a password will not do, after "the password"; null if it will. */
 export function passwordWeakness(password: string, user: string): string | null {
-  const letters = [...password];
+  const letters = Array.from(password);
   if (letters.length < PASSWORD_LENGTH_MIN)
     return `is too short: ${letters.length} characters, and ${PASSWORD_LENGTH_MIN} are needed`;
   if (letters.length > PASSWORD_LENGTH_MAX) return `is longer than ${PASSWORD_LENGTH_MAX} characters`;

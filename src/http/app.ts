@@ -250,7 +250,7 @@ function introduce(services: NodeServices, guard: Guard, entrance: Entrance) {
     const { method } = request;
     const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
     if (refusal !== null) done(refusal);
-    else if (request.is404) void entrance.onNotFound.call(this, request, reply, done);
+    else if (request.is404) entrance.onNotFound.call(this, request, reply, done);
     else done();
   };
 }

@@ -89,7 +89,7 @@ export class Entrance {
       else {
         const shown = shownIn(request);
         const known = shown && access.identify(shown);
-        if (!known) return void this.#admit(request, reply, needs).then(() => done(), done);
+        if (!known) return void settle(this.#admit(request, reply, needs), done);
         try {
           this.#enter(known, shown, request, reply, needs);
         } catch (error) {
@@ -97,7 +97,7 @@ export class Entrance {
         }
       }
       if (!limitsRequests) done();
-      else void limits.request(request, reply).then(() => done(), done);
+      else void settle(limits.request(request, reply), done);
     };
   }
 
@@ -145,6 +145,16 @@ export class Entrance {
       { needs, has: principal.permission, principal: principalText(principal) },
     );
   }
+}
+
+/** Few requests need it, so the others do not pay for a promise. */
+export async function settle(step: Promise<void>, done: (error?: Error) => void): Promise<void> {
+  try {
+    await step;
+  } catch (error) {
+    return done(error as Error);
+  }
+  done();
 }
 
 /** Null when nothing is shown, or nothing that could be meant: empty, another scheme, or several at once. */

@@ -34,13 +34,13 @@ export class Limits {
 
   private constructor(app: FastifyInstance, { perSecond }: LimitsOptions) {
     const minute = (max: number): object => ({ max, timeWindow: MINUTE_MS });
-    this.#loginsOfAddress = app.createRateLimit(minute(LOGINS_OF_ADDRESS)) as Limit;
-    this.#loginsOfUser = app.createRateLimit({ ...minute(LOGINS_OF_USER), keyGenerator: userOf }) as Limit;
-    this.#failures = app.createRateLimit(minute(FAILURES_OF_ADDRESS)) as Limit;
+    this.#loginsOfAddress = app.createRateLimit(minute(LOGINS_OF_ADDRESS));
+    this.#loginsOfUser = app.createRateLimit({ ...minute(LOGINS_OF_USER), keyGenerator: userOf });
+    this.#failures = app.createRateLimit(minute(FAILURES_OF_ADDRESS));
     this.#requests =
       perSecond === 0
         ? null
-        : (app.createRateLimit({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf }) as Limit);
+        : app.createRateLimit({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf });
   }
 
   static async open(app: FastifyInstance, options: LimitsOptions): Promise<Limits> {

@@ -12,6 +12,7 @@ import type { NodeServices } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
+import { settle } from "./entrance.ts";
 import type { Entrance } from "./entrance.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { inboundOf } from "./inbound.ts";
@@ -167,16 +168,6 @@ function callerOf(response: ServerResponse): Caller {
       return () => response.off("close", leave);
     },
   };
-}
-
-/** Few requests need it, so the others do not pay for a promise. */
-async function settle(reading: Promise<void>, done: (error?: Error) => void): Promise<void> {
-  try {
-    await reading;
-  } catch (error) {
-    return done(error as Error);
-  }
-  done();
 }
 
 /** `/jobs/{id}` becomes `/jobs/:id`. */
