@@ -44,7 +44,7 @@ export function QueuesScreen() {
               <th class="right">In / s</th>
               <th class="right">Out / s</th>
               <th>Running of slots</th>
-              <th class="right">Later</th>
+              <th class="right">Scheduled</th>
               <th class="right">Failed</th>
               <th class="right">Completed</th>
               <th>

@@ -111,5 +111,6 @@ function Row({ setting }: { setting: SettingBody }) {
 
 function valueText(value: unknown): string {
   if (value === null || value === "") return "–";
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(valueText).join(", ");
   return typeof value === "string" ? value : JSON.stringify(value);
 }
