@@ -8,6 +8,9 @@ import { LogBook, oneLine, pieces } from "./log-book.ts";
 
 const ROW = 20;
 const MARGIN_ROWS = 10;
+const HEIGHT_MAX = 340;
+/** Below the last row, for the bar that scrolls sideways. */
+const BAR = 16;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 
 interface Props {
@@ -154,7 +157,15 @@ function Rows({ lines, needle, follow, onFollow, onOpen }: RowsProps) {
     if (follow && !atEnd && element.scrollTop < ours.current) onFollow(false);
   };
   return (
-    <div class="log" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="Log lines">
+    <div
+      class="log"
+      ref={box}
+      style={{ height: `${Math.min(HEIGHT_MAX, lines.length * ROW + BAR)}px` }}
+      onScroll={scrolled}
+      tabIndex={0}
+      role="region"
+      aria-label="Log lines"
+    >
       <div class="log-all" style={{ height: `${lines.length * ROW}px` }}>
         <div class="log-view" style={{ transform: `translateY(${first * ROW}px)` }}>
           {lines.slice(first, last).map((each) => (

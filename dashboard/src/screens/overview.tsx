@@ -7,7 +7,7 @@ import { useResource } from "../api/resource.ts";
 import type { OverviewBody, Percentiles } from "../api/coming.ts";
 import { count, duration, perSecond } from "../parts/format.ts";
 import { NodeLink } from "../parts/links.tsx";
-import { Empty, Loading } from "../parts/notes.tsx";
+import { Empty, Loading, sentence } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago } from "../parts/time.tsx";
 import { to } from "../route.ts";
@@ -87,12 +87,12 @@ function Alerts({ alerts }: { alerts: OverviewBody["alerts"] }) {
       {alerts.map(({ code, severity, message, remedy, since }) => (
         <li key={`${code} ${message}`} class={`note ${severity === "critical" ? "bad" : "wait"}`}>
           <p>
-            <Status word={severity} /> <strong>{message}</strong>{" "}
+            <Status word={severity} /> <strong>{sentence(message)}.</strong>{" "}
             <span class="muted">
-              since <Ago at={since} />
+              Noticed <Ago at={since} />.
             </span>
           </p>
-          <p>{remedy}</p>
+          <p>{sentence(remedy)}.</p>
         </li>
       ))}
     </ul>
