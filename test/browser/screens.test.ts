@@ -52,11 +52,11 @@ describe("the dashboard in a browser", { skip: noBrowser() ?? false }, () => {
     }
     await page.keyboard.press("g");
     await page.keyboard.press("j");
-    await page.getByRole("searchbox").waitFor();
+    await page.locator("input[type=search]").waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("greet?");
     assert.equal(
-      await page.getByRole("searchbox").inputValue(),
+      await page.locator("input[type=search]").inputValue(),
       "greet?",
       "keys that are typed do nothing else",
     );
