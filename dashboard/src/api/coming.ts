@@ -56,16 +56,6 @@ export interface OverviewBody {
   readonly alerts: readonly AlertBody[];
 }
 
-export interface JournalEntryBody {
-  readonly id: string;
-  readonly at: string;
-  readonly kind: string;
-  readonly node: string;
-  readonly actor: string | null;
-  readonly subject: string | null;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
-
 export interface TermBody {
   readonly role: string;
   readonly epoch: number;
@@ -160,20 +150,8 @@ export interface SettingBody {
   readonly is_default: boolean;
 }
 
-export interface SessionBody {
-  readonly principal: string;
-  readonly permission: "read" | "submit" | "operate" | "admin";
-  readonly open: boolean;
-}
-
 export interface ComingAnswers {
   "GET /cluster/overview": OverviewBody;
-  "GET /cluster/journal": {
-    entries: readonly JournalEntryBody[];
-    next_cursor: string | null;
-    partial: boolean;
-    unreachable: readonly string[];
-  };
   "GET /cluster/leaders/history": {
     terms: readonly TermBody[];
     refused: { count: number; examples: readonly RefusedWriteBody[] };
@@ -188,9 +166,6 @@ export interface ComingAnswers {
   "POST /cluster/jobs/bulk": BulkBody;
   "GET /jobs/{id}/timeline": TimelineBody;
   "GET /node/settings": { node: string; settings: readonly SettingBody[] };
-  "GET /session": SessionBody;
-  "POST /session": SessionBody;
-  "DELETE /session": unknown;
 }
 
 export interface ComingParts {

@@ -1,7 +1,7 @@
 /** What happened in the cluster, in sentences. */
 
 import type { ComponentChildren } from "preact";
-import type { JournalEntryBody } from "../api/coming.ts";
+import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
 import { JobLink } from "../parts/links.tsx";
 import type { Tone } from "../parts/status.tsx";
 import { Status } from "../parts/status.tsx";
