@@ -2,60 +2,6 @@
 
 import type { JobStatus } from "../../../src/core/job.ts";
 
-export interface Percentiles {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-}
-
-export interface AlertBody {
-  readonly code: string;
-  readonly severity: "warning" | "critical";
-  readonly message: string;
-  readonly remedy: string;
-  readonly since: string;
-}
-
-export interface OverviewBody {
-  readonly at: string;
-  readonly node: string;
-  readonly partial: boolean;
-  readonly unreachable: readonly string[];
-  readonly cluster: {
-    readonly name: string;
-    readonly formed: boolean;
-    readonly total_nodes: number;
-    readonly active_nodes: number;
-    readonly draining_nodes: number;
-    readonly dead_nodes: number;
-    readonly joining_nodes: number;
-    readonly coordination: string;
-    readonly channels: string;
-    readonly dispatch: string;
-    readonly store: string;
-  };
-  readonly leader: {
-    readonly node_id: string;
-    readonly epoch: number;
-    readonly acquired_at: string;
-    readonly lease_until: string;
-  } | null;
-  readonly jobs: Readonly<Record<JobStatus, number>>;
-  readonly rates: {
-    readonly submitted_per_second: number;
-    readonly finished_per_second: number;
-    readonly failed_per_second: number;
-  };
-  readonly times: {
-    readonly wait_ms: Percentiles | null;
-    readonly run_ms: Percentiles | null;
-    readonly of: number;
-  };
-  readonly backlog: { readonly ready: number; readonly oldest_age_ms: number | null };
-  readonly workers: { readonly slots: number; readonly running: number };
-  readonly alerts: readonly AlertBody[];
-}
-
 export interface TermBody {
   readonly role: string;
   readonly epoch: number;
@@ -143,15 +89,7 @@ export interface TimelineBody {
   }[];
 }
 
-export interface SettingBody {
-  readonly path: string;
-  readonly value: unknown;
-  readonly source: string;
-  readonly is_default: boolean;
-}
-
 export interface ComingAnswers {
-  "GET /cluster/overview": OverviewBody;
   "GET /cluster/leaders/history": {
     terms: readonly TermBody[];
     refused: { count: number; examples: readonly RefusedWriteBody[] };
@@ -165,7 +103,6 @@ export interface ComingAnswers {
   };
   "POST /cluster/jobs/bulk": BulkBody;
   "GET /jobs/{id}/timeline": TimelineBody;
-  "GET /node/settings": { node: string; settings: readonly SettingBody[] };
 }
 
 export interface ComingParts {

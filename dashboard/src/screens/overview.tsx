@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { JOB_STATUSES } from "../../../src/core/job.ts";
 import { link, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
-import type { OverviewBody, Percentiles } from "../api/coming.ts";
+import type { OverviewBody } from "../../../src/api/overview-body.ts";
 import { count, duration, perSecond } from "../parts/format.ts";
 import { NodeLink } from "../parts/links.tsx";
 import { Empty, Loading, sentence } from "../parts/notes.tsx";
@@ -14,6 +14,8 @@ import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { JournalList } from "./journal-list.tsx";
 import { OverviewCharts } from "./overview-charts.tsx";
+
+type Percentiles = NonNullable<OverviewBody["times"]["wait_ms"]>;
 
 export function OverviewScreen() {
   const now = overview.value;

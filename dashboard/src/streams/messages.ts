@@ -2,7 +2,7 @@
 
 import type { LogLineBody } from "../../../src/api/job-body.ts";
 import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
-import type { OverviewBody } from "../api/coming.ts";
+import type { OverviewBody } from "../../../src/api/overview-body.ts";
 
 export interface Link {
   /** `refused`: the node answers, but not us; nothing is tried until somebody has signed in. */
