@@ -40,12 +40,15 @@ export { BatonClientError } from "./error.ts";
 export type { ClientErrorCode } from "./error.ts";
 export type { ClusterEvent } from "./events.ts";
 export type { FollowEvent } from "./follow.ts";
+export type { LiveEvent, LiveOptions } from "./live.ts";
 export { LeaderConnection } from "./leader.ts";
 export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./leader.ts";
 export type * from "./controller-bodies.ts";
 export type * from "./options.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/job-body.ts";
+export type { JournalEntryBody } from "../api/journal-body.ts";
 export type { NodeBody } from "../api/node-body.ts";
+export type { AlertBody, OverviewBody } from "../api/overview-body.ts";
 export type { ClusterBody, LeaderBody, SampleBody } from "../api/operations/cluster.ts";
 export type { LogsBody } from "../api/operations/job-logs.ts";
 export type { QueueBody } from "../api/operations/queues.ts";
@@ -88,7 +91,11 @@ export class BatonClient implements AsyncDisposable {
       clock,
       random,
     });
-    this.cluster = new ClusterCalls((route, parts) => this.request(route, parts));
+    this.cluster = new ClusterCalls(
+      (route, parts) => this.request(route, parts),
+      (route, signal) => this.#open(route, {}, signal),
+      clock,
+    );
     this.access = new AccessCalls((route, parts) => this.request(route, parts));
     this.controller = new ControllerCalls({
       call: (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
@@ -224,6 +231,11 @@ export class BatonClient implements AsyncDisposable {
 
   remove(id: string) {
     return this.request("DELETE /jobs/{id}", { params: { id } });
+  }
+
+  /** The settings of the node with their sources. */
+  settings() {
+    return this.request("GET /node/settings", {});
   }
 
   jobs(filter: QueryOf<"GET /admin/jobs"> = {}) {
