@@ -358,7 +358,7 @@ export function buildParts(options: PartsOptions) {
     schedules,
     leadership: leaders.scheduler,
     membership: coordination.membership,
-    health: new Readiness({ draining, forming, store, leadership: leaders.scheduler, clock }),
+    health: new Readiness({ draining, forming, store, coordination, leadership: leaders.scheduler, clock }),
     tasks,
     controller,
     journal: journal.journal,
