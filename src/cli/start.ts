@@ -6,6 +6,7 @@ import { fabricOf, isPushed } from "../config/fabric.ts";
 import type { Loaded } from "../config/load.ts";
 import { insecurities, secretMistakes } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
+import { maskedEtcd } from "../config/etcd-setting.ts";
 import { maskedRedis } from "../config/redis-setting.ts";
 import { maskedStore } from "../config/store-url.ts";
 import { BatonError } from "../core/errors.ts";
@@ -86,6 +87,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     data: settings.data,
     store: maskedStore(settings.store),
     redis: maskedRedis(settings.redis.url),
+    etcd: maskedEtcd(settings.etcd.url),
     gateway: settings.roles.includes("gateway"),
     tasks: node.tasks(),
     guarantees: node.guarantees,

@@ -53,6 +53,7 @@ export class LeaderConnection {
   #nodes: readonly string[];
   #leader: string | null = null;
   #epoch = 0;
+  #answeredAt = -Infinity;
   #learnedAt = -Infinity;
   #learning: Promise<void> = Promise.resolve();
   #closed = false;
@@ -77,6 +78,11 @@ export class LeaderConnection {
   /** The highest epoch that was heard of. */
   get epoch(): number {
     return this.#epoch;
+  }
+
+  /** When a leader last answered, monotonic. */
+  get answeredAt(): number {
+    return this.#answeredAt;
   }
 
   /**
@@ -164,6 +170,7 @@ export class LeaderConnection {
   }
 
   #settle(url: string, epoch: number): void {
+    this.#answeredAt = this.#o.clock.monotonic();
     this.#heardOf(epoch);
     if (this.#leader !== url) {
       this.#leader = url;
