@@ -116,7 +116,8 @@ export class Supervisor extends Lifecycle {
       controller: () => (this.#controller.state === "running" ? this.#url : null),
       agent: () => {
         const { state, startedAt } = this.#agent;
-        if (state !== "running" || startedAt === null) return null;
+        // While nobody leads, no agent gets work, and none is heard of.
+        if (state !== "running" || startedAt === null || !this.#standing?.leader) return null;
         const known = controller.agentCommand.length === 0;
         return { name: agentName(settings), startedAt, queues, known };
       },
