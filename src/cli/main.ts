@@ -9,6 +9,7 @@ import { addClusterCommands } from "./cluster.ts";
 import { addConfigCommands } from "./config.ts";
 import { addControllerCommands } from "./controller.ts";
 import { addDemoCommand } from "./demo.ts";
+import { addDoctorCommand } from "./doctor/doctor.ts";
 import { EXIT, tell } from "./failure.ts";
 import { addJobsCommands } from "./jobs.ts";
 import { addNodeCommands } from "./node.ts";
@@ -51,6 +52,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   addStatusCommands(program, terminal);
   addClusterCommands(program, terminal);
   addNodeCommands(program, terminal);
+  addDoctorCommand(program, terminal);
   addConfigCommands(program, terminal);
   addSecretCommands(program, terminal);
   try {

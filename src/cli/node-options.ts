@@ -23,35 +23,54 @@ export interface NodeOptions {
 
 export function withNodeOptions(command: Command): Command {
   return command
-    .option("--url <url>", `URL of any node (BATON_URL; default ${DEFAULT_URL})`)
+    .option("--url <url,url…>", `URLs of one or more nodes (BATON_URL; default ${DEFAULT_URL})`)
     .option("--timeout <duration>", "give up after this long (default 10s for each call)", duration)
     .addOption(
       new Option("-o, --output <format>", "how to print data").choices(OUTPUT_FORMATS).default("table"),
     );
 }
 
+/** For what asks before it changes something. */
+export function withYes(command: Command): Command {
+  return command.option("-y, --yes", "do not ask");
+}
+
 export async function connect(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
+  return connectTo(terminal, options, nodeUrl(terminal, options));
+}
+
+/** One node and no other. */
+export async function connectTo(
+  terminal: Terminal,
+  { timeout = CALL_TIMEOUT_MS }: Pick<NodeOptions, "timeout">,
+  url: string,
+): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/client.ts");
-  return new BatonClient({
-    url: nodeUrl(terminal, options),
-    timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
-    clock: terminal.clock,
-  });
+  return new BatonClient({ url, timeoutMs: timeout, clock: terminal.clock });
+}
+
+/** At least one; the first that answers is asked. */
+export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">): readonly string[] {
+  const text = options.url ?? (terminal.environment["BATON_URL"] || DEFAULT_URL);
+  const who = options.url !== undefined ? "--url" : "BATON_URL";
+  const urls = text.split(",").map((url) => checkedUrl(url.trim(), who));
+  return [...new Set(urls)];
 }
 
 export function nodeUrl(terminal: Terminal, options: Pick<NodeOptions, "url">): string {
-  const fromEnvironment = terminal.environment["BATON_URL"] || undefined;
-  const url = options.url ?? fromEnvironment ?? DEFAULT_URL;
+  return nodeUrls(terminal, options)[0]!;
+}
+
+function checkedUrl(url: string, who: string): string {
   const parsed = URL.parse(url);
-  if (parsed === null || !["http:", "https:"].includes(parsed.protocol)) {
-    const who = options.url !== undefined ? "--url" : "BATON_URL";
-    throw new CliFailure(
-      EXIT.usage,
-      `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(url)}`,
-    );
-  }
-  return url.replace(/\/+$/, "");
+  if (parsed !== null && ["http:", "https:"].includes(parsed.protocol)) return url.replace(/\/+$/, "");
+  const bare = /^[\w.-]+:\d{1,5}$/.test(url) ? `write http://${url}` : null;
+  throw new CliFailure(
+    EXIT.usage,
+    `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(url)}`,
+    bare,
+  );
 }
 
 // Readers of option values. Commander puts the name of the option before the message.
