@@ -21,7 +21,7 @@ interface DrainOptions extends NodeOptions {
 }
 
 export function addNodeCommands(program: Command, terminal: Terminal): void {
-  const node = program.command("node").description("drain a node, let it work again, or remove it");
+  const node = program.command("node").description("look at a node, drain it, let it work again, remove it");
 
   withNodeOptions(node.command("drain"))
     .description(

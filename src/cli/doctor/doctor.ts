@@ -34,7 +34,7 @@ interface DoctorOptions extends NodeOptions, Readonly<Record<string, unknown>> {
 
 export function addDoctorCommand(program: Command, terminal: Terminal): void {
   withNodeOptions(withSettingsOptions(program.command("doctor")))
-    .description("check configuration, machine, database, nodes and clocks, and say what to do")
+    .description("check what the cluster stands on, and say what to do")
     .option("--only <check,check…>", `only these: ${CHECKS.map(({ name }) => name).join(", ")}`, checkNames)
     .option("--problems", "leave out what is well")
     .addHelpText(
