@@ -105,7 +105,7 @@ function trimmed(text: string): string {
     .join("\n");
 }
 
-const STATUS_STYLES: Readonly<Record<string, Style>> = {
+export const STATUS_STYLES: Readonly<Record<string, Style>> = {
   scheduled: "blue",
   queued: "cyan",
   processing: "yellow",

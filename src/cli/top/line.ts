@@ -62,7 +62,9 @@ export function columnsFor<Row>(columns: readonly Column<Row>[], width: number):
     kept = kept.filter(({ spare = 0 }) => spare !== worst);
   }
   const room = width - needed();
-  return kept.map((column) => (column.grows && room > 0 ? { ...column, width: column.width + room } : column));
+  return kept.map((column) =>
+    column.grows && room > 0 ? { ...column, width: column.width + room } : column,
+  );
 }
 
 export function headLine<Row>(columns: readonly Column<Row>[], style: Style): Line {

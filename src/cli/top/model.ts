@@ -12,7 +12,8 @@
 import type { JobSummaryBody } from "../../api/job-body.ts";
 import type { NodeBody } from "../../api/node-body.ts";
 import type { QueueBody } from "../../api/operations/queues.ts";
-import type { JournalEntryBody, OverviewBody } from "../../client/client.ts";
+import type { JournalEntryBody } from "../../api/journal-body.ts";
+import type { OverviewBody } from "./bodies.ts";
 import { several } from "../figures.ts";
 import type { Key } from "./keys.ts";
 
