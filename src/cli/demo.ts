@@ -118,7 +118,7 @@ async function run(
     say: (text) => say(terminal, text),
   });
   const { BatonClient } = await import("../client/client.ts");
-  const clients = plans.map(({ url }) => new BatonClient({ url, timeoutMs: ANSWER_MS, clock }));
+  const clients = plans.map(({ url }) => new BatonClient({ url, timeoutMs: ANSWER_MS, clock, retry: false }));
   try {
     say(terminal, `starting ${DEMO_NODES.join(", ")} in ${directory}`);
     await Promise.all(nodes.map((node) => node.start()));

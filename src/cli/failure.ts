@@ -84,6 +84,11 @@ function fromClient(error: BatonClientError): CliFailure {
   }
   if (error.code === "TIMEOUT")
     return new CliFailure(EXIT.timeout, error.message, "wait longer with --timeout");
+  if (error.code === "OUTCOME_UNKNOWN") {
+    const late = (error.cause as Partial<BatonClientError> | undefined)?.code === "TIMEOUT";
+    const hint = "look whether it was done before you repeat it";
+    return new CliFailure(late ? EXIT.timeout : EXIT.unreachable, error.message, hint);
+  }
   const message = `${error.message} (${error.code})`;
   if (error.status === 404) return new CliFailure(EXIT.notFound, message);
   const refused =

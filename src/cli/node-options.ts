@@ -2,7 +2,8 @@
 
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
-import type { BatonClient } from "../client/client.ts";
+import { DEFAULT_URL, isAddress, unique } from "../client/addresses.ts";
+import type { BatonClient, BatonClientOptions } from "../client/client.ts";
 import { parseDuration } from "../config/duration.ts";
 import { Mistake } from "../config/mistake.ts";
 import { isJobId } from "../core/ids.ts";
@@ -11,7 +12,7 @@ import type { OutputFormat } from "./output.ts";
 import { OUTPUT_FORMATS } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 
-export const DEFAULT_URL = "http://127.0.0.1:8420";
+export { DEFAULT_URL };
 /** A node that does not answer a small request in this time has other troubles than being slow. */
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -36,41 +37,54 @@ export function withYes(command: Command): Command {
 }
 
 export async function connect(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
-  return connectTo(terminal, options, nodeUrl(terminal, options));
+  // A command is over before it would have learned of other nodes, and speaks of the one that it was told to ask.
+  return opened(terminal, options, { urls: nodeUrls(terminal, options), discover: false });
 }
 
-/** One node and no other. */
+/** One node and no other, and each call once: for whoever wants to know how that node fares. */
 export async function connectTo(
   terminal: Terminal,
-  { timeout = CALL_TIMEOUT_MS }: Pick<NodeOptions, "timeout">,
+  options: CallSettings,
   url: string,
+): Promise<BatonClient> {
+  return opened(terminal, options, { url, retry: false });
+}
+
+type CallSettings = Pick<NodeOptions, "timeout">;
+
+async function opened(
+  terminal: Terminal,
+  { timeout = CALL_TIMEOUT_MS }: CallSettings,
+  where: BatonClientOptions,
 ): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/client.ts");
-  return new BatonClient({ url, timeoutMs: timeout, clock: terminal.clock });
+  const token = terminal.environment["BATON_TOKEN"] || undefined;
+  return new BatonClient({
+    ...where,
+    ...(token !== undefined && { token }),
+    timeoutMs: timeout,
+    clock: terminal.clock,
+  });
 }
 
 /** At least one; the first that answers is asked. */
 export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">): readonly string[] {
   const text = options.url ?? (terminal.environment["BATON_URL"] || DEFAULT_URL);
+  const urls = text.split(",").map((url) => url.trim());
+  const bad = urls.find((url) => !isAddress(url));
+  if (bad === undefined) return unique(urls);
   const who = options.url !== undefined ? "--url" : "BATON_URL";
-  const urls = text.split(",").map((url) => checkedUrl(url.trim(), who));
-  return [...new Set(urls)];
-}
-
-export function nodeUrl(terminal: Terminal, options: Pick<NodeOptions, "url">): string {
-  return nodeUrls(terminal, options)[0]!;
-}
-
-function checkedUrl(url: string, who: string): string {
-  const parsed = URL.parse(url);
-  if (parsed !== null && ["http:", "https:"].includes(parsed.protocol)) return url.replace(/\/+$/, "");
-  const bare = /^[\w.-]+:\d{1,5}$/.test(url) ? `write http://${url}` : null;
   throw new CliFailure(
     EXIT.usage,
-    `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(url)}`,
-    bare,
+    `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(bad)}`,
+    /^[\w.-]+:\d{1,5}$/.test(bad) ? `write http://${bad}` : null,
   );
+}
+
+/** One, or several with commas between them. */
+export function nodeUrl(terminal: Terminal, options: Pick<NodeOptions, "url">): string {
+  return nodeUrls(terminal, options).join(",");
 }
 
 // Readers of option values. Commander puts the name of the option before the message.

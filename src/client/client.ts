@@ -1,29 +1,48 @@
 /**
- * The typed client of a node. Bodies are as they travel, in snake_case. Routes and types are checked against the table
- * of operations when this file is compiled; at run time nothing of the server is loaded.
+ * The typed client of a cluster: it talks to any node of it, and goes to another when one fails. Bodies are as they travel, in
+ * snake_case. Routes and types are checked against the table of operations when this file is compiled; at run time nothing of the
+ * server is loaded.
  */
 
-import type { JobBody } from "../api/job-body.ts";
 import type { Method } from "../api/operation.ts";
+import type { LogsBody } from "../api/operations/job-logs.ts";
 import type { JobRequestBody, SubmittedBody } from "../api/operations/submit.ts";
 import type { NamedScheduleRequest, PreviewRequest } from "../api/schedule-body.ts";
 import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
 import { systemClock } from "../platform/clock.ts";
-import { ClusterCalls } from "./cluster.ts";
-import { ControllerCalls } from "./controller.ts";
 import type { Clock } from "../platform/clock.ts";
+import { systemRandom } from "../platform/random.ts";
+import type { Random } from "../platform/random.ts";
+import { addressesOf, DEFAULT_URL } from "./addresses.ts";
+import { ClusterCalls } from "./cluster.ts";
+import { ClusterConnection } from "./cluster-connection.ts";
 import { UndiciConnection } from "./connection.ts";
-import type { Answer, Connection } from "./connection.ts";
+import { ControllerCalls } from "./controller.ts";
 import { BatonClientError } from "./error.ts";
+import { eventsOf } from "./events.ts";
+import type { ClusterEvent } from "./events.ts";
 import { follow } from "./follow.ts";
 import type { FollowEvent } from "./follow.ts";
+import type {
+  BatonClientOptions,
+  CallOptions,
+  Finished,
+  FollowLogsOptions,
+  PageOfLogsOptions,
+  WaitOptions,
+  WatchEventsOptions,
+} from "./options.ts";
+import { parsed, refusalOf } from "./refusal.ts";
+import { repeatOf } from "./repeat.ts";
 
 export { BatonClientError } from "./error.ts";
 export type { ClientErrorCode } from "./error.ts";
+export type { ClusterEvent } from "./events.ts";
 export type { FollowEvent } from "./follow.ts";
 export { LeaderConnection } from "./leader.ts";
 export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./leader.ts";
 export type * from "./controller-bodies.ts";
+export type * from "./options.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/job-body.ts";
 export type { NodeBody } from "../api/node-body.ts";
 export type { ClusterBody, LeaderBody, SampleBody } from "../api/operations/cluster.ts";
@@ -38,40 +57,6 @@ export type {
   ScheduleBody,
 } from "../api/schedule-body.ts";
 
-export interface BatonClientOptions {
-  /** As `http://127.0.0.1:8420`. */
-  readonly url: string;
-  /** For each call, until the last byte of its answer. */
-  readonly timeoutMs?: number;
-  readonly clock?: Clock;
-  /** How the node is reached; over HTTP unless told otherwise. */
-  readonly connection?: Connection;
-}
-
-export interface FollowLogsOptions {
-  /** Only lines behind this sequence number. */
-  readonly after?: number;
-  readonly signal?: AbortSignal;
-  /** How long to go on trying while the node cannot be reached. */
-  readonly giveUpAfterMs?: number;
-}
-
-export interface WaitOptions {
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
-}
-
-/** `result` is null unless the job is completed. */
-export interface Finished {
-  readonly job: JobBody;
-  readonly result: unknown;
-}
-
-export interface CallOptions {
-  /** How long to wait for the result; the client's own time-out unless told otherwise. */
-  readonly timeoutMs?: number;
-}
-
 const TIMEOUT_MS = 30_000;
 const GIVE_UP_AFTER_MS = 30_000;
 /** What the node's answer may take beyond the wait that was asked for. Smaller, and a busy node looks like a silent one. */
@@ -80,26 +65,55 @@ const ANSWER_SLACK_MS = 5_000;
 export class BatonClient implements AsyncDisposable {
   readonly cluster: ClusterCalls;
   readonly controller: ControllerCalls;
-  readonly #connection: Connection;
+  readonly #connection: ClusterConnection;
   readonly #timeoutMs: number;
+  readonly #retry: boolean;
   readonly #clock: Clock;
+  readonly #random: Random;
 
-  constructor(options: BatonClientOptions) {
-    this.#clock = options.clock ?? systemClock;
+  constructor(options: BatonClientOptions = {}) {
+    const { clock = systemClock, random = systemRandom, discover = true, retry = true } = options;
+    const token = options.token ?? (process.env["BATON_TOKEN"] || undefined);
+    this.#clock = clock;
+    this.#random = random;
+    this.#retry = retry;
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
-    this.#connection = options.connection ?? new UndiciConnection(options.url, this.#clock);
-    this.cluster = new ClusterCalls((route, parts) => this.#call(route, parts));
-    this.controller = new ControllerCalls((route, parts, timeout) => this.#call(route, parts, timeout));
+    this.#connection = new ClusterConnection({
+      urls: addressesOf(options.urls ?? options.url ?? (process.env["BATON_URL"] || DEFAULT_URL)),
+      connect: options.connect ?? ((url) => new UndiciConnection(url, { clock, token })),
+      discover: discover && retry,
+      retry,
+      clock,
+      random,
+    });
+    this.cluster = new ClusterCalls((route, parts) => this.request(route, parts));
+    this.controller = new ControllerCalls({
+      call: (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
+      keyed: (jobs) => this.#keyed(jobs),
+    });
+  }
+
+  /** The nodes that it knows: those that were given, and those that these have told of. */
+  get nodes(): readonly string[] {
+    return this.#connection.nodes.all;
+  }
+
+  /** The node that answered last, and is asked first. */
+  get node(): string | null {
+    return this.#connection.nodes.current;
   }
 
   // ---------------------------------------------------------------- jobs
 
+  /** A job without an idempotency key gets one, so that a try whose answer was lost can be repeated and does not make two jobs. */
   async submit(job: JobRequestBody): Promise<SubmittedBody> {
-    return (await this.#call("POST /jobs", { body: job })) as SubmittedBody;
+    const [keyed] = this.#keyed([job]);
+    return (await this.request("POST /jobs", { body: keyed! })) as SubmittedBody;
   }
 
+  /** All of them or none; keys as with `submit`. */
   async submitMany(jobs: readonly JobRequestBody[]): Promise<SubmittedBody[]> {
-    return (await this.#call("POST /jobs", { body: [...jobs] })) as SubmittedBody[];
+    return (await this.request("POST /jobs", { body: this.#keyed(jobs) })) as SubmittedBody[];
   }
 
   /**
@@ -109,7 +123,7 @@ export class BatonClient implements AsyncDisposable {
   async call(task: string, payload?: unknown, options: CallOptions = {}) {
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
     const parts = { params: { task }, query: { timeout_ms: timeoutMs }, body: payload ?? null };
-    const answer = await this.#call("POST /functions/{task}", parts, timeoutMs + ANSWER_SLACK_MS);
+    const answer = await this.request("POST /functions/{task}", parts, timeoutMs + ANSWER_SLACK_MS);
     if (!("status" in answer)) return answer;
     throw new BatonClientError(
       "TIMEOUT",
@@ -119,53 +133,62 @@ export class BatonClient implements AsyncDisposable {
   }
 
   job(id: string) {
-    return this.#call("GET /jobs/{id}", { params: { id } });
+    return this.request("GET /jobs/{id}", { params: { id } });
   }
 
   /** Rejects with NOT_FINISHED, or with NO_RESULT for a job that failed or was cancelled. */
   result(id: string) {
-    return this.#call("GET /jobs/{id}/result", { params: { id } });
+    return this.request("GET /jobs/{id}/result", { params: { id } });
   }
 
-  /** Until the job is finished, however it ends. Rejects with TIMEOUT; the job is not touched by that. */
+  /**
+   * Until the job is finished, however it ends and whichever node dies meanwhile. Rejects with TIMEOUT; the job is not touched by
+   * that.
+   */
   async wait(id: string, options: WaitOptions = {}): Promise<Finished> {
+    const { timeoutMs, signal } = options;
+    const until = timeoutMs === undefined ? Infinity : this.#clock.monotonic() + timeoutMs;
     const stop = new AbortController();
     const forward = (): void => stop.abort();
-    options.signal?.addEventListener("abort", forward, { once: true });
-    if (options.signal?.aborted) forward();
-    const callOff = options.timeoutMs === undefined ? null : this.#clock.after(options.timeoutMs, forward);
+    signal?.addEventListener("abort", forward, { once: true });
+    if (signal?.aborted) forward();
+    const callOff = timeoutMs === undefined ? null : this.#clock.after(timeoutMs, forward);
     let ended = false;
     try {
-      for await (const event of this.followLogs(id, {
-        after: Number.MAX_SAFE_INTEGER,
-        signal: stop.signal,
-      })) {
-        ended ||= event.event === "end";
-      }
+      const follow = { after: Number.MAX_SAFE_INTEGER, signal: stop.signal };
+      for await (const event of this.followLogs(id, follow)) ended ||= event.event === "end";
     } finally {
       callOff?.();
-      options.signal?.removeEventListener("abort", forward);
+      signal?.removeEventListener("abort", forward);
     }
     if (!ended) {
-      options.signal?.throwIfAborted();
-      throw new BatonClientError(
-        "TIMEOUT",
-        `job ${id} was not finished within ${options.timeoutMs} ms; it goes on`,
-      );
+      signal?.throwIfAborted();
+      throw new BatonClientError("TIMEOUT", `job ${id} was not finished within ${timeoutMs} ms; it goes on`);
     }
-    const job = await this.job(id);
-    const result = job.status === "completed" ? (await this.result(id)).result : null;
+    const leftMs = (): number => Math.min(this.#timeoutMs, Math.max(until - this.#clock.monotonic(), 1_000));
+    const job = await this.request("GET /jobs/{id}", { params: { id } }, leftMs());
+    if (job.status !== "completed") return { job, result: null };
+    const { result } = await this.request("GET /jobs/{id}/result", { params: { id } }, leftMs());
     return { job, result };
   }
 
-  logs(id: string, options: { after?: number; limit?: number } = {}) {
-    return this.#call("GET /jobs/{id}/logs", { params: { id }, query: options });
+  /** A page of them, or with `follow` all of them and what is still to come. */
+  logs(id: string, options?: PageOfLogsOptions): Promise<LogsBody>;
+  logs(id: string, options: FollowLogsOptions & { readonly follow: true }): AsyncIterable<FollowEvent>;
+  logs(
+    id: string,
+    options: PageOfLogsOptions | (FollowLogsOptions & { readonly follow: true }) = {},
+  ): Promise<LogsBody> | AsyncIterable<FollowEvent> {
+    if (options.follow) return this.followLogs(id, options);
+    const { after, limit } = options;
+    return this.request("GET /jobs/{id}/logs", { params: { id }, query: { after, limit } });
   }
 
-  /** Log lines and progress as they happen, across broken connections, until the job is finished. */
+  /** Log lines and progress as they happen, across broken connections and the death of nodes, until the job is finished. */
   followLogs(id: string, options: FollowLogsOptions = {}): AsyncIterable<FollowEvent> {
     return follow({
-      open: (after, signal) => this.#openLogs(id, after, signal),
+      open: (after, signal) =>
+        this.#open("GET /jobs/{id}/logs", { params: { id }, query: { after } }, signal),
       after: options.after ?? 0,
       signal: options.signal,
       giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
@@ -173,97 +196,118 @@ export class BatonClient implements AsyncDisposable {
     });
   }
 
+  /**
+   * What happens in the cluster, from any node: `hello` first and after each new connection, `gap` where events are missing. A
+   * hint to look, never the only copy of a fact.
+   */
+  events(options: WatchEventsOptions = {}): AsyncIterable<ClusterEvent> {
+    const query = (after: string | null) => (after === null ? {} : { since: after });
+    return eventsOf({
+      open: (after, signal) => this.#open("GET /v1/events", { query: query(after) }, signal),
+      after: options.after ?? null,
+      signal: options.signal,
+      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
+      clock: this.#clock,
+    });
+  }
+
   cancel(id: string, reason?: string) {
-    return this.#call("POST /jobs/{id}/cancel", { params: { id }, body: { reason } });
+    return this.request("POST /jobs/{id}/cancel", { params: { id }, body: { reason } });
   }
 
   retry(id: string) {
-    return this.#call("POST /jobs/{id}/retry", { params: { id } });
+    return this.request("POST /jobs/{id}/retry", { params: { id } });
   }
 
   remove(id: string) {
-    return this.#call("DELETE /jobs/{id}", { params: { id } });
+    return this.request("DELETE /jobs/{id}", { params: { id } });
   }
 
   jobs(filter: QueryOf<"GET /admin/jobs"> = {}) {
-    return this.#call("GET /admin/jobs", { query: filter });
+    return this.request("GET /admin/jobs", { query: filter });
   }
 
   // ---------------------------------------------------------------- queues
 
   queues() {
-    return this.#call("GET /queues", {});
+    return this.request("GET /queues", {});
   }
 
   pauseQueue(name: string) {
-    return this.#call("POST /queues/{name}/pause", { params: { name } });
+    return this.request("POST /queues/{name}/pause", { params: { name } });
   }
 
   resumeQueue(name: string) {
-    return this.#call("POST /queues/{name}/resume", { params: { name } });
+    return this.request("POST /queues/{name}/resume", { params: { name } });
   }
 
   // ---------------------------------------------------------------- schedules
 
   schedules() {
-    return this.#call("GET /schedules", {});
+    return this.request("GET /schedules", {});
   }
 
   schedule(name: string) {
-    return this.#call("GET /schedules/{name}", { params: { name } });
+    return this.request("GET /schedules/{name}", { params: { name } });
   }
 
   putSchedule(definition: NamedScheduleRequest) {
-    return this.#call("PUT /schedules/{name}", { params: { name: definition.name }, body: definition });
+    return this.request("PUT /schedules/{name}", { params: { name: definition.name }, body: definition });
   }
 
   removeSchedule(name: string) {
-    return this.#call("DELETE /schedules/{name}", { params: { name } });
+    return this.request("DELETE /schedules/{name}", { params: { name } });
   }
 
   pauseSchedule(name: string) {
-    return this.#call("POST /schedules/{name}/pause", { params: { name } });
+    return this.request("POST /schedules/{name}/pause", { params: { name } });
   }
 
   resumeSchedule(name: string) {
-    return this.#call("POST /schedules/{name}/resume", { params: { name } });
+    return this.request("POST /schedules/{name}/resume", { params: { name } });
   }
 
   triggerSchedule(name: string) {
-    return this.#call("POST /schedules/{name}/trigger", { params: { name } });
+    return this.request("POST /schedules/{name}/trigger", { params: { name } });
   }
 
   /** Of a timing that is not stored; see `previewStored`. */
   previewSchedule(timing: PreviewRequest) {
-    return this.#call("POST /schedules/preview", { body: timing });
+    return this.request("POST /schedules/preview", { body: timing });
   }
 
   previewStored(name: string, count?: number) {
-    return this.#call("GET /schedules/{name}/preview", { params: { name }, query: { count } });
+    return this.request("GET /schedules/{name}/preview", { params: { name }, query: { count } });
   }
 
   scheduleHistory(name: string, limit?: number) {
-    return this.#call("GET /schedules/{name}/history", { params: { name }, query: { limit } });
+    return this.request("GET /schedules/{name}/history", { params: { name }, query: { limit } });
   }
 
   // ---------------------------------------------------------------- node
 
   health() {
-    return this.#call("GET /health", {});
+    return this.request("GET /health", {});
   }
 
   role() {
-    return this.#call("GET /role", {});
+    return this.request("GET /role", {});
   }
 
   status() {
-    return this.#call("GET /status", {});
+    return this.request("GET /status", {});
+  }
+
+  /** Rejects with the status 503 while it is not. */
+  ready() {
+    return this.request("GET /readyz", {});
   }
 
   tasks() {
-    return this.#call("GET /tasks", {});
+    return this.request("GET /tasks", {});
   }
 
+  /** What is under way rejects with CLOSED. */
   async close(): Promise<void> {
     await this.#connection.close();
   }
@@ -274,26 +318,42 @@ export class BatonClient implements AsyncDisposable {
 
   // ---------------------------------------------------------------- calls
 
-  async #call<R extends Route>(
+  /** Any row of the table, by its method and path; the others are shorter ways to write it. */
+  async request<R extends Route>(
     route: R,
-    parts: Parts<R>,
+    parts: Parts<R> = {},
     timeoutMs: number = this.#timeoutMs,
   ): Promise<AnswerOf<R>> {
     const { method, path } = address(route, parts);
-    const body = parts.body === undefined ? undefined : JSON.stringify(parts.body);
-    const answer = await this.#connection.call({ method, path, body }, timeoutMs);
-    if (answer.status >= 400) throw refusal(answer);
+    const answer = await this.#connection.call({
+      method,
+      path,
+      ...(parts.body !== undefined && { body: JSON.stringify(parts.body) }),
+      timeoutMs,
+      repeat: repeatOf(route, parts.body),
+      leader: method !== "GET" && path.startsWith("/v1/"),
+    });
+    if (answer.status >= 400) throw refusalOf(answer);
     return (answer.status === 204 ? null : parsed(answer)) as AnswerOf<R>;
   }
 
-  async #openLogs(id: string, after: number, signal: AbortSignal): Promise<AsyncIterable<string>> {
-    const { method, path } = address("GET /jobs/{id}/logs", { params: { id }, query: { after } });
-    const call = { method, path, headers: { accept: "text/event-stream" } };
-    const { status, chunks } = await this.#connection.open(call, this.#timeoutMs, signal);
-    if (status < 400) return chunks;
-    let body = "";
-    for await (const chunk of chunks) body += chunk;
-    throw refusal({ status, body });
+  async #open<R extends Route>(
+    route: R,
+    parts: Parts<R>,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<string>> {
+    const call = { ...address(route, parts), headers: { accept: "text/event-stream" } };
+    const { chunks } = await this.#connection.open(call, this.#timeoutMs, signal);
+    return chunks;
+  }
+
+  /** Without retries there is no second try that a key would be needed for. */
+  #keyed(jobs: readonly JobRequestBody[]): JobRequestBody[] {
+    if (!this.#retry) return [...jobs];
+    const batch = this.#random.timedUuid();
+    return jobs.map((job, n) =>
+      job.idempotency_key === undefined ? { ...job, idempotency_key: `client:${batch}:${n}` } : job,
+    );
   }
 }
 
@@ -309,35 +369,4 @@ function address<R extends Route>(route: R, parts: Parts<R>): { method: Method; 
     if (value !== undefined) query.set(name, String(value));
   }
   return { method, path: query.size === 0 ? path : `${path}?${query.toString()}` };
-}
-
-function parsed(answer: Answer): unknown {
-  try {
-    return JSON.parse(answer.body);
-  } catch (error) {
-    throw new BatonClientError("BAD_REPLY", "what answered is not a Baton node: its reply is not JSON", {
-      status: answer.status,
-      body: answer.body.slice(0, 1_000),
-      cause: error,
-    });
-  }
-}
-
-function refusal(answer: Answer): BatonClientError {
-  const body = parsed(answer) as { error?: unknown; message?: unknown; leader_url?: unknown } | null;
-  if (body?.error === "NOT_LEADER" && body.message === undefined) {
-    // The one refusal without a message: its fields are fixed.
-    const leader = typeof body.leader_url === "string" ? body.leader_url : "it is not known which one does";
-    return new BatonClientError("NOT_LEADER", `this node does not lead (${leader})`, {
-      status: answer.status,
-      body,
-    });
-  }
-  if (typeof body?.error !== "string" || typeof body.message !== "string") {
-    return new BatonClientError("BAD_REPLY", `what answered (${answer.status}) is not a Baton node`, {
-      status: answer.status,
-      body,
-    });
-  }
-  return new BatonClientError(body.error, body.message, { status: answer.status, body });
 }

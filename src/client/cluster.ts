@@ -2,7 +2,7 @@ import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
 
 type Call = <R extends Route>(route: R, parts: Parts<R>) => Promise<AnswerOf<R>>;
 
-/** The cluster, as the node sees it that the client talks to. */
+/** The cluster, as the node sees it that answers. */
 export class ClusterCalls {
   readonly #call: Call;
 
@@ -48,6 +48,15 @@ export class ClusterCalls {
   /** Newest first. */
   journal(filter: QueryOf<"GET /cluster/journal"> = {}) {
     return this.#call("GET /cluster/journal", { query: filter });
+  }
+
+  /** Of the node that answers: what it has placed where, and whom it sees. */
+  localMetrics() {
+    return this.#call("GET /cluster/local-metrics", {});
+  }
+
+  metricsSummary() {
+    return this.#call("GET /cluster/metrics-summary", {});
   }
 
   jobs(filter: QueryOf<"GET /cluster/jobs"> = {}) {

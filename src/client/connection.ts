@@ -7,6 +7,10 @@ import { Pool } from "undici";
 import type { Dispatcher } from "undici";
 import type { Method } from "../api/operation.ts";
 import type { Clock } from "../platform/clock.ts";
+import { HttpCall } from "../transport/http-call.ts";
+import { tooLate } from "../transport/outcome.ts";
+import type { Failure } from "../transport/transport.ts";
+import { DEFAULT_URL, isAddress } from "./addresses.ts";
 import { BatonClientError } from "./error.ts";
 
 export interface Call {
@@ -20,6 +24,8 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   readonly body: string;
+  /** What it asks us to wait before the next try; null or left out if it says nothing. */
+  readonly retryAfterMs?: number | null;
 }
 
 export interface OpenAnswer {
@@ -38,58 +44,57 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+export interface UndiciConnectionOptions {
+  readonly clock: Clock;
+  /** Sent as `Authorization: Bearer`. */
+  readonly token?: string | undefined;
+}
+
 /** Three heartbeats of the server: a connection that is silent for longer is dead. */
 const SILENCE_MS = 45_000;
 
-/** Failures before the first byte was sent. */
-const NEVER_SENT: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+/** A machine that is switched off answers nothing at all. Longer, and it eats the deadline of a call that another node could answer. */
+const CONNECT_MS = 3_000;
+/** It has to fit into memory. */
+const ANSWER_BYTES_MAX = 256 * 1_048_576;
 
 export class UndiciConnection implements Connection {
   readonly #pool: Pool;
   readonly #origin: string;
   readonly #prefix: string;
   readonly #clock: Clock;
+  readonly #token: string | undefined;
 
-  constructor(url: string, clock: Clock) {
-    const parsed = URL.canParse(url) ? new URL(url) : null;
-    if (!parsed || (parsed.protocol !== "http:" && parsed.protocol !== "https:")) {
+  constructor(url: string, { clock, token }: UndiciConnectionOptions) {
+    if (!isAddress(url)) {
       throw new BatonClientError(
         "BAD_URL",
-        `"${url}" is not the address of a node; write it as http://127.0.0.1:8420`,
+        `"${url}" is not the address of a node; write it as ${DEFAULT_URL}`,
       );
     }
+    const parsed = new URL(url);
     this.#origin = parsed.origin;
     this.#prefix = parsed.pathname.replace(/\/+$/, "");
     this.#clock = clock;
-    // Our own deadline covers a call; undici's would start anew with every part of it.
-    this.#pool = new Pool(parsed.origin, { connections: 32, headersTimeout: 0, bodyTimeout: 0 });
+    this.#token = token;
+    this.#pool = new Pool(parsed.origin, {
+      connections: 32,
+      connect: { timeout: CONNECT_MS },
+      // Our own deadline covers a call; undici's would start anew with every part of it.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
   }
 
   async call(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Answer> {
-    const late = new AbortController();
-    const callOff = this.#clock.after(timeoutMs, () => late.abort());
-    try {
-      const answer = await this.#pool.request({
-        ...this.#request(call),
-        signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
-      });
-      return { status: answer.statusCode, body: await answer.body.text() };
-    } catch (error) {
-      if (signal?.aborted) {
-        const details = { cause: error, maybeDone: true };
-        throw new BatonClientError("ABORTED", `the call to ${this.#origin} was called off`, details);
-      }
-      throw this.#failure(error, late.signal.aborted ? timeoutMs : null);
-    } finally {
-      callOff();
-    }
+    if (signal?.aborted) throw this.#calledOff(false);
+    const options = { deadlineMs: timeoutMs, ...(signal && { signal }) };
+    const handler = new HttpCall(this.#clock, options, ANSWER_BYTES_MAX);
+    this.#pool.dispatch(this.#request(call), handler);
+    const outcome = await handler.outcome;
+    if (outcome.outcome !== "reply") throw this.#lost(outcome, timeoutMs, signal);
+    const { status, headers, body } = outcome;
+    return { status, body, retryAfterMs: retryAfterMs(headers["retry-after"]) };
   }
 
   async open(call: Call, timeoutMs: number, signal: AbortSignal): Promise<OpenAnswer> {
@@ -118,8 +123,12 @@ export class UndiciConnection implements Connection {
     return {
       method,
       path: this.#prefix + call.path,
-      headers: body === undefined ? headers : { "content-type": "application/json", ...headers },
-      body,
+      headers: {
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+        ...headers,
+      },
+      body: body ?? null,
     };
   }
 
@@ -132,26 +141,52 @@ export class UndiciConnection implements Connection {
     }
   }
 
-  #failure(error: unknown, timeoutMs: number | null): BatonClientError {
-    if (timeoutMs !== null) {
-      return new BatonClientError("TIMEOUT", `${this.#origin} did not answer within ${timeoutMs} ms`, {
-        cause: error,
-        maybeDone: true,
-      });
-    }
-    const code = (error as { code?: string }).code ?? "unknown";
-    if (NEVER_SENT.has(code)) {
-      return new BatonClientError(
-        "UNREACHABLE",
-        `no connection to ${this.#origin} (${code}); does a node run there?`,
-        {
-          cause: error,
-        },
-      );
-    }
-    return new BatonClientError("UNREACHABLE", `the connection to ${this.#origin} broke (${code})`, {
-      cause: error,
-      maybeDone: true,
-    });
+  /** Of a call: whether its first byte may have left decides whether it may have been carried out. */
+  #lost({ outcome, reason }: Failure, timeoutMs: number, signal?: AbortSignal): BatonClientError {
+    const maybeDone = outcome === "unknown";
+    if (signal?.aborted) return this.#calledOff(maybeDone);
+    if (reason === tooLate({ deadlineMs: timeoutMs })) return this.#late(timeoutMs, maybeDone);
+    const code = reason.split(":", 1)[0]!;
+    return maybeDone ? this.#broke(code) : this.#noConnection(code);
   }
+
+  /** Of a stream, which only reads: whether anything was sent does not matter. */
+  #failure(error: unknown, timeoutMs: number | null): BatonClientError {
+    if (timeoutMs !== null) return this.#late(timeoutMs, false, error);
+    const code = (error as { code?: string }).code ?? "unknown";
+    return NO_CONNECTION.has(code) ? this.#noConnection(code, error) : this.#broke(code, error);
+  }
+
+  #calledOff(maybeDone: boolean): BatonClientError {
+    return new BatonClientError("ABORTED", `the call to ${this.#origin} was called off`, { maybeDone });
+  }
+
+  #late(timeoutMs: number, maybeDone: boolean, cause?: unknown): BatonClientError {
+    const message = `${this.#origin} did not answer within ${Math.round(timeoutMs)} ms`;
+    return new BatonClientError("TIMEOUT", message, { cause, maybeDone });
+  }
+
+  #noConnection(code: string, cause?: unknown): BatonClientError {
+    const message = `no connection to ${this.#origin} (${code}); does a node run there?`;
+    return new BatonClientError("UNREACHABLE", message, { cause });
+  }
+
+  #broke(code: string, cause?: unknown): BatonClientError {
+    const message = `the connection to ${this.#origin} broke (${code})`;
+    return new BatonClientError("UNREACHABLE", message, { cause, maybeDone: true });
+  }
+}
+
+const NO_CONNECTION: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** Seconds, as our nodes say it; a date is not waited for. */
+function retryAfterMs(header: string | undefined): number | null {
+  return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) * 1_000 : null;
 }

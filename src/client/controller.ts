@@ -9,24 +9,33 @@ import type {
 } from "./controller-bodies.ts";
 
 type Call = <R extends Route>(route: R, parts: Parts<R>, timeoutMs?: number) => Promise<AnswerOf<R>>;
+type Jobs = Extract<BodyOf<"POST /v1/jobs">, readonly unknown[]>;
+
+interface ControllerCallsOptions {
+  readonly call: Call;
+  /** The same jobs, each with an idempotency key. */
+  readonly keyed: (jobs: Jobs) => Jobs;
+}
 
 /** What the API waits when it is not told, and what its answer may take beyond a wait. */
 const POLL_MS = 25_000;
 const POLL_SLACK_MS = 5_000;
 
 /**
- * The controller API of one node. Writes are refused with NOT_LEADER by any node but the leader, and the error's body names the
- * leader; `LeaderConnection` follows it.
+ * The controller API. Writes go to the leader, whom any node names; while nobody leads they wait for one, as long as the call lasts.
  */
 export class ControllerCalls {
   readonly #call: Call;
+  readonly #keyed: ControllerCallsOptions["keyed"];
 
-  constructor(call: Call) {
+  constructor({ call, keyed }: ControllerCallsOptions) {
     this.#call = call;
+    this.#keyed = keyed;
   }
 
   submit(jobs: BodyOf<"POST /v1/jobs">) {
-    return this.#call("POST /v1/jobs", { body: jobs });
+    const body = Array.isArray(jobs) ? this.#keyed(jobs) : this.#keyed([jobs])[0]!;
+    return this.#call("POST /v1/jobs", { body });
   }
 
   job(id: string) {

@@ -2,14 +2,17 @@ import type { ErrorCode } from "../core/errors.ts";
 
 /**
  * `UNREACHABLE`: no connection, or it broke. `TIMEOUT`: the node was reached, or might have been, and did not answer
- * in time. `ABORTED`: the caller called it off. `BAD_REPLY`: something answered that is not a Baton node. `BAD_URL`: the
+ * in time. `OUTCOME_UNKNOWN`: the answer to a change was lost, and it is not safe to make the change again. `ABORTED`: the caller
+ * called it off. `CLOSED`: the client was closed. `BAD_REPLY`: something answered that is not a Baton node. `BAD_URL`: the
  * address is none.
  */
 export type ClientErrorCode =
   | ErrorCode
   | "UNREACHABLE"
   | "TIMEOUT"
+  | "OUTCOME_UNKNOWN"
   | "ABORTED"
+  | "CLOSED"
   | "BAD_REPLY"
   | "BAD_URL"
   | (string & {});
@@ -36,5 +39,10 @@ export class BatonClientError extends Error {
     this.status = details.status ?? null;
     this.body = details.body ?? null;
     this.maybeDone = details.maybeDone ?? false;
+  }
+
+  /** `unknown`: it may have been carried out. `none`: it was certainly not. */
+  get outcome(): "unknown" | "none" {
+    return this.maybeDone ? "unknown" : "none";
   }
 }

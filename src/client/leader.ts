@@ -8,12 +8,16 @@ import type { Clock } from "../platform/clock.ts";
 import type { Answer, Call, Connection } from "./connection.ts";
 import { UndiciConnection } from "./connection.ts";
 import type { NotLeaderBody } from "./controller-bodies.ts";
+import { unique } from "./addresses.ts";
 import { BatonClientError } from "./error.ts";
+import { failed, heardOf, learned, nextNode, nodeList, stoodBy, worked, type NodeList } from "./node-list.ts";
 
 export interface LeaderConnectionOptions {
   /** At least one node that is likely to be there; it tells of the others. */
   readonly urls: readonly string[];
   readonly clock: Clock;
+  /** Sent as `Authorization: Bearer`. */
+  readonly token?: string | undefined;
   /** How a node is reached; over HTTP unless told otherwise. */
   readonly connect?: (url: string) => Connection;
 }
@@ -41,15 +45,12 @@ interface Waiting {
 const LEARN_TIMEOUT_MS = 5_000;
 /** How old the list of nodes may become. Longer, and an agent that outlives all nodes it knew finds none any more. */
 const LEARN_EVERY_MS = 30_000;
-/** Nodes that are remembered though nobody lists them any more. Fewer, and a list out of a split cluster makes us forget the rest. */
-const NODES_MAX = 32;
 
 export class LeaderConnection {
   readonly #o: LeaderConnectionOptions;
   readonly #connections = new Map<string, Connection>();
   readonly #waiting = new Set<Waiting>();
-  #nodes: readonly string[];
-  #leader: string | null = null;
+  #list: NodeList;
   #epoch = 0;
   #learnedAt = -Infinity;
   #learning: Promise<void> = Promise.resolve();
@@ -57,19 +58,19 @@ export class LeaderConnection {
 
   constructor(options: LeaderConnectionOptions) {
     this.#o = options;
-    this.#nodes = unique(options.urls);
+    this.#list = nodeList(options.urls);
     // An address that is none is told at once, and not by a call that fails later.
-    for (const url of this.#nodes) this.#connection(url);
+    for (const url of this.#list.known) this.#connection(url);
   }
 
   /** Those that were given, and those that were learned of. */
   get nodes(): readonly string[] {
-    return this.#nodes;
+    return this.#list.known;
   }
 
   /** Who answered as leader last. */
   get leader(): string | null {
-    return this.#leader;
+    return this.#list.leader;
   }
 
   /** The highest epoch that was heard of. */
@@ -103,11 +104,11 @@ export class LeaderConnection {
         maybeDone ||= error.maybeDone;
         reached ||= error.code === "BAD_REPLY";
         // Left for another leader: that one is asked next, and the one that was left is not held against it.
-        if (error.code === "ABORTED") hint = this.#leader;
-        else this.#askLast(url);
+        if (error.code === "ABORTED") hint = this.leader;
+        else this.#list = failed(this.#list, url);
         reasons.set(url, error.message);
       }
-      if (this.#leader === url) this.#leader = null;
+      this.#list = stoodBy(this.#list, url);
       url = this.#next(reasons, hint)!;
     }
     void this.learn();
@@ -143,24 +144,15 @@ export class LeaderConnection {
 
   /** The one named, if it was not asked yet in this round; else whoever led last, and else the first of the others. */
   #next(asked: ReadonlyMap<string, string>, hint: string | null): string | null {
-    const named = hint === null ? null : normal(hint);
-    if (named !== null && !asked.has(named) && isAddress(named)) {
-      if (!this.#nodes.includes(named)) this.#nodes = [...this.#nodes, named];
-      return named;
-    }
-    if (this.#leader !== null && !asked.has(this.#leader)) return this.#leader;
-    return this.#nodes.find((url) => !asked.has(url)) ?? null;
-  }
-
-  /** A node that is silent would cost every round its time-out, were it among the first. */
-  #askLast(url: string): void {
-    this.#nodes = [...this.#nodes.filter((each) => each !== url), url];
+    const hints = hint === null ? [] : [hint];
+    this.#list = heardOf(this.#list, hints);
+    return nextNode(this.#list, { asked, leader: true, hints });
   }
 
   #settle(url: string, epoch: number): void {
     this.#heardOf(epoch);
-    if (this.#leader !== url) {
-      this.#leader = url;
+    if (this.leader !== url) {
+      this.#list = worked(this.#list, url, true);
       for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
     }
     void this.learn();
@@ -172,13 +164,12 @@ export class LeaderConnection {
 
   async #learn(): Promise<void> {
     const call: Call = { method: "GET", path: "/cluster/nodes" };
-    for (const url of unique([...(this.#leader ? [this.#leader] : []), ...this.#nodes])) {
+    for (const url of unique([...(this.leader ? [this.leader] : []), ...this.nodes])) {
       try {
         const { status, body } = read(url, await this.#connection(url).call(call, LEARN_TIMEOUT_MS));
         if (status !== 200) continue;
         const { nodes } = body as { nodes: readonly { url: string | null }[] };
-        const listed = nodes.flatMap((node) => (node.url && isAddress(node.url) ? [node.url] : []));
-        return this.#remember(listed);
+        return this.#remember(nodes.flatMap(({ url: listed }) => listed ?? []));
       } catch {
         if (this.#closed) return; // else the next one is asked
       }
@@ -187,12 +178,9 @@ export class LeaderConnection {
   }
 
   #remember(listed: readonly string[]): void {
-    const wanted = new Set(unique([...this.#o.urls, ...listed]));
-    let room = NODES_MAX - wanted.size;
-    const known = this.#nodes.filter((url) => wanted.has(url) || room-- > 0);
-    this.#nodes = unique([...known, ...wanted]);
+    this.#list = learned(this.#list, listed);
     for (const [url, connection] of this.#connections) {
-      if (this.#nodes.includes(url) || url === this.#leader) continue;
+      if (this.nodes.includes(url)) continue;
       this.#connections.delete(url);
       void connection.close();
     }
@@ -201,8 +189,7 @@ export class LeaderConnection {
   #connection(url: string): Connection {
     let connection = this.#connections.get(url);
     if (!connection) {
-      const { clock, connect = (to: string) => new UndiciConnection(to, clock) } = this.#o;
-      connection = connect(url);
+      connection = this.#o.connect?.(url) ?? new UndiciConnection(url, this.#o);
       this.#connections.set(url, connection);
     }
     return connection;
@@ -246,16 +233,4 @@ function nobody(
   return reached
     ? new BatonClientError("NO_LEADER", `no node leads at the moment (${each})`, { maybeDone })
     : new BatonClientError("UNREACHABLE", `no node can be reached (${each})`, { maybeDone });
-}
-
-function isAddress(url: string): boolean {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
-}
-
-function normal(url: string): string {
-  return url.replace(/\/+$/, "");
-}
-
-function unique(urls: readonly string[]): string[] {
-  return [...new Set(urls.map(normal))];
 }

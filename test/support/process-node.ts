@@ -101,7 +101,8 @@ export class NodeProcess {
     over.abort();
     assert.ok(url, `the node did not start: ${JSON.stringify(this.#exit)}\n${this.#err}\n${this.#out}`);
     this.#at = url;
-    this.#client = new BatonClient({ url, timeoutMs: 10_000 });
+    // This very node is meant, and what it says at once.
+    this.#client = new BatonClient({ url, timeoutMs: 10_000, retry: false });
   }
 
   get pid(): number {

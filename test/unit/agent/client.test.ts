@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClient, BatonClientError } from "../../../src/client/client.ts";
+import { BatonClient, BatonClientError, type BatonClientOptions } from "../../../src/client/client.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 
-function clientOf(t: Scope, url: string): BatonClient {
-  const client = new BatonClient({ url });
+function clientOf(t: Scope, url: string, options: BatonClientOptions = {}): BatonClient {
+  const client = new BatonClient({ url, ...options });
   atEnd(t, () => client.close());
   return client;
 }
@@ -40,13 +41,29 @@ describe("the client of the controller API", () => {
     assert.deepEqual(await controller.removeAgent("hand"), { ok: true, deleted: true });
   });
 
-  it("names the leader when it asked a standby, and says so when nobody knows", async (t) => {
+  it("follows a standby to the leader, and waits for one while nobody leads", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 2 });
     const [leader, standby] = controllers.nodes;
     const { controller } = clientOf(t, standby!.url);
+    const beats = () => controllers.calls("/v1/agents/heartbeat").map(({ node }) => node);
+    await controller.heartbeat({ agent: "a" });
+    await controller.heartbeat({ agent: "a" });
+    assert.deepEqual(beats(), [standby!.name, leader!.name, leader!.name]);
+    controllers.lead(null);
+    const waiting = controller.heartbeat({ agent: "a" });
+    while (beats().length < 6) await systemClock.sleep(10);
+    controllers.lead(standby!);
+    await waiting;
+    assert.equal(beats().at(-1), standby!.name);
+  });
+
+  it("without retries is told who leads, or that nobody knows", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2 });
+    const [leader, standby] = controllers.nodes;
+    const { controller } = clientOf(t, standby!.url, { retry: false });
     const refused = (told: RegExp) => (error: unknown) => {
       assert.ok(error instanceof BatonClientError);
-      assert.deepEqual([error.code, error.status], ["NOT_LEADER", 409]);
+      assert.deepEqual([error.code, error.status, error.outcome], ["NOT_LEADER", 409, "none"]);
       assert.match(error.message, told);
       return true;
     };
