@@ -22,6 +22,7 @@ import { addStatusCommands } from "./status.ts";
 import { addSubmitCommand } from "./submit.ts";
 import type { Terminal } from "./terminal.ts";
 import { systemTerminal } from "./terminal.ts";
+import { addTopCommand } from "./top/top.ts";
 
 /** Where help goes that no terminal shows. */
 const HELP_WIDTH = 80;
@@ -40,7 +41,7 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command, terminal:
     "Job commands:",
     [addSubmitCommand, addCallCommand, addJobsCommands, addQueuesCommands, addSchedulesCommands],
   ],
-  ["Cluster commands:", [addStatusCommands, addClusterCommands, addNodeCommands]],
+  ["Cluster commands:", [addTopCommand, addStatusCommands, addClusterCommands, addNodeCommands]],
   ["Set-up commands:", [addDoctorCommand, addConfigCommands, addSecretCommands, addCompletionCommand]],
 ];
 

@@ -23,6 +23,8 @@ import { eventsOf } from "./events.ts";
 import type { ClusterEvent } from "./events.ts";
 import { follow } from "./follow.ts";
 import type { FollowEvent } from "./follow.ts";
+import { liveOf } from "./live.ts";
+import type { LiveEvent } from "./live.ts";
 import type {
   BatonClientOptions,
   CallOptions,
@@ -39,6 +41,7 @@ export { BatonClientError } from "./error.ts";
 export type { ClientErrorCode } from "./error.ts";
 export type { ClusterEvent } from "./events.ts";
 export type { FollowEvent } from "./follow.ts";
+export type { LiveEvent } from "./live.ts";
 export { LeaderConnection } from "./leader.ts";
 export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./leader.ts";
 export type * from "./controller-bodies.ts";
@@ -205,6 +208,16 @@ export class BatonClient implements AsyncDisposable {
     return eventsOf({
       open: (after, signal) => this.#open("GET /v1/events", { query: query(after) }, signal),
       after: options.after ?? null,
+      signal: options.signal,
+      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
+      clock: this.#clock,
+    });
+  }
+
+  /** The cluster as it is, at most once a second and when it has changed, and what happens to it. */
+  live(options: Omit<WatchEventsOptions, "after"> = {}): AsyncIterable<LiveEvent> {
+    return liveOf({
+      open: (signal) => this.#open("GET /cluster/live" as never, {}, signal),
       signal: options.signal,
       giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
       clock: this.#clock,

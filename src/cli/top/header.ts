@@ -65,8 +65,11 @@ function titleLine({ overview, trouble }: Model, { width, now }: Look): Line {
 function flowLine({ rates, times }: OverviewBody, { rates: history }: Model, width: number): Line {
   const curve = (of: "in" | "out"): Piece[] =>
     width < 110 ? [] : [piece(`${sparkline(history.map((each) => each[of]).slice(-12))} `, "cyan")];
-  const percentiles = (name: string, of: OverviewBody["times"]["wait_ms"]): Piece[] =>
-    of === null ? [] : [piece(`   ${name} `, "dim"), piece(`p50 ${span(of.p50)} p95 ${span(of.p95)}`)];
+  const percentiles = (name: string, of: OverviewBody["times"]["wait_ms"]): Piece[] => {
+    if (of === null) return [];
+    const median = width < 100 ? "" : `p50 ${span(of.p50)} `;
+    return [piece(`   ${name} `, "dim"), piece(`${median}p95 ${span(of.p95)}`)];
+  };
   return [
     piece("in ", "dim"),
     ...curve("in"),
@@ -97,7 +100,7 @@ function countsLine({ jobs, backlog, workers }: OverviewBody, width: number): Li
     ...part("scheduled", jobs.scheduled, "blue"),
     ...part("done", jobs.completed, "green"),
     ...part("failed", jobs.failed, "red"),
-    ...part("cancelled", jobs.cancelled, null),
+    ...(width < 100 ? [] : part("cancelled", jobs.cancelled, null)),
   ];
 }
 
@@ -109,7 +112,7 @@ function alertLines({ alerts }: OverviewBody, { width, height }: Look): Line[] {
     return [piece(shorten(`! ${message}`, width), style), piece(`  → ${remedy}`, "dim")];
   });
   const rest = alerts.length - shown.length;
-  if (rest > 0) lines.push([piece(`! and ${rest} more alerts`, "yellow")]);
+  if (rest > 0) lines.push([piece(`! and ${rest} more: press a`, "yellow")]);
   return lines;
 }
 

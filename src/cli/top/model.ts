@@ -4,9 +4,9 @@
  *
  *   browse ──d r p c──▶ confirm ──y──▶ act
  *     │ ▲                  └──n esc──▶ browse
- *   ? enter │ any key
+ *   ? a enter │ any key
  *     ▼ │
- *   help, detail
+ *   help, alerts, detail
  */
 
 import type { JobSummaryBody } from "../../api/job-body.ts";
@@ -38,6 +38,7 @@ export interface Model extends Lists {
   readonly mode:
     | { readonly kind: "browse" }
     | { readonly kind: "help" }
+    | { readonly kind: "alerts" }
     | { readonly kind: "detail" }
     | { readonly kind: "confirm"; readonly question: string; readonly action: Action };
   readonly message: { readonly text: string; readonly bad: boolean } | null;
@@ -120,6 +121,7 @@ function pressed(model: Model, key: Key, page: number): Step {
   const browse: Model = { ...model, mode: { kind: "browse" } };
   switch (model.mode.kind) {
     case "help":
+    case "alerts":
     case "detail":
       return isChar(key, "q") ? { model, todo: "quit" } : still(browse);
     case "confirm":
@@ -172,6 +174,8 @@ function typed(model: Model, char: string): Step {
     case "?":
     case "h":
       return still({ ...model, mode: { kind: "help" } });
+    case "a":
+      return still({ ...model, mode: { kind: "alerts" } });
     case "k":
       return still(selecting(model, -1));
     case "j":

@@ -77,7 +77,10 @@ function nodeColumns({ overview, nodes }: Model, { now }: Look): readonly Column
     {
       title: "ROLE",
       width: 7,
-      cell: ({ name }) => (name === leader ? piece("leader", ["bold", "magenta"]) : "standby"),
+      cell: ({ name, alive, roles }) => {
+        if (name === leader) return piece("leader", ["bold", "magenta"]);
+        return alive && roles.includes("scheduler") ? "standby" : "-";
+      },
     },
     { title: "JOBS", width: 5, align: "right", cell: ({ load }) => short(load.jobs) },
     {

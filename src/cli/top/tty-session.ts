@@ -9,8 +9,8 @@ import { keysIn } from "./keys.ts";
 
 /** What `process` has of it. */
 export interface Signals {
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  removeListener(event: string, listener: (...args: never[]) => void): unknown;
+  on(event: string, listener: () => void): unknown;
+  removeListener(event: string, listener: () => void): unknown;
   kill(pid: number, signal: string): unknown;
   readonly pid: number;
 }
@@ -40,7 +40,7 @@ const LEAVE = "\u001b[?7h\u001b[?25h\u001b[0m\u001b[?1049l";
 
 export class TtySession {
   readonly #o: TtySessionOptions;
-  readonly #listeners: readonly (readonly [string, (...args: never[]) => void])[];
+  readonly #listeners: readonly (readonly [string, () => void])[];
   #open = false;
 
   constructor(options: TtySessionOptions) {
