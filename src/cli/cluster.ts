@@ -1,41 +1,26 @@
-/** `baton cluster`, `baton nodes` and `baton leaders`: the cluster as any of its nodes sees it. */
+/** `baton cluster`: the cluster as any of its nodes sees it. */
 
 import type { Command } from "commander";
-import type { NodeBody } from "../api/node-body.ts";
-import type { ClusterBody, LeaderBody } from "../api/operations/cluster.ts";
-import type { NodeOptions } from "./node-options.ts";
+import type { ClusterBody } from "../api/operations/cluster.ts";
+import { defaultCommand } from "./group.ts";
+import { leadersTable } from "./leader.ts";
 import { connect, withNodeOptions } from "./node-options.ts";
-import { ago, facts, print, statusText, table } from "./output.ts";
+import { nodesTable } from "./nodes.ts";
+import { facts, print } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
+import type { WatchOptions } from "./watch.ts";
+import { watched, withWatch } from "./watch.ts";
 
 export function addClusterCommands(program: Command, terminal: Terminal): void {
-  const cluster = program.command("cluster").description("look at the cluster");
+  const cluster = program.command("cluster").description("look at the cluster as a whole");
 
-  withNodeOptions(cluster.command("status"))
+  withWatch(withNodeOptions(defaultCommand(cluster, "status")))
     .description("show the cluster: its numbers, its leaders, its nodes, and what to know about it")
-    .action((options: NodeOptions) => clusterStatus(terminal, options));
-
-  const nodes = program.command("nodes").description("look at the nodes of the cluster");
-
-  withNodeOptions(nodes.command("list"))
-    .description("list nodes, with what they do and how busy they are")
-    .action(async (options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.cluster.nodes();
-      print(terminal, options.output, answer, () => nodesTable(terminal, answer.nodes));
-    });
-
-  withNodeOptions(program.command("leaders"))
-    .description("show who leads in each role")
-    .action(async (options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.cluster.leaders();
-      print(terminal, options.output, answer, () => leadersTable(terminal, answer.leaders));
-    });
+    .action((options: WatchOptions) => watched(terminal, options, (page) => clusterStatus(page, options)));
 }
 
-async function clusterStatus(terminal: Terminal, options: NodeOptions): Promise<void> {
+async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise<void> {
   await using client = await connect(terminal, options);
   const [cluster, { leaders }, { nodes }] = await Promise.all([
     client.cluster.info(),
@@ -72,58 +57,4 @@ function clusterFacts(terminal: Terminal, cluster: ClusterBody): string {
     ["nodes", `${cluster.total_nodes} (${counted.join(", ") || "none"})`],
     ["leader", cluster.scheduler_leader ?? "none"],
   ]);
-}
-
-function leadersTable(terminal: Terminal, leaders: readonly LeaderBody[]): string {
-  if (leaders.length === 0) return "nobody leads";
-  return table(
-    terminal,
-    ["role", "node", "epoch", "since", "lease until", "valid"],
-    leaders.map((leader) => [
-      leader.role,
-      leader.node_id,
-      String(leader.epoch),
-      ago(terminal, leader.acquired_at),
-      leader.lease_until,
-      leader.valid ? "yes" : "no",
-    ]),
-  );
-}
-
-function nodesTable(terminal: Terminal, nodes: readonly NodeBody[]): string {
-  // Only where jobs are dispatched is there an owner; an older node says nothing of it.
-  const owns = nodes.some((node) => typeof node.load.owned === "number");
-  return table(
-    terminal,
-    [
-      "name",
-      "status",
-      "roles",
-      "url",
-      "version",
-      "jobs",
-      ...(owns ? ["owned"] : []),
-      "cpu",
-      "memory",
-      "loop lag",
-      "last seen",
-    ],
-    nodes.map((node) => [
-      node.name,
-      statusText(terminal, node.status),
-      node.roles.join(","),
-      node.url ?? "-",
-      node.version,
-      String(node.load.jobs),
-      ...(owns ? [String(node.load.owned ?? "-")] : []),
-      percent(node.load.cpu),
-      percent(node.load.memory),
-      `${Math.round(node.load.loop_lag_ms)}ms`,
-      ago(terminal, node.last_seen),
-    ]),
-  );
-}
-
-function percent(share: number): string {
-  return `${Math.round(share * 100)}%`;
 }

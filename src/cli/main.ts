@@ -13,7 +13,9 @@ import { addDemoCommand } from "./demo.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
 import { EXIT, tell } from "./failure.ts";
 import { addJobsCommands } from "./jobs.ts";
+import { addLeaderCommand } from "./leader.ts";
 import { addNodeCommands } from "./node.ts";
+import { addNodesCommands } from "./nodes.ts";
 import { addQueuesCommands } from "./queues.ts";
 import { addSchedulesCommands } from "./schedules.ts";
 import { addSecretCommands } from "./secret.ts";
@@ -41,7 +43,17 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command, terminal:
     "Job commands:",
     [addSubmitCommand, addCallCommand, addJobsCommands, addQueuesCommands, addSchedulesCommands],
   ],
-  ["Cluster commands:", [addTopCommand, addStatusCommands, addClusterCommands, addNodeCommands]],
+  [
+    "Cluster commands:",
+    [
+      addTopCommand,
+      addStatusCommands,
+      addClusterCommands,
+      addNodesCommands,
+      addNodeCommands,
+      addLeaderCommand,
+    ],
+  ],
   ["Set-up commands:", [addDoctorCommand, addConfigCommands, addSecretCommands, addCompletionCommand]],
 ];
 

@@ -3,7 +3,7 @@
 import { stripVTControlCharacters } from "node:util";
 import Table from "cli-table3";
 import { stringify } from "yaml";
-import { columnsOf } from "./plain-text.ts";
+import { columnsOf, shorten } from "./plain-text.ts";
 import type { Style, Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
@@ -44,15 +44,20 @@ const NO_LINES = Object.fromEntries(
 export interface TableOptions {
   /** Columns that are left out on a terminal that is too narrow for all, the first of them first. */
   readonly spare?: readonly string[];
+  /** The column whose text is cut before any is left out; the last one, mostly. */
+  readonly cut?: string;
 }
+
+/** Less than that of a sentence says nothing. */
+const CUT_MIN = 16;
 
 export function table(
   terminal: Terminal,
   allNames: readonly string[],
   allRows: readonly (readonly string[])[],
-  { spare = [] }: TableOptions = {},
+  options: TableOptions = {},
 ): string {
-  const { head, rows } = fitting(terminal.out, allNames, allRows, spare);
+  const { head, rows } = fitting(terminal.out, allNames, allRows, options);
   const grid = new Table({
     head: head.map((name) => styled(terminal.out, "bold", name.toUpperCase())),
     chars: { ...NO_LINES, middle: "  " },
@@ -66,18 +71,23 @@ function fitting(
   { isTTY, columns = 80 }: Terminal["out"],
   head: readonly string[],
   rows: readonly (readonly string[])[],
-  spare: readonly string[],
+  { spare = [], cut }: TableOptions,
 ): { head: readonly string[]; rows: readonly (readonly string[])[] } {
   if (!isTTY) return { head, rows };
+  const cutAt = cut === undefined ? -1 : head.indexOf(cut);
   const widths = head.map((name, at) => Math.max(name.length, ...rows.map((row) => shownWidth(row[at]!))));
+  const least = widths.map((width, at) => (at === cutAt ? Math.min(width, CUT_MIN) : width));
   const kept = new Set(head);
-  const width = (): number =>
-    head.reduce((sum, name, at) => sum + (kept.has(name) ? widths[at]! + 2 : 0), -2);
+  const width = (): number => head.reduce((sum, name, at) => sum + (kept.has(name) ? least[at]! + 2 : 0), -2);
   for (const name of spare) {
     if (width() <= columns) break;
     kept.delete(name);
   }
-  const pick = (cells: readonly string[]): string[] => cells.filter((_, at) => kept.has(head[at]!));
+  const room = cutAt < 0 ? 0 : Math.max(0, columns - width()) + least[cutAt]!;
+  const pick = (cells: readonly string[]): string[] =>
+    cells
+      .map((cell, at) => (at === cutAt && shownWidth(cell) > room ? shorten(cell, room) : cell))
+      .filter((_, at) => kept.has(head[at]!));
   return { head: pick(head), rows: rows.map(pick) };
 }
 
