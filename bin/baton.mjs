@@ -80,8 +80,11 @@ function launch(runtime) {
 function dieWithLauncher() {
   const launcher = process.env.BATON_LAUNCHER;
   delete process.env.BATON_LAUNCHER;
-  if (launcher !== String(process.ppid) || process.channel === undefined) return;
-  process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+  if (launcher === undefined || process.channel === undefined) return;
+  const die = () => process.kill(process.pid, "SIGKILL");
+  // Killed before we could look: whoever is our parent now did not ask for us.
+  if (launcher !== String(process.ppid)) die();
+  process.on("disconnect", die);
   // The channel must not keep a finished command alive.
   process.channel.unref();
 }

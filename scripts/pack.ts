@@ -4,6 +4,7 @@
  *   dist/package.json   the manifest for those who install it
  *   dist/bin            the launcher, as it is here
  *   dist/dist           src as JavaScript with declarations, because Node strips no types below node_modules
+ *   dist/dashboard      the built page
  *   dist/docs, …        what people read
  *
  * A checkout needs none of it.
@@ -16,7 +17,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const SHIPPED = ["bin", "docs", "README.md", "CHANGELOG.md", "LICENSE"];
+const SHIPPED = ["bin", "dashboard/dist", "docs", "README.md", "CHANGELOG.md", "LICENSE"];
 /** What is taken over as it is. Scripts and what only a checkout needs stay behind. */
 const TAKEN_OVER = [
   "name",
@@ -35,6 +36,7 @@ export function pack(out: string): void {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   compile(join(out, "dist"));
+  run([join(ROOT, "scripts", "build-dashboard.mjs")], "the dashboard could not be built; see above");
   for (const name of SHIPPED) cpSync(join(ROOT, name), join(out, name), { recursive: true });
   const manifest = manifestFor(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Manifest);
   writeFileSync(join(out, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -65,8 +67,12 @@ function compile(outDir: string): void {
   const manifest = createRequire(import.meta.url).resolve("typescript/package.json");
   const tsc = join(dirname(manifest), "bin", "tsc");
   const args = [tsc, "--project", join(ROOT, "scripts", "tsconfig.pack.json"), "--outDir", outDir];
-  const { status } = spawnSync(process.execPath, args, { stdio: "inherit", cwd: ROOT });
-  if (status !== 0) throw new Error("src could not be compiled; see above");
+  run(args, "src could not be compiled; see above");
+}
+
+function run(args: readonly string[], complaint: string): void {
+  const { status } = spawnSync(process.execPath, [...args], { stdio: "inherit", cwd: ROOT });
+  if (status !== 0) throw new Error(complaint);
 }
 
 if (import.meta.main) {

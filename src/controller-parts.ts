@@ -3,11 +3,12 @@
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
 import { Controller, type RefusedWord } from "./controller/controller.ts";
-import { EventLog } from "./controller/event-log.ts";
+import type { EventFeed } from "./controller/event-feed.ts";
 import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
 import type { JobId } from "./core/ids.ts";
 import type { NodeIdentity } from "./core/node.ts";
+import type { LeaseReaper } from "./jobs/lease-reaper.ts";
 import type { OutcomeRules } from "./jobs/outcome.ts";
 import type { Submitter } from "./jobs/submitter.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
@@ -25,6 +26,7 @@ export interface ControllerPartsOptions {
   readonly submitter: Submitter;
   readonly tasks: TaskRegistry;
   readonly rules: OutcomeRules;
+  readonly events: EventFeed;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -33,7 +35,9 @@ export interface ControllerPartsOptions {
   readonly onChange: (id: JobId) => void;
   readonly onReady: () => void;
   readonly onRefused: (refusal: RefusedWord) => void;
-  /** Built later: its duties are made of what is made here. */
+  /** Built later, as the next: they tell what is made here. */
+  readonly reaper: () => LeaseReaper;
+  /** Its duties are made of what is made here. */
   readonly leadership: () => Leadership;
 }
 
@@ -46,14 +50,6 @@ export function openController(options: ControllerPartsOptions): Controller {
     draining,
     forming,
   });
-  const events = new EventLog({
-    node: identity.name,
-    clock,
-    standing: () => ({
-      role: guard.role,
-      epoch: guard.epoch,
-      leader: leadership().current()?.leader ?? null,
-    }),
-  });
-  return new Controller({ ...rest, clock, guard, events, settings: settings.agents });
+  const { shared: sharedStore } = rest.store.guarantees;
+  return new Controller({ ...rest, clock, guard, sharedStore, settings: settings.agents });
 }

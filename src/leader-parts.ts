@@ -1,6 +1,6 @@
 /** What a node does while it leads: the duties of each leader role, and who stands for which. */
 
-import type { LeaderGate } from "./cluster/gated-leadership.ts";
+import type { BeforeLeading, LeaderGate } from "./cluster/gated-leadership.ts";
 import type { Duty } from "./cluster/leader-duties.ts";
 import { LeaderRoles } from "./cluster/leader-roles.ts";
 import { metricsDuty } from "./cluster/metrics-duty.ts";
@@ -20,7 +20,7 @@ import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
-import type { Author, Store } from "./store/store.ts";
+import type { Author, NewJob, Store } from "./store/store.ts";
 
 export interface LeaderPartsOptions {
   readonly settings: Settings;
@@ -29,13 +29,15 @@ export interface LeaderPartsOptions {
   readonly store: Store;
   readonly coordination: Coordination;
   readonly channels: Channels;
-  readonly controller: Pick<Controller, "duty">;
+  readonly controller: Pick<Controller, "duty" | "switchedOff">;
   readonly reaper: LeaseReaper;
   readonly push: PushDispatch | null;
   readonly peers: PeerFabric | null;
   readonly author: () => Author;
-  readonly gate: LeaderGate | undefined;
+  /** A schedule has made a job. */
+  readonly onFired: (job: NewJob) => void;
   readonly onChange: (change: TermChange) => void;
+  readonly beforeLeading: BeforeLeading | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -43,7 +45,9 @@ export interface LeaderPartsOptions {
 
 export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
   const { settings, identity, roles, store, coordination, channels, controller, reaper } = options;
-  const { push, peers, author, gate, onChange, clock, random, log } = options;
+  const { push, peers, author, onFired, beforeLeading, onChange, clock, random, log } = options;
+  const gate: LeaderGate | undefined =
+    beforeLeading && (async (term, signal) => controller.switchedOff(await beforeLeading(term, signal)));
   const leases: Duty = (term, signal) => reaper.duty(term, signal);
   const mintId = (): JobId => jobId(identity.name, random.timedUuid());
   return new LeaderRoles({
@@ -67,6 +71,7 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
           mintId,
           author,
           log,
+          onFired,
         }),
         nodes: nodeWatch({
           membership: coordination.membership,

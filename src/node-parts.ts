@@ -6,7 +6,7 @@ import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
 import { addressOf } from "./cluster/own-address.ts";
-import type { LeaderGate } from "./cluster/gated-leadership.ts";
+import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { LoadMeter } from "./cluster/load-meter.ts";
 import { Readiness } from "./cluster/readiness.ts";
@@ -14,6 +14,7 @@ import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
 import { openJournal } from "./journal-parts.ts";
+import { openEvents } from "./event-parts.ts";
 import { openCoordination } from "./coordination/open.ts";
 import type { NodeName } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
@@ -48,7 +49,7 @@ export interface PartsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly http: boolean;
-  readonly beforeLeading?: LeaderGate;
+  readonly beforeLeading?: BeforeLeading;
   readonly draining: () => boolean;
   readonly forming: () => string | null;
 }
@@ -128,6 +129,15 @@ export function buildParts(options: PartsOptions) {
   const author = authorOf(identity.name, () => leaders.scheduler.current()?.epoch ?? 0);
   const watchers = new JobWatchers(clock);
   const followers = new Followers({ channels, watchers, clock });
+  const { feed: events, news } = openEvents({
+    identity,
+    channels,
+    peerWire: peers?.eventWire ?? null,
+    followers,
+    clock,
+    draining,
+    leadership: () => leaders.scheduler,
+  });
   const wakeUps = new WakeUps({
     channels,
     clock,
@@ -189,7 +199,7 @@ export function buildParts(options: PartsOptions) {
       prefetchMax: settings.worker.prefetchMax,
       abortGraceMs,
     },
-    onChange: (id) => followers.changed(id),
+    onChange: (id, status, job) => news.changed(id, status, job),
   });
   /** What fits here is taken sooner than anybody else could hear of it; what is pushed is the leader's business. */
   const handledHere = (stored: readonly NewJob[]): boolean =>
@@ -203,7 +213,8 @@ export function buildParts(options: PartsOptions) {
     defaults,
     unstoredMax: settings.jobs.unstoredMax,
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
-    onStored: (stored, told) => {
+    onStored: (stored, told, answers) => {
+      news.submitted(stored, answers);
       if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
@@ -219,6 +230,7 @@ export function buildParts(options: PartsOptions) {
     submitter,
     tasks,
     rules,
+    events,
     clock,
     random,
     log,
@@ -227,6 +239,7 @@ export function buildParts(options: PartsOptions) {
     onChange: (id) => followers.changed(id),
     onReady: wakeEverybody,
     onRefused: journal.refused,
+    reaper: () => reaper,
     leadership: () => leaders.scheduler,
   });
   const jobs = new JobService({
@@ -249,7 +262,9 @@ export function buildParts(options: PartsOptions) {
             .nodes()
             .filter((node) => node.incarnation !== identity.incarnation && node.alive)
         : [],
+    agents: () => controller.lessees(),
     onReady: wakeEverybody,
+    onChange: (id, status) => news.changed(id, status),
   });
   const reaper = new LeaseReaper({
     store,
@@ -258,10 +273,12 @@ export function buildParts(options: PartsOptions) {
     intervalMs: settings.worker.renewMs,
     // An embedded store's worker is in this very process: where it hangs, so does this.
     overdueGraceMs: store.guarantees.shared ? settings.jobs.overdueGraceMs : null,
+    agentsHeardSince: () => controller.leadsSince,
+    agentLeaseMs: settings.agents.leaseMs,
     log,
-    onRecovered: (id) => {
-      followers.changed(id);
+    onRecovered: (id, status) => {
       controller.recovered(id);
+      news.changed(id, status);
       wakeEverybody();
     },
   });
@@ -277,8 +294,9 @@ export function buildParts(options: PartsOptions) {
     push,
     peers,
     author,
-    gate: options.beforeLeading,
+    onFired: (job) => news.fired(job),
     onChange: journal.onTerm(() => coordination.membership.nodes()),
+    beforeLeading: options.beforeLeading,
     clock,
     random,
     log,
@@ -342,6 +360,8 @@ export function buildParts(options: PartsOptions) {
         host: settings.http.host,
         port: settings.http.port,
         bodyLimitBytes: settings.http.bodyLimitBytes,
+        basePath: settings.http.basePath,
+        dashboard: settings.dashboard,
         inFlight,
         log,
         clock,

@@ -8,7 +8,7 @@
 
 import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "./api/services.ts";
 import { stillForming } from "./cluster/formation.ts";
-import type { LeaderGate } from "./cluster/gated-leadership.ts";
+import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
 import { BatonError, hasCode } from "./core/errors.ts";
@@ -35,8 +35,8 @@ export interface NodeOptions {
   readonly random?: Random;
   /** False for a node without a listener, used in process only. */
   readonly http?: boolean;
-  /** What has to happen before this node begins to lead, such as its agent's end; it gives the term up when it rejects. */
-  readonly beforeLeading?: LeaderGate;
+  /** What has to happen before this node begins to lead, such as its agent's end. */
+  readonly beforeLeading?: BeforeLeading;
 }
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */

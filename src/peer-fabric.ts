@@ -6,6 +6,7 @@
 import type { Server } from "node:http";
 import { join } from "node:path";
 import type { Jobs, Peers, Placement } from "./api/services.ts";
+import { EVENTS_PATH, PeerEventWire } from "./cluster/peer-event-wire.ts";
 import { Position } from "./cluster/placement-position.ts";
 import { Rounds } from "./cluster/placement-rounds.ts";
 import { RoundRobinPlacement } from "./cluster/placement.ts";
@@ -183,7 +184,9 @@ export function openPeerFabric(options: PeerFabricOptions) {
     log,
   });
 
+  const eventWire = new PeerEventWire({ self: identity.name, nodes, call });
   const mounts: Readonly<Record<string, PeerHandler>> = {
+    [EVENTS_PATH]: (request) => eventWire.handle(request),
     "/peer/placement": (request) => rounds.handle(request),
     [RETRACTIONS_PATH]: (request) => retractions.handle(request),
     [SCHEDULE_PATH]: (request) => schedules.handle(request),
@@ -194,6 +197,7 @@ export function openPeerFabric(options: PeerFabricOptions) {
     peers,
     placement,
     schedules,
+    eventWire,
     warnings: secret.warnings,
     /** How the listener knows its peers. */
     listener: {

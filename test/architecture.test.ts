@@ -75,9 +75,37 @@ describe("the tree of src", () => {
   for (const [rule, broken] of rules) it(rule, () => assert.deepEqual(broken(), []));
 });
 
+const page = new Sources(read("dashboard/src/**/*.{ts,tsx}"));
+
+describe("the tree of the dashboard", () => {
+  it("was found", () => assert.ok(page.files.length > 30, `${page.files.length} files`));
+
+  it(`has no file of more than ${LINES_MAX} lines`, () => {
+    assert.deepEqual(page.filesAreShort(LINES_MAX, {}), []);
+  });
+
+  it("never makes markup out of text", () => {
+    const ways =
+      /dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function/;
+    const found = page.files.filter(({ text }) => ways.test(text)).map(({ path }) => path);
+    assert.deepEqual(found, []);
+  });
+
+  it("takes from src only types, and what knows nothing of Node", () => {
+    const found = page.files.flatMap(({ path, text }) =>
+      [...text.matchAll(/^import (?!type )[^;]*? from "(?:\.\.\/)+src\/([^"]+)";$/gm)]
+        .filter((match) => !/^(?:core\/|client\/address\.ts$)/.test(match[1]!))
+        .map((match) => `${path} imports ${match[1]}`),
+    );
+    assert.deepEqual(found, []);
+  });
+});
+
 describe("the files of the repository", () => {
   it("name no path of one machine and no registry", () => {
-    const files = ["*", ".*", ".ci/*", "{bench,bin,docs,examples,scripts,src,test}/**/*"].flatMap(read);
+    const files = ["*", ".*", ".ci/*", "{bench,bin,dashboard,docs,examples,scripts,src,test}/**/*"].flatMap(
+      read,
+    );
     assert.ok(files.some(({ path }) => path === "package-lock.json"));
     assert.deepEqual(machineTraces(files, root.replace(/[\\/]$/, "")), []);
   });

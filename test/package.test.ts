@@ -102,6 +102,10 @@ describe("the package", () => {
       results.push(JSON.parse(out));
     }
     assert.deepEqual(results, [13, { product: 42, isMainThread: false }]);
+    const page = await (await fetch(`${url}/`)).text();
+    const asset = /src="\.\/(assets\/[^"]+\.js)"/.exec(page)?.[1];
+    assert.ok(asset, `the dashboard came along: ${page}`);
+    assert.equal((await fetch(`${url}/${asset}`)).status, 200);
     assert.equal((await node.stop()).code, 0);
   });
 

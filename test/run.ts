@@ -26,6 +26,9 @@ const files = globSync("test/**/*.test.ts")
 
 const checks: [string, string, string[]][] = [
   ["types", "tsc", ["--noEmit"]],
+  // Those of the page, and of the tests that look at it: they know a DOM, and the rest does not.
+  ["types of the dashboard", "tsc", ["--noEmit", "-p", "test/browser"]],
+  ["dashboard", process.execPath, ["scripts/build-dashboard.mjs"]],
   ["lint", "oxlint", ["--type-aware", "--quiet"]],
   ["format", "oxfmt", ["--check"]],
 ];

@@ -31,7 +31,7 @@ export interface AgentOptions {
   readonly onDied: (error: unknown) => void;
 }
 
-/** How long a stop goes on posting results. Longer, and a stop without a leader ends as a kill. */
+/** How long a hurried stop goes on posting results. Longer, and a stop without a leader ends as a kill. */
 const LAST_TRIES_MS = 2_000;
 /** What the link may take to answer beyond that. */
 const FINISH_SLACK_MS = 1_000;
@@ -82,12 +82,13 @@ export class Agent extends Lifecycle {
 
   /** Finishes what runs, as long as a drain may take, and gives the rest back: nothing of it burns an attempt. */
   protected async onStop(): Promise<void> {
-    const { drain, log, threads } = this.#o;
+    const { drain, log, threads, clock } = this.#o;
+    const until = clock.monotonic() + drain.timeoutMs;
     this.#draining = true;
     this.#link!.send({ say: "drain" });
     const { interrupted } = await this.#runs.drain({ ...drain, hurry: this.#hurry.signal });
     this.#speak();
-    const undelivered = await this.#finish();
+    const undelivered = await this.#finish(until);
     await this.#link!.close();
     this.#link = null;
     await threads.stop();
@@ -99,13 +100,24 @@ export class Agent extends Lifecycle {
       );
   }
 
-  async #finish(): Promise<number> {
-    const over = new AbortController();
+  /** What a drain has left of its time is for results: while leaders change, there is nobody to take them for some seconds. */
+  async #finish(until: number): Promise<number> {
+    const { clock } = this.#o;
     const finished = new Promise<number>((resolve) => (this.#onFinished = resolve));
-    this.#link!.send({ say: "finish", withinMs: LAST_TRIES_MS });
-    const late = this.#o.clock.sleep(LAST_TRIES_MS + FINISH_SLACK_MS, over.signal).then(() => 0);
-    const undelivered = await Promise.race([finished, late]);
-    over.abort();
+    let cancelLate = (): void => {};
+    const late = Promise.withResolvers<number>();
+    const within = (ms: number): void => {
+      cancelLate();
+      this.#link!.send({ say: "finish", withinMs: ms });
+      cancelLate = clock.after(ms + FINISH_SLACK_MS, () => late.resolve(0));
+    };
+    const hurried = (): void => within(LAST_TRIES_MS);
+    const { signal } = this.#hurry;
+    within(signal.aborted ? LAST_TRIES_MS : Math.max(until - clock.monotonic(), LAST_TRIES_MS));
+    signal.addEventListener("abort", hurried, { once: true });
+    const undelivered = await Promise.race([finished, late.promise]);
+    signal.removeEventListener("abort", hurried);
+    cancelLate();
     return undelivered;
   }
 

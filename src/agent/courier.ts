@@ -46,6 +46,7 @@ export class Courier {
   readonly #backOff: BackOff;
   readonly #over = new AbortController();
   readonly #deliveries = new Set<Promise<void>>();
+  #letGo = 0;
 
   constructor(options: CourierOptions) {
     this.#o = options;
@@ -73,7 +74,7 @@ export class Courier {
     this.#o.leases.settled(run);
   }
 
-  /** Waits until all is delivered, for so long at most; answers how many results were let go. */
+  /** Waits until all is delivered, for so long at most; answers how many results were let go. Asked again, it may be sooner. */
   async finish(withinMs: number): Promise<number> {
     const { clock } = this.#o;
     const over = new AbortController();
@@ -83,9 +84,9 @@ export class Courier {
     };
     await Promise.race([all(), late]);
     over.abort();
-    const undelivered = this.#deliveries.size;
+    if (!this.#over.signal.aborted) this.#letGo = this.#deliveries.size;
     this.#over.abort();
-    return undelivered;
+    return this.#letGo;
   }
 
   /** Lines before the result: after it, they would be those of a run that is over. */
@@ -138,6 +139,8 @@ export class Courier {
       body: `[${postings.map((posting, at) => resultText(posting, agent, epochs[at]!)).join(",")}]`,
       timeoutMs: CALL_TIMEOUT_MS,
       signal: this.#over.signal,
+      // A leader that stands still would hold it for all of that; to post it twice does no harm.
+      moves: true,
     });
     if (status !== 200 && postings.length > 1) {
       // Something in there is not acceptable; alone, each has its own answer.

@@ -2,6 +2,7 @@ import type { HeartbeatRequest } from "../client/controller-bodies.ts";
 import type { LeaderConnection } from "../client/leader.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
+import { BackOff } from "./back-off.ts";
 
 export interface HeartOptions {
   readonly agent: string;
@@ -38,26 +39,44 @@ export class Heart {
     this.#stopped.abort();
   }
 
+  /** The last word: which answers are not waited for. Tries for so long. */
+  async farewell(unanswered: readonly string[], withinMs: number): Promise<void> {
+    this.stop();
+    if (unanswered.length === 0) return;
+    const over = new AbortController();
+    const cancel = this.#o.clock.after(withinMs, () => over.abort());
+    const backOff = new BackOff(this.#o);
+    while (!over.signal.aborted) {
+      try {
+        await this.#beat({ running: 0, unanswered: [...unanswered] }, over.signal);
+        break;
+      } catch {
+        await backOff.failed(over.signal);
+      }
+    }
+    cancel();
+  }
+
   async #run(): Promise<void> {
     const { clock, random } = this.#o;
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       // One that is not heard is followed by the next; whoever waits for jobs tells that there is no leader.
-      await this.#beat().catch(() => {});
+      await this.#beat({ running: this.#o.running() }, signal).catch(() => {});
       // Spread a little, so that agents that started together do not beat together for ever.
       await clock.sleep(BEAT_MS * (0.9 + 0.2 * random.chance()), signal);
     }
   }
 
-  async #beat(): Promise<void> {
-    const { agent, capabilities, version, leader, running } = this.#o;
-    const beat: HeartbeatRequest = { agent, capabilities: [...capabilities], version, running: running() };
+  async #beat(fields: Pick<HeartbeatRequest, "running" | "unanswered">, signal: AbortSignal): Promise<void> {
+    const { agent, capabilities, version, leader } = this.#o;
+    const beat: HeartbeatRequest = { agent, capabilities: [...capabilities], version, ...fields };
     await leader.call({
       method: "POST",
       path: "/v1/agents/heartbeat",
       body: JSON.stringify(beat),
       timeoutMs: CALL_TIMEOUT_MS,
-      signal: this.#stopped.signal,
+      signal,
     });
   }
 }

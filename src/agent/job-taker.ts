@@ -4,6 +4,7 @@
  */
 
 import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-bodies.ts";
+import { BatonClientError } from "../client/error.ts";
 import type { LeaderAnswer, LeaderConnection } from "../client/leader.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -40,6 +41,8 @@ const POLL_SLACK_MS = 5_000;
 const EMPTY_MS_MIN = 250;
 /** Longer, and a job waits in vain for a blocked event loop; shorter, and a long garbage collection gives jobs back. */
 const OFFER_MS = 2_000;
+/** Requests that are remembered as unanswered. Fewer, and an agent of many nodes forgets one of a long search for the leader. */
+const UNANSWERED_MAX = 32;
 /** How often it is told that there still is no leader. */
 const TELL_EVERY_MS = 30_000;
 
@@ -54,6 +57,8 @@ export class JobTaker {
   #cancelOffer: () => void = () => {};
   #loop: Promise<void> = Promise.resolve();
   #toldAt = -Infinity;
+  /** What was leased with these requests, if anything, nobody here knows of; named until a leader has answered. */
+  #unanswered: readonly string[] = [];
 
   constructor(options: JobTakerOptions) {
     this.#o = options;
@@ -62,6 +67,11 @@ export class JobTaker {
 
   start(): void {
     this.#loop = this.#run();
+  }
+
+  /** Requests whose answers were lost on the way. */
+  get unanswered(): readonly string[] {
+    return this.#unanswered;
   }
 
   /** Ends the poll that is under way. */
@@ -101,15 +111,17 @@ export class JobTaker {
     const { clock, leader } = this.#o;
     const { signal } = this.#stopped;
     const sentAt = clock.monotonic();
+    const asked: string[] = [];
     try {
       const answer = await leader.call({
         method: "POST",
         path: "/v1/leases",
-        body: JSON.stringify(this.#request()),
+        body: (maybeDone) => this.#request(asked, maybeDone),
         timeoutMs: POLL_MS + POLL_SLACK_MS,
         signal,
         moves: true,
       });
+      if (answer.status === 200 || answer.status === 204) this.#unanswered = [];
       if (answer.status === 200) return this.#leased(answer);
       if (answer.status === 204) {
         this.#reached(answer.url);
@@ -117,17 +129,33 @@ export class JobTaker {
       }
       this.#tell({ status: answer.status, ...(answer.body as object) }, `${answer.url} gives no leases`);
     } catch (error) {
+      if (signal.aborted || !(error instanceof BatonClientError) || error.maybeDone)
+        this.#unanswered = [...this.#unanswered, ...asked].slice(-UNANSWERED_MAX);
       if (signal.aborted) return;
       this.#tell({}, error instanceof Error ? error.message : String(error));
     }
     await this.#backOff.failed(signal);
   }
 
-  #request(): LeaseRequest {
-    const { agent, capabilities, queues, version } = this.#o;
-    const max_tasks = Math.min(this.#free, BATCH_MAX);
-    const request = { agent, capabilities: [...capabilities], max_tasks, timeout_ms: POLL_MS, version };
-    return queues ? { ...request, queues: [...queues] } : request;
+  /** Under a name of its own for each node that is asked. */
+  #request(asked: string[], maybeDone: boolean): string {
+    const { agent, capabilities, queues, version, random } = this.#o;
+    // Those before in this round were refused, and nothing came of them.
+    if (!maybeDone) asked.length = 0;
+    const unanswered = [...this.#unanswered, ...asked];
+    const request_id = random.uuid();
+    asked.push(request_id);
+    const request: LeaseRequest = {
+      agent,
+      capabilities: [...capabilities],
+      ...(queues && { queues: [...queues] }),
+      max_tasks: Math.min(this.#free, BATCH_MAX),
+      timeout_ms: POLL_MS,
+      version,
+      request_id,
+      ...(unanswered.length > 0 && { unanswered: unanswered.slice(-UNANSWERED_MAX) }),
+    };
+    return JSON.stringify(request);
   }
 
   #leased({ body, url }: LeaderAnswer): void {

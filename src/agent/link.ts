@@ -34,6 +34,9 @@ export interface LinkOptions extends LinkSettings {
   readonly connect?: (url: string) => Connection;
 }
 
+/** What is unanswered at the end is rarely a lease. Longer, and an idle agent's stop waits for a leader. */
+const FAREWELL_MS = 1_500;
+
 export class Link extends Lifecycle {
   readonly #o: LinkOptions;
   readonly #leader: LeaderConnection;
@@ -105,7 +108,10 @@ export class Link extends Lifecycle {
 
   async #finish(withinMs: number): Promise<void> {
     await this.#taker.stop();
-    const undelivered = await this.#courier.finish(withinMs);
+    const [undelivered] = await Promise.all([
+      this.#courier.finish(withinMs),
+      this.#heart.farewell(this.#taker.unanswered, Math.min(withinMs, FAREWELL_MS)),
+    ]);
     await this.stop();
     this.#o.tell({ say: "finished", undelivered });
   }

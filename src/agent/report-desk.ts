@@ -120,6 +120,7 @@ export class ReportDesk {
       body: JSON.stringify(request),
       timeoutMs: CALL_TIMEOUT_MS,
       signal: over,
+      moves: true,
     });
     if (status === 200) return true;
     const { error, message } = (body ?? {}) as Partial<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 /** Leases, results and agents as they travel. */
 
 import { z } from "zod";
-import { AGENT_NAME } from "../core/agent.ts";
+import { AGENT_NAME, REQUEST_ID } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
 import { LOG_LEVELS } from "../store/store.ts";
 import type { ClaimedJob } from "../store/store.ts";
@@ -16,6 +16,7 @@ const TIMEOUT_MS = 25_000;
 const TIMEOUT_MS_MAX = 120_000;
 const RESULTS_MAX = 1_000;
 const LINES_MAX = 1_000;
+const UNANSWERED_MAX = 64;
 
 export const AgentName = z.string().regex(AGENT_NAME).meta({
   description:
@@ -40,6 +41,18 @@ const LeaseIdText = z
   .max(256)
   .meta({ description: "the lease_id of an answer of POST /v1/leases" });
 
+const RequestId = z.string().regex(REQUEST_ID).meta({
+  description:
+    "a name of 1 to 64 letters, digits or . _ ~ - that this agent gives to no other request for a lease",
+});
+
+const Unanswered = z
+  .array(RequestId)
+  .max(UNANSWERED_MAX)
+  .meta({
+    description: `a list of at most ${UNANSWERED_MAX} request_ids whose answers never arrived and are not waited for: what was leased with them goes back at once`,
+  });
+
 /** May be missing or null here, so that the refusal is the one for an old epoch. */
 const Epoch = z.int().nullable().optional().meta({ description: "a whole number, as the lease told it" });
 
@@ -62,6 +75,8 @@ export const LeaseRequestBody = z.strictObject({
   version: Version.optional(),
   labels: Labels.optional(),
   leader_epoch: Epoch,
+  request_id: RequestId.optional(),
+  unanswered: Unanswered.optional(),
 });
 
 export const LeasedTaskBody = z.object({
@@ -232,6 +247,7 @@ export const HeartbeatBody = z.strictObject({
     .max(1_000_000)
     .optional()
     .meta({ description: "a whole number from 0: how many jobs it runs" }),
+  unanswered: Unanswered.optional(),
 });
 
 export const AgentBody = z.object({

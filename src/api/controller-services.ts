@@ -20,7 +20,7 @@ export interface ControllerApi {
   results(results: readonly AgentResult[]): Promise<readonly ResultAnswer[]>;
   /** How many lines were taken. Rejects with STALE_EPOCH. */
   report(report: AgentReport): Promise<number>;
-  heartbeat(agent: AgentSign): Promise<UnderEpoch<object>>;
+  heartbeat(agent: Heartbeat): Promise<UnderEpoch<object>>;
   removeAgent(name: string): Promise<boolean>;
   agents(withRemoved: boolean): Promise<readonly AgentView[]>;
   /** Behind the event of this id, as far as it is kept; null for what happens from now on. */
@@ -38,12 +38,21 @@ export interface AgentSign {
   readonly running?: number;
 }
 
-export interface LeaseRequest extends Omit<AgentSign, "running"> {
+/** Names of requests for leases whose answers never arrived: what was leased with them is nobody's. */
+interface Unanswered {
+  readonly unanswered?: readonly string[];
+}
+
+export interface Heartbeat extends AgentSign, Unanswered {}
+
+export interface LeaseRequest extends Omit<AgentSign, "running">, Unanswered {
   readonly capabilities: readonly string[];
   readonly queues?: readonly string[];
   readonly limit: number;
   readonly timeoutMs: number;
   readonly leaderEpoch?: number;
+  /** What the agent calls this request. */
+  readonly request?: string;
 }
 
 export interface Lease {

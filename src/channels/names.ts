@@ -13,6 +13,8 @@ export const topics = {
   jobChanged: "job.changed",
   /** Somebody follows a job, and wants to hear of its changes. Body: { id }. */
   jobFollowed: "job.followed",
+  /** What happens, for those who read events. Body: EventMessage. */
+  events: "events",
   /** A schedule was put, removed, paused or resumed. */
   schedulesChanged: "schedules.changed",
   /** For the node that handed jobs over. Body: HandoffAck. */

@@ -4,7 +4,6 @@
  * server is loaded.
  */
 
-import type { Method } from "../api/operation.ts";
 import type { LogsBody } from "../api/operations/job-logs.ts";
 import type { JobRequestBody, SubmittedBody } from "../api/operations/submit.ts";
 import type { NamedScheduleRequest, PreviewRequest } from "../api/schedule-body.ts";
@@ -13,6 +12,7 @@ import { systemClock } from "../platform/clock.ts";
 import type { Clock } from "../platform/clock.ts";
 import { systemRandom } from "../platform/random.ts";
 import type { Random } from "../platform/random.ts";
+import { address } from "./address.ts";
 import { addressesOf, DEFAULT_URL } from "./addresses.ts";
 import { ClusterCalls } from "./cluster.ts";
 import { ClusterConnection } from "./cluster-connection.ts";
@@ -368,18 +368,4 @@ export class BatonClient implements AsyncDisposable {
       job.idempotency_key === undefined ? { ...job, idempotency_key: `client:${batch}:${n}` } : job,
     );
   }
-}
-
-/** `"GET /jobs/{id}"` with its parts filled in. */
-function address<R extends Route>(route: R, parts: Parts<R>): { method: Method; path: string } {
-  const [method, pattern] = route.split(" ") as [Method, string];
-  const params = (parts.params ?? {}) as Record<string, string>;
-  const path = pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!));
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(
-    (parts.query ?? {}) as Record<string, string | number | undefined>,
-  )) {
-    if (value !== undefined) query.set(name, String(value));
-  }
-  return { method, path: query.size === 0 ? path : `${path}?${query.toString()}` };
 }

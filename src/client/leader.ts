@@ -22,10 +22,12 @@ export interface LeaderConnectionOptions {
   readonly connect?: (url: string) => Connection;
 }
 
-export interface LeaderCall extends Call {
+export interface LeaderCall extends Omit<Call, "body"> {
+  /** A function is asked anew for each node that is tried, and told whether one before may have done it and not answered. */
+  readonly body?: string | ((maybeDone: boolean) => string);
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-  /** Left and made again elsewhere as soon as another call finds that another node leads: for calls that wait long. */
+  /** Left and made again elsewhere as soon as another call finds that another node leads: for calls that wait long, or may be repeated. */
   readonly moves?: boolean;
 }
 
@@ -89,12 +91,14 @@ export class LeaderConnection {
     for (let url = this.#next(reasons, null); url !== null;) {
       let hint: string | null = null;
       try {
-        const answer = await this.#ask(url, call);
+        const answer = await this.#ask(url, call, maybeDone);
         reached = true;
         if (!isRefusedHere(answer)) {
           this.#settle(url, epochIn(answer));
           return answer;
         }
+        // A node that has trouble with its store does not know what became of it either.
+        maybeDone ||= answer.status >= 500;
         const told = answer.body as Partial<NotLeaderBody> | null;
         this.#heardOf(epochIn(answer));
         if (told?.error === "NOT_LEADER") hint = told.leader_url ?? null;
@@ -129,8 +133,10 @@ export class LeaderConnection {
     await this.#learning;
   }
 
-  async #ask(url: string, call: LeaderCall): Promise<LeaderAnswer> {
-    const { timeoutMs, signal, moves, ...request } = call;
+  async #ask(url: string, call: LeaderCall, maybeDone: boolean): Promise<LeaderAnswer> {
+    const { timeoutMs, signal, moves, ...rest } = call;
+    const body = typeof rest.body === "function" ? rest.body(maybeDone) : rest.body;
+    const request: Call = { ...rest, body };
     if (!moves) return read(url, await this.#connection(url).call(request, timeoutMs, signal));
     const waiting: Waiting = { url, leave: new AbortController() };
     const either = signal ? AbortSignal.any([signal, waiting.leave.signal]) : waiting.leave.signal;

@@ -20,6 +20,9 @@ import { Lifecycle, type Service } from "../platform/service.ts";
 /** Resolves when the term may be acted on; rejects when it must be given up. The signal says that it is over anyway. */
 export type LeaderGate = (term: Term, signal: AbortSignal) => Promise<void>;
 
+/** The same, of whoever switches agents off for it and answers which. */
+export type BeforeLeading = (...asked: Parameters<LeaderGate>) => Promise<readonly string[]>;
+
 export interface GatedLeadershipOptions {
   readonly elector: Leadership & Service & { resign(): Promise<void> };
   readonly identity: NodeIdentity;

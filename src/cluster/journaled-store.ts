@@ -101,6 +101,10 @@ export class JournaledStore implements Store {
     return this.#look("agents");
   }
 
+  get access(): Store["access"] {
+    return this.#o.store.access;
+  }
+
   get journal(): Store["journal"] {
     return this.#look("journal");
   }

@@ -8,6 +8,7 @@ import { AGENT_SETTINGS } from "./agent-settings.ts";
 import { CLUSTER_SETTINGS } from "./cluster-settings.ts";
 import { CONTROLLER_SETTINGS } from "./controller-settings.ts";
 import { ETCD_SETTINGS } from "./etcd-settings.ts";
+import { HTTP_SETTINGS } from "./http-settings.ts";
 import type { NodeMap } from "./node-map.ts";
 import { OWNERSHIP_SETTINGS } from "./ownership-settings.ts";
 import { PEER_SETTINGS } from "./peer-settings.ts";
@@ -49,41 +50,7 @@ export const SETTINGS = [
     flag: "--tasks",
     about: "Directories of task modules. A file's name is its task's name.",
   },
-  {
-    path: "http.host",
-    kind: "string",
-    default: "127.0.0.1",
-    flag: "--host",
-    about: "Address to listen on. `0.0.0.0` opens the node to the network.",
-  },
-  {
-    path: "http.port",
-    kind: "integer",
-    default: 8420,
-    min: 0,
-    max: 65535,
-    flag: "--port",
-    about:
-      "Port to listen on. 0 takes any free one; if it was not set and is in use, the next free one is taken.",
-  },
-  {
-    path: "http.url",
-    kind: "string",
-    default: "",
-    defaultIs: "the address it listens on, or the host name for `0.0.0.0`",
-    pattern: /^(?:https?:\/\/[^\s/?#@]+)?$/,
-    patternIs: "be an address such as http://host:8420, without a path",
-    about: "How others reach this node, as `http://host:port`; shown to them and to callers.",
-  },
-  {
-    path: "http.body_limit",
-    kind: "size",
-    default: "1MiB",
-    min: "1KiB",
-    max: "1GiB",
-    about: "Largest request body.",
-    smaller: "Bulk submits and large payloads are refused with 413.",
-  },
+  ...HTTP_SETTINGS,
   {
     path: "worker.concurrency",
     kind: "integer",

@@ -9,9 +9,9 @@
 
 import type {
   AgentResult,
-  AgentSign,
   AgentView,
   ControllerApi,
+  Heartbeat,
   LeaseRequest,
 } from "../api/controller-services.ts";
 import type {
@@ -39,11 +39,12 @@ import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, Store, Submitted } from "../store/store.ts";
 import { AgentDirectory } from "./agent-directory.ts";
-import type { EventLog } from "./event-log.ts";
+import type { EventFeed } from "./event-feed.ts";
 import type { Issued } from "./interest.ts";
 import { LeaseDesk } from "./lease-desk.ts";
 import { ResultDesk, staleEpoch } from "./result-desk.ts";
 import { RunBook } from "./run-book.ts";
+import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
 import type { TermGuard } from "./term-guard.ts";
 
 export interface ControllerSettings {
@@ -59,15 +60,17 @@ export interface RefusedWord {
   readonly job: JobId | null;
 }
 
-export interface ControllerOptions {
+export interface ControllerOptions extends StrayLeasesOptions {
   readonly store: Pick<Store, "jobs" | "agents">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
-  readonly events: EventLog;
+  readonly events: EventFeed;
   readonly submitter: Pick<Submitter, "submitUnder">;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
   readonly settings: ControllerSettings;
+  /** Whether the jobs of our store are those of all nodes. */
+  readonly sharedStore: boolean;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -82,6 +85,7 @@ export interface ControllerOptions {
 /** How often agents that were seen are stored as seen, if that is often enough for them not to look stale. */
 const REFRESH_MS = 5_000;
 const PURGE_MS = 60_000;
+const LESSEES_MS = 1_000;
 /**
  * How long a leader that drains waits for results of what it has leased. Longer, and nobody leads for longer; shorter, and more agents
  * have to take theirs to the next leader, which costs them a renewal.
@@ -94,8 +98,11 @@ export class Controller extends Lifecycle implements ControllerApi {
   readonly #desk: LeaseDesk;
   readonly #results: ResultDesk;
   readonly #directory: AgentDirectory;
+  readonly #strays: StrayLeases;
   #subscription: Subscription | null = null;
   #standing: Standing = STANDING_BY;
+  #lessees: { readonly until: number; readonly agents: Promise<readonly AgentView[]> } | null = null;
+  #leadsSince: number | null = null;
 
   constructor(options: ControllerOptions) {
     super();
@@ -120,6 +127,7 @@ export class Controller extends Lifecycle implements ControllerApi {
         events.emit("job.updated", { job_id: id });
       },
     });
+    this.#strays = new StrayLeases(options);
     this.#directory = new AgentDirectory({
       store,
       forgetAfterMs: settings.forgetAfterMs,
@@ -127,14 +135,16 @@ export class Controller extends Lifecycle implements ControllerApi {
     });
   }
 
-  protected onStart(): void {
+  protected async onStart(): Promise<void> {
     this.#standing = STANDING_BY;
+    await this.#o.events.start();
     this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#desk.wake());
   }
 
   protected async onStop(): Promise<void> {
     this.#follow({ event: "lost" });
     await this.#subscription?.close();
+    await this.#o.events.stop();
   }
 
   // ---------------------------------------------------------------- jobs
@@ -142,12 +152,9 @@ export class Controller extends Lifecycle implements ControllerApi {
   async submit(
     requests: readonly SubmitRequest[],
   ): Promise<UnderEpoch<{ readonly jobs: readonly Submitted[] }>> {
-    const { guard, submitter, events } = this.#o;
+    const { guard, submitter } = this.#o;
     const term = guard.require("lead");
     const jobs = await guard.fenced(submitter.submitUnder(term, requests));
-    jobs.forEach(({ id, status, existed }, at) => {
-      if (!existed) events.emit("job.submitted", { job_id: id, task: requests[at]!.task, status });
-    });
     return { jobs, leaderEpoch: term.epoch };
   }
 
@@ -156,7 +163,7 @@ export class Controller extends Lifecycle implements ControllerApi {
   async lease(request: LeaseRequest, caller: Caller): Promise<Lease | null> {
     const { guard, settings } = this.#o;
     const term = guard.require("lead");
-    const { leaderEpoch, capabilities, queues, limit, timeoutMs, ...sign } = request;
+    const { leaderEpoch, capabilities, queues, limit, timeoutMs, request: id, unanswered, ...sign } = request;
     if (leaderEpoch !== undefined && leaderEpoch !== term.epoch) {
       const message = `leader_epoch ${leaderEpoch} is not the current one (${term.epoch}); leave it out, or give that`;
       throw staleEpoch(null, {
@@ -167,8 +174,10 @@ export class Controller extends Lifecycle implements ControllerApi {
       });
     }
     await guard.fenced(this.#directory.seen({ ...sign, capabilities }, term));
+    await this.#giveUp(sign.name, unanswered, term);
     const wish = {
       agent: sign.name,
+      request: id,
       tasks: new Set(capabilities),
       queues: queues && queues.length > 0 ? new Set(queues) : null,
       limit,
@@ -206,10 +215,11 @@ export class Controller extends Lifecycle implements ControllerApi {
 
   // ---------------------------------------------------------------- agents
 
-  async heartbeat(agent: AgentSign): Promise<UnderEpoch<object>> {
+  async heartbeat({ unanswered, ...sign }: Heartbeat): Promise<UnderEpoch<object>> {
     const { guard } = this.#o;
     const term = guard.require("lead");
-    await guard.fenced(this.#directory.seen(agent, term));
+    await guard.fenced(this.#directory.seen(sign, term));
+    await this.#giveUp(sign.name, unanswered, term);
     return { leaderEpoch: term.epoch };
   }
 
@@ -226,6 +236,22 @@ export class Controller extends Lifecycle implements ControllerApi {
     const agents = await this.#directory.list(withRemoved);
     const now = clock.now();
     return agents.map((agent) => ({ ...agent, state: agentState(agent, now, settings.staleAfterMs) }));
+  }
+
+  /**
+   * Those who could lease the jobs of our store: of one that others write to as well, all; of one of our own, only while we lead. Asked
+   * for with every look at a job that waits, so that a second old is good enough.
+   */
+  async lessees(): Promise<readonly AgentView[]> {
+    const { clock, guard, sharedStore } = this.#o;
+    if (!sharedStore && guard.role !== "LEADER") return [];
+    if (this.#lessees === null || clock.monotonic() >= this.#lessees.until) {
+      const until = clock.monotonic() + LESSEES_MS;
+      const agents = this.agents(false);
+      agents.catch(() => (this.#lessees = null));
+      this.#lessees = { until, agents };
+    }
+    return this.#lessees.agents;
   }
 
   events(since: string | null, signal: AbortSignal): AsyncIterable<ServerEvent> {
@@ -248,15 +274,27 @@ export class Controller extends Lifecycle implements ControllerApi {
     });
   }
 
+  /** Since when agents can renew their leases here, monotonic; null while they cannot. */
+  get leadsSince(): number | null {
+    return this.#leadsSince;
+  }
+
+  /** Ended so that we may lead: what they ran is put back with the begin of the term. */
+  switchedOff(agents: readonly string[]): void {
+    this.#strays.switchedOff(agents);
+  }
+
   /** What the leader does for agents, until its term is over. */
   async duty(term: Term, signal: AbortSignal): Promise<void> {
     const { clock, settings, log } = this.#o;
     const everyMs = Math.min(REFRESH_MS, settings.staleAfterMs / 3);
     let purgesAt = clock.monotonic();
+    this.#leadsSince = purgesAt;
     this.#follow({ event: "acquired", term });
     try {
       while (!signal.aborted) {
         try {
+          await this.#strays.clear(term);
           await this.#directory.refresh(this.#desk.agents(), term);
           if (clock.monotonic() >= purgesAt) {
             await this.#directory.purge(term);
@@ -264,11 +302,12 @@ export class Controller extends Lifecycle implements ControllerApi {
           }
         } catch (error) {
           // Not thrown: the agents that wait here would be sent away with it.
-          if (!signal.aborted) log.warn({ err: error }, "could not store which agents were seen");
+          if (!signal.aborted) log.warn({ err: error }, "could not store which agents were seen, or left");
         }
         await clock.sleep(everyMs, signal);
       }
     } finally {
+      this.#leadsSince = null;
       this.#follow({ event: "lost" });
     }
   }
@@ -286,6 +325,13 @@ export class Controller extends Lifecycle implements ControllerApi {
   /** The node takes work again. */
   resume(): void {
     this.#follow({ event: "resume" });
+  }
+
+  /** Answers that the agent never got. */
+  async #giveUp(agent: string, requests: readonly string[] = [], term: Term): Promise<void> {
+    if (requests.length === 0) return;
+    this.#desk.forsake(agent, requests);
+    await this.#o.guard.fenced(this.#strays.unanswered(agent, requests, term));
   }
 
   /** The lock is the elector's business, and an agent beside us that of whoever keeps both running. */

@@ -46,6 +46,8 @@ export class LeaseDesk {
   readonly #interests = new Map<string, Interest>();
   /** Those that are worth a look, in turn. */
   readonly #wanting = new Set<Interest>();
+  /** Those for whom a look is under way. */
+  readonly #served = new Set<Waiter>();
   #looks = 0;
   /** When the next scheduled job is due, as last heard; monotonic. */
   #dueAt = Infinity;
@@ -72,6 +74,7 @@ export class LeaseDesk {
       lease: agentLease(wish.agent, wish.request, random.uuid()),
       until: now + wish.timeoutMs,
       caller,
+      forsaken: false,
       settle: asked.resolve,
       fail: asked.reject,
     };
@@ -105,6 +108,17 @@ export class LeaseDesk {
     if (this.#interests.size === 0) return;
     this.#dueAt = Math.min(this.#dueAt, this.#o.clock.monotonic() + inMs);
     this.#wakeAt(this.#dueAt);
+  }
+
+  /** Nobody listens for the answers to these requests any more; what a look under way still finds for them is given back. */
+  forsake(agent: string, requests: readonly string[]): void {
+    const theirs = ({ wish }: Waiter): boolean =>
+      wish.agent === agent && wish.request !== undefined && requests.includes(wish.request);
+    for (const waiter of this.#served) if (theirs(waiter)) waiter.forsaken = true;
+    for (const { line } of this.#interests.values()) {
+      for (let at = line.length - 1; at >= 0; at--)
+        if (theirs(line[at]!)) line.splice(at, 1)[0]!.settle(null);
+    }
   }
 
   /** Sends everybody away: there is nothing to be had here any more. */
@@ -145,6 +159,7 @@ export class LeaseDesk {
     this.#looks++;
     interest.looks++;
     interest.hinted = false;
+    this.#served.add(waiter);
     try {
       await this.#claim(interest, waiter);
     } catch (error) {
@@ -154,6 +169,7 @@ export class LeaseDesk {
       waiter.fail(error);
       if (hasCode(error, "NOT_LEADER")) this.close();
     }
+    this.#served.delete(waiter);
     this.#looks--;
     interest.looks--;
     this.#sweep();
@@ -184,14 +200,17 @@ export class LeaseDesk {
     interest.found(jobs.length === wish.limit, now);
     if (!interest.flows) this.#wanting.delete(interest);
     const issued = { lease, term, jobs };
-    if (caller.gone) return this.#giveBack(issued);
+    if (caller.gone || waiter.forsaken) {
+      waiter.settle(null);
+      return this.#giveBack(issued);
+    }
     book.add(wish.agent, jobs);
     onLeased(wish.agent, issued);
     waiter.settle(issued);
   }
 
   #nothing(interest: Interest, waiter: Waiter, conclusive: boolean, now: number): void {
-    if (waiter.caller.gone || now >= waiter.until) waiter.settle(null);
+    if (waiter.caller.gone || waiter.forsaken || now >= waiter.until) waiter.settle(null);
     else if (this.#interests.get(interest.key) !== interest) waiter.fail(this.#o.guard.refusal());
     // Who may have no suspect is not the one to look for the others, who may.
     else if (conclusive) interest.line.unshift(waiter);

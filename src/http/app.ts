@@ -21,6 +21,9 @@ import { roleOf } from "../core/role.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { PeerHandler } from "../transport/transport.ts";
+import { checkPrefix, cutPrefix, prefixOf } from "./base-path.ts";
+import { serveDashboard } from "./dashboard.ts";
+import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
 import { Guard } from "./guard.ts";
 import { readInbound } from "./inbound.ts";
@@ -44,6 +47,10 @@ export interface AppOptions {
   readonly authenticate?: Authenticate | null;
   /** What answers calls of nodes that are none of the table, by their path. */
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
+  /** A prefix under which everything answers too; `/` for none. */
+  readonly basePath?: string;
+  /** None unless told otherwise. */
+  readonly dashboard?: DashboardOptions;
 }
 
 declare module "fastify" {
@@ -70,7 +77,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     if (closing.now) reply.header("connection", "close");
     fail(error, request, reply, log);
   };
+  const prefix = prefixOf(options.basePath ?? "/");
+  const rewriteUrl = cutPrefix(prefix);
   const app = Fastify({
+    ...(rewriteUrl && { rewriteUrl }),
     logger: false,
     bodyLimit: options.bodyLimitBytes,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -143,6 +153,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   if (authenticate) await servePeers(app, { door, authenticate, streams });
   await serveDocs(app);
+  if (options.dashboard) await serveDashboard(app, options.dashboard);
+  if (prefix !== "") {
+    checkPrefix(prefix, ["/docs", "/assets", ...OPERATIONS.map((operation) => operation.path)]);
+    // The page's addresses are relative: without the slash they would lead past the prefix.
+    app.get(prefix, { schema: { hide: true } }, (_request, reply) => reply.redirect(`${prefix}/`, 308));
+  }
   await app.ready();
   return app;
 }

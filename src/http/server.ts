@@ -11,6 +11,7 @@ import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import { buildApp } from "./app.ts";
+import type { DashboardOptions } from "./dashboard.ts";
 import { bracketed } from "./guard.ts";
 import type { Authenticate } from "./inbound.ts";
 
@@ -27,6 +28,8 @@ export interface HttpServerOptions {
   readonly inFlight?: Pick<InFlight, "enter">;
   readonly authenticate?: Authenticate | null;
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
+  readonly basePath?: string;
+  readonly dashboard?: DashboardOptions;
   /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
   /** How long requests that are being served may take after `stop`. */

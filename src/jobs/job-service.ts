@@ -2,6 +2,7 @@ import type { Jobs, JobView, SubmitOptions, SubmitRequest, WaitingReason } from 
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import type { CancelWish } from "../channels/messages.ts";
+import type { AgentState } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
 import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/job.ts";
 import { acceptsWork, hasCapability, hasRole, type NodeInfo } from "../core/node.ts";
@@ -25,7 +26,17 @@ export interface JobServiceOptions {
   };
   /** The other nodes that live, for the same answer. */
   readonly others: () => readonly NodeInfo[];
+  /** The agents that could lease from the store of this node, and those that could until lately. */
+  readonly agents: () => Promise<readonly KnownAgent[]>;
   readonly onReady: () => void;
+  /** A job has another status because of a caller: for those who follow it, and others. */
+  readonly onChange: (id: JobId, status: JobStatus) => void;
+}
+
+/** An agent, as far as it matters for a job that waits. */
+export interface KnownAgent {
+  readonly capabilities: readonly string[];
+  readonly state: AgentState;
 }
 
 /** What callers do with jobs. */
@@ -64,14 +75,17 @@ export class JobService implements Jobs {
       // The store has the wish: whoever does not hear of it now does with the next renewal of its lease.
       await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: wish }]).catch(() => {});
     }
-    this.#o.watchers.changed(id);
+    if (answer.outcome === "cancelled") this.#o.onChange(id, "cancelled");
+    else this.#o.watchers.changed(id);
     return answer;
   }
 
   async retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
     const answer = await this.#o.store.jobs.retry(id);
-    if (answer === "retried") this.#o.onReady();
-    this.#o.watchers.changed(id);
+    if (answer === "retried") {
+      this.#o.onReady();
+      this.#o.onChange(id, "queued");
+    }
     return answer;
   }
 
@@ -96,8 +110,9 @@ export class JobService implements Jobs {
         : { code: "not_due", message: `it is due at ${at}` };
     }
     if (job.status !== "queued") return null;
-    const paused = await this.#o.store.queues.isPaused(job.queue);
-    return whyQueued(job, paused, this.#o.tasks.names(), this.#o.worker, this.#o.others());
+    const { store, tasks, worker, others, agents } = this.#o;
+    const paused = await store.queues.isPaused(job.queue);
+    return whyQueued(job, paused, tasks.names(), worker, others(), await agents());
   }
 }
 
@@ -108,6 +123,7 @@ export function whyQueued(
   tasks: ReadonlySet<string>,
   worker: JobServiceOptions["worker"],
   others: readonly NodeInfo[],
+  agents: readonly KnownAgent[] = [],
 ): WaitingReason {
   if (paused) {
     return {
@@ -115,7 +131,9 @@ export function whyQueued(
       message: `queue ${job.queue} is paused; resume it with: baton queues resume ${job.queue}`,
     };
   }
-  const nobody = others.some((node) => mayRun(node, job)) ? null : whyNotHere(job, tasks, worker);
+  const able = agents.filter(({ capabilities }) => capabilities.includes(job.task));
+  const somebody = others.some((node) => mayRun(node, job)) || able.some(({ state }) => state === "alive");
+  const nobody = somebody ? null : whyNotHere(job, tasks, worker, able.length > 0);
   if (nobody) return nobody;
   if (isSuspect(job.crashes, worker.budgets)) {
     return {
@@ -136,11 +154,18 @@ function whyNotHere(
   job: Pick<Job, "queue" | "task">,
   tasks: ReadonlySet<string>,
   worker: JobServiceOptions["worker"],
+  agentsKnewIt: boolean,
 ): WaitingReason | null {
+  if (!tasks.has(job.task) && agentsKnewIt) {
+    return {
+      code: "no_worker",
+      message: `no agent or worker that knows task ${job.task} is alive now; start one again`,
+    };
+  }
   if (!tasks.has(job.task)) {
     return {
       code: "unknown_task",
-      message: `no node knows task ${job.task}; start one with a task folder (--tasks) that has it`,
+      message: `no node and no agent knows task ${job.task}; start one with a task folder (--tasks) that has it`,
     };
   }
   if (worker.queues && !worker.queues.has(job.queue)) {

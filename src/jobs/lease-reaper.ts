@@ -15,11 +15,20 @@ export interface LeaseReaperOptions {
    * handlers to end, and a run that was about to be stopped runs twice. Null: it is not looked for.
    */
   readonly overdueGraceMs?: number | null;
+  /** Since when agents could renew their leases here, monotonic; null while they cannot. Left out where there are none. */
+  readonly agentsHeardSince?: () => number | null;
+  /** Of agents. */
+  readonly agentLeaseMs?: number;
   readonly log: Log;
-  readonly onRecovered: (id: JobId) => void;
+  readonly onRecovered: (id: JobId, status: Recovered["status"]) => void;
 }
 
 const OVERDUE_GRACE_MS = 30_000;
+/**
+ * A leader that has just begun does not know whether an agent whose lease runs out has died or found nobody to renew it at. So long it
+ * has to find us; but never longer than a lease, so that what we have granted or renewed ourselves is not meant.
+ */
+const HEARING_MS = 10_000;
 /** Oftener, and a look at all that runs takes time from the store for what happens once in a year. */
 const OVERDUE_EVERY_MS = 5_000;
 /** A look at a long line takes a store longer; it never takes more than this part of its time. */
@@ -38,7 +47,7 @@ export class LeaseReaper {
   async duty(term: Term, signal: AbortSignal): Promise<void> {
     const { clock, intervalMs, overdueGraceMs: graceMs = OVERDUE_GRACE_MS } = this.#o;
     while (!signal.aborted) {
-      await this.recover({ by: "expiry" }, term);
+      await this.recover({ by: "expiry", unheard: this.#unheard() }, term);
       const startedAt = clock.monotonic();
       if (graceMs !== null && startedAt >= this.#nextLookAt) {
         try {
@@ -56,17 +65,26 @@ export class LeaseReaper {
     const recovered = await this.#o.store.jobs.recover(which, this.#o.budgets, term);
     for (const job of recovered) {
       if (which.by === "overdue") this.#tellOverdue(job);
-      else this.#tellDead(job);
-      this.#o.onRecovered(job.id);
+      else this.#tellGone(job);
+      this.#o.onRecovered(job.id, job.status);
     }
     return recovered;
   }
 
-  #tellDead({ id, worker, status, crashes }: Recovered): void {
-    const fields = { jobId: id, worker, crashes };
-    if (status === "failed")
-      this.#o.log.error(fields, "job is in quarantine: too many nodes died while they ran it");
-    else this.#o.log.warn(fields, `job was recovered from a dead worker and is ${status}`);
+  #unheard(): boolean {
+    const { clock, agentsHeardSince, agentLeaseMs = 0 } = this.#o;
+    if (!agentsHeardSince) return false;
+    const since = agentsHeardSince();
+    return since === null || clock.monotonic() - since < Math.min(HEARING_MS, agentLeaseMs);
+  }
+
+  #tellGone({ id, worker, status, interruptions, crashes }: Recovered): void {
+    const { log, budgets } = this.#o;
+    const fields = { jobId: id, worker, interruptions, crashes };
+    if (status !== "failed")
+      log.warn(fields, `job was recovered from a worker that is gone and is ${status}`);
+    else if (crashes < budgets.crashesMax) log.error(fields, "job has failed: it was interrupted too often");
+    else log.error(fields, "job is in quarantine: too many nodes died while they ran it");
   }
 
   #tellOverdue({ id, worker, status, failures }: Recovered): void {

@@ -18,16 +18,20 @@ export interface ResultWriterOptions {
   readonly log: Log;
   /** A write has been handed to the store: what is handed over now shares its commit. */
   readonly onSent: () => void;
-  readonly onChange: (id: JobId, status: JobStatus | null) => void;
+  readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
 }
 
 const STORE_RETRY_MS = 250;
 /** How long a drain goes on trying to store results. Longer, and a stop with a full disk ends as a kill. */
 const LAST_TRIES_MS = 2_000;
 
+interface Settled extends Settlement {
+  readonly run: ClaimedJob;
+}
+
 export class ResultWriter {
   readonly #o: ResultWriterOptions;
-  #settlements: Settlement[] = [];
+  #settlements: Settled[] = [];
   readonly #reporting = new Set<JobRun>();
   /** Under way. */
   readonly #writes = new Set<Promise<void>>();
@@ -133,7 +137,7 @@ export class ResultWriter {
     return reports;
   }
 
-  async #write(reports: readonly Report[], settlements: readonly Settlement[]): Promise<void> {
+  async #write(reports: readonly Report[], settlements: readonly Settled[]): Promise<void> {
     const { clock, log } = this.#o;
     let unreported = reports;
     for (let tries = 1; ; tries++) {
@@ -162,7 +166,7 @@ export class ResultWriter {
     return Promise.allSettled([report(), settle()] as const);
   }
 
-  #announce(settlements: readonly Settlement[], verdicts: readonly string[]): void {
+  #announce(settlements: readonly Settled[], verdicts: readonly string[]): void {
     for (let i = 0; i < settlements.length; i++) {
       const { run, outcome } = settlements[i]!;
       if (verdicts[i] === "stale") {
@@ -170,7 +174,7 @@ export class ResultWriter {
           { jobId: run.id, jobEpoch: run.jobEpoch },
           "a result was refused: the job has moved on (STALE_EPOCH)",
         );
-      } else this.#o.onChange(run.id, statusAfter(outcome));
+      } else this.#o.onChange(run.id, statusAfter(outcome), run);
     }
   }
 }

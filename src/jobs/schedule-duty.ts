@@ -38,6 +38,8 @@ export interface ScheduleDutyOptions {
   /** The numbers of this node; the leader epoch is taken from the term. */
   readonly author: () => Author;
   readonly log?: Pick<Log, "info" | "warn" | "error">;
+  /** A job was made. */
+  readonly onFired?: (job: NewJob) => void;
 }
 
 /**
@@ -238,6 +240,9 @@ class ScheduleTerm {
         return;
       }
       if (verdicts.includes("fired")) this.#readyQueues.add(schedule.queue);
+      firing.occurrences.forEach(({ job }, at) => {
+        if (job && verdicts[at] === "fired") this.#options.onFired?.(job);
+      });
     } catch (error) {
       if (hasCode(error, "STALE_EPOCH")) {
         this.#superseded = true;

@@ -28,7 +28,7 @@ export interface SubmitterOptions {
   /** Whether the store is to tell other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
   /** New work has been stored; the store has told other nodes of it, or not. */
-  readonly onStored: (jobs: readonly NewJob[], told: boolean) => void;
+  readonly onStored: (jobs: readonly NewJob[], told: boolean, answers: readonly Submitted[]) => void;
 }
 
 /** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
@@ -102,7 +102,7 @@ export class Submitter {
     const told = wakes(jobs);
     const under = term ? { node, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     const answers = await store.jobs.submit(jobs, under, told, term);
-    onStored(jobs, told);
+    onStored(jobs, told, answers);
     return answers;
   }
 

@@ -49,8 +49,8 @@ export interface WorkerOptions {
   readonly rules: OutcomeRules;
   readonly settings: WorkerSettings;
   readonly log: Log;
-  /** A job changed in the store, for those who follow it. */
-  readonly onChange: (id: JobId, status: JobStatus | null) => void;
+  /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
+  readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
 }
 
 /** The net under wake-ups and timers: so long may a job wait at worst if all of them fail. */
@@ -318,7 +318,7 @@ export class Worker extends Lifecycle {
     const earlier = this.#running.get(job.id);
     if (earlier) this.#replace(earlier);
     this.#running.set(job.id, run);
-    this.#o.onChange(job.id, "processing");
+    this.#o.onChange(job.id, "processing", job);
     this.#deadlines.watch(run.deadline);
     const task = this.#o.tasks.get(job.task)!;
     let ending: Ending;

@@ -21,6 +21,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
+import type { AccessStore } from "./access.ts";
 import type { AgentStore } from "./agents.ts";
 import type { JournalStore } from "./journal.ts";
 import type { OwnershipStore } from "./ownership.ts";
@@ -40,6 +41,7 @@ export interface Store extends Service {
   readonly samples: SampleStore;
   readonly agents: AgentStore;
   readonly journal: JournalStore;
+  readonly access: AccessStore;
   /** For push dispatch. Left out by a keeper that only one process can open. */
   readonly ownership?: OwnershipStore;
 }

@@ -6,7 +6,7 @@
  */
 
 import type { NodeServices } from "../api/services.ts";
-import type { LeaderGate } from "../cluster/gated-leadership.ts";
+import type { BeforeLeading } from "../cluster/gated-leadership.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
@@ -33,19 +33,19 @@ const LOOK_MS = 100;
 
 export class ControlLine {
   readonly #o: ControlLineOptions;
-  readonly #waiting = new Map<number, () => void>();
+  readonly #waiting = new Map<number, (ended: readonly string[]) => void>();
 
   constructor(options: ControlLineOptions) {
     this.#o = options;
     options.line.receive((message) => {
       if (isMessage<Extract<ToChild, { baton: "agent_off" }>>(message, "agent_off"))
-        this.#waiting.get(message.epoch)?.();
+        this.#waiting.get(message.epoch)?.(message.ended);
     });
   }
 
   /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */
-  readonly beforeLeading: LeaderGate = async ({ epoch }, signal) => {
-    const answered = Promise.withResolvers<void>();
+  readonly beforeLeading: BeforeLeading = async ({ epoch }, signal) => {
+    const answered = Promise.withResolvers<readonly string[]>();
     const late = this.#o.clock.after(this.#o.patienceMs, () =>
       answered.reject(
         new BatonError(
@@ -54,12 +54,12 @@ export class ControlLine {
         ),
       ),
     );
-    const over = (): void => answered.resolve();
+    const over = (): void => answered.resolve([]);
     signal.addEventListener("abort", over, { once: true });
-    this.#waiting.set(epoch, () => answered.resolve());
+    this.#waiting.set(epoch, answered.resolve);
     try {
       this.#o.line.send({ baton: "may_lead", epoch });
-      await answered.promise;
+      return await answered.promise;
     } finally {
       late();
       signal.removeEventListener("abort", over);

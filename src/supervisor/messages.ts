@@ -6,7 +6,7 @@
  *       | ---- started {url} -----------------> |
  *       | ---- standing {role, leader} -------> |  agent on or off
  *       | ---- may_lead {epoch} --------------> |  agent off
- *       | <--- agent_off {epoch} -------------- |
+ *       | <--- agent_off {epoch, ended} ------- |
  *       | <--- stop --------------------------- |  where there are no signals
  */
 
@@ -17,7 +17,10 @@ export type FromController =
   | ({ readonly baton: "standing" } & Standing)
   | { readonly baton: "may_lead"; readonly epoch: number };
 
-export type ToChild = { readonly baton: "agent_off"; readonly epoch: number } | { readonly baton: "stop" };
+export type ToChild =
+  /** With the names of agents that were ended on purpose, and could give nothing back while nobody led. */
+  | { readonly baton: "agent_off"; readonly epoch: number; readonly ended: readonly string[] }
+  | { readonly baton: "stop" };
 
 /** The environment variable that tells a child whose it is: the process id of its node-controller. */
 export const SUPERVISOR_VARIABLE = "BATON_SUPERVISOR";

@@ -25,7 +25,7 @@ import {
   type ChildCommandOptions,
 } from "./child-commands.ts";
 import { DataLock } from "./data-lock.ts";
-import { isMessage, type FromController } from "./messages.ts";
+import { isMessage, type FromController, type ToChild } from "./messages.ts";
 import { NodeCalls } from "./node-calls.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./report.ts";
 import { Sentinel } from "./sentinel.ts";
@@ -63,6 +63,7 @@ export class Supervisor extends Lifecycle {
   #url: string | null = null;
   #standing: Standing | null = null;
   #stopping = false;
+  #stoppingAt = Infinity;
   #stopped = false;
   #hurry = false;
   #cancelStartLimit: () => void = () => {};
@@ -142,10 +143,13 @@ export class Supervisor extends Lifecycle {
     };
   }
 
-  /** Of the controller, if it came to its end when it was asked; a child that had to be killed is a failure. */
+  /**
+   * Of the controller, if it came to its end when it was asked; a child that had to be killed is a failure. Not one that was in
+   * the way of a term long ago.
+   */
   get exitCode(): number {
-    const ends = [this.#agent.lastExit, this.#controller.lastExit].filter((end) =>
-      end?.reason.startsWith("asked"),
+    const ends = [this.#agent.lastExit, this.#controller.lastExit].filter(
+      (end) => end && end.at >= this.#stoppingAt && end.reason.startsWith("asked"),
     );
     if (ends.some((end) => end!.code === null)) return 1;
     return Math.max(0, ...ends.map((end) => end!.code!));
@@ -174,6 +178,7 @@ export class Supervisor extends Lifecycle {
   /** The agent first: it gives its results to a controller, perhaps to ours. */
   protected override async onStop(): Promise<void> {
     this.#stopping = true;
+    this.#stoppingAt = this.#o.clock.now();
     this.#cancelStartLimit();
     await this.#watch.stop();
     await this.#agent.turnOff(this.#gentle());
@@ -222,7 +227,9 @@ export class Supervisor extends Lifecycle {
       { epoch, tookMs: Math.round(clock.monotonic() - askedAt) },
       "the agent is off; the controller may lead",
     );
-    this.#controller.send({ baton: "agent_off", epoch });
+    // One that died by itself is another matter: what it ran may be why.
+    const ended = this.#agent.lastExit?.reason.startsWith("asked") ? [agentName(settings)] : [];
+    this.#controller.send({ baton: "agent_off", epoch, ended } satisfies ToChild);
   }
 
   #controllerEnded(): void {

@@ -123,7 +123,9 @@ export class WorkerWorld {
         queues: settings.queues,
       },
       others: () => [],
+      agents: async () => [],
       onReady: () => worker.wake(),
+      onChange: (id) => this.watchers.changed(id),
     });
   }
 

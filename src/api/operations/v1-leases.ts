@@ -39,12 +39,13 @@ export const v1Lease = operation({
   body: LeaseRequestBody,
   replies: { 200: LeaseBody, 204: z.null() },
   async handler(services, { body, caller = STAYS }) {
-    const { agent, max_tasks, timeout_ms, leader_epoch, ...rest } = body;
+    const { agent, max_tasks, timeout_ms, leader_epoch, request_id, ...rest } = body;
     const request = {
       ...rest,
       name: agent,
       limit: max_tasks,
       timeoutMs: timeout_ms,
+      request: request_id,
       ...(leader_epoch != null && { leaderEpoch: leader_epoch }),
     };
     const lease = await controllerOf(services).lease(request, caller);

@@ -8,11 +8,13 @@ import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AccessStore } from "../access.ts";
 import type { AgentStore } from "../agents.ts";
 import type { JournalStore } from "../journal.ts";
 import type { OwnershipStore } from "../ownership.ts";
 import type { SampleStore } from "../samples.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
+import { MemoryAccess } from "./access.ts";
 import { MemoryAgents } from "./agents.ts";
 import { MemoryJobs } from "./jobs.ts";
 import { MemoryJournal } from "./journal.ts";
@@ -42,6 +44,7 @@ export class MemoryStore extends Lifecycle implements Store {
   readonly samples: SampleStore;
   readonly agents: AgentStore;
   readonly journal: JournalStore;
+  readonly access: AccessStore;
   /** For the nodes of one process, which use the same object. */
   readonly ownership: OwnershipStore;
 
@@ -69,6 +72,7 @@ export class MemoryStore extends Lifecycle implements Store {
     this.samples = new MemorySamples({ terms, turn });
     this.agents = new MemoryAgents({ terms, turn });
     this.journal = new MemoryJournal({ terms, turn });
+    this.access = new MemoryAccess({ turn });
   }
 
   protected override onStart(): void {}

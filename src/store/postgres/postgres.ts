@@ -4,10 +4,12 @@ import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres.
 import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AccessStore } from "../access.ts";
 import type { AgentStore } from "../agents.ts";
 import type { JournalStore } from "../journal.ts";
 import type { OwnershipStore } from "../ownership.ts";
 import type { SampleStore } from "../samples.ts";
+import { PostgresAccess } from "./access.ts";
 import { PostgresAgents } from "./agents.ts";
 import { PostgresJobs } from "./jobs.ts";
 import { PostgresJournal } from "./journal.ts";
@@ -37,6 +39,7 @@ interface Parts {
   readonly samples: SampleStore;
   readonly agents: AgentStore;
   readonly journal: JournalStore;
+  readonly access: AccessStore;
   readonly ownership: OwnershipStore;
 }
 
@@ -82,6 +85,10 @@ export class PostgresStore extends Lifecycle implements Store {
     return this.#open().journal;
   }
 
+  get access(): AccessStore {
+    return this.#open().access;
+  }
+
   get ownership(): OwnershipStore {
     return this.#open().ownership;
   }
@@ -112,6 +119,7 @@ export class PostgresStore extends Lifecycle implements Store {
       samples: new PostgresSamples(parts),
       agents: new PostgresAgents(parts),
       journal: new PostgresJournal(parts),
+      access: new PostgresAccess(parts),
       ownership: new PostgresOwnership({ ...parts, clock: this.#options.clock }),
     };
   }

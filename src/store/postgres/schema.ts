@@ -297,6 +297,30 @@ const MIGRATIONS: readonly Migration[] = [
     compatibleFrom: 1,
     up: ["ALTER TABLE baton.job ADD COLUMN trace text", SUBMIT_TRACED],
   },
+  {
+    compatibleFrom: 1,
+    up: [
+      `CREATE TABLE baton.credential (
+        id text PRIMARY KEY,
+        kind text NOT NULL,
+        name text NOT NULL,
+        permission text NOT NULL,
+        secret text,
+        owner text,
+        created_at bigint NOT NULL,
+        created_by text NOT NULL,
+        expires_at bigint,
+        last_used_at bigint,
+        removed_at bigint,
+        version bigint NOT NULL,
+        node text NOT NULL,
+        revision bigint NOT NULL
+      )`,
+      "CREATE INDEX credential_revision_of ON baton.credential (revision)",
+      `CREATE TABLE baton.credential_revision (n bigint NOT NULL)`,
+      "INSERT INTO baton.credential_revision (n) VALUES (0)",
+    ],
+  },
 ];
 
 /** Building an index over years of history takes longer than any statement of a running node may. */

@@ -189,6 +189,26 @@ const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE job ADD COLUMN trace TEXT;
   `,
+  `
+  CREATE TABLE credential (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    permission TEXT NOT NULL,
+    secret TEXT,
+    owner TEXT,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at INTEGER,
+    last_used_at INTEGER,
+    removed_at INTEGER,
+    version INTEGER NOT NULL,
+    node TEXT NOT NULL,
+    revision INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE credential_revision (n INTEGER NOT NULL) STRICT;
+  INSERT INTO credential_revision (n) VALUES (0);
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

@@ -4,10 +4,12 @@ import type { Clock } from "../../platform/clock.ts";
 import { openingError, SqliteFile } from "../../platform/drivers/sqlite.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
+import type { AccessStore } from "../access.ts";
 import type { AgentStore } from "../agents.ts";
 import type { JournalStore } from "../journal.ts";
 import type { SampleStore } from "../samples.ts";
 import type { ScheduleNotes } from "../schedule-notes.ts";
+import { SqliteAccess } from "./access.ts";
 import { SqliteAgents } from "./agents.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { SqliteJournal } from "./journal.ts";
@@ -37,6 +39,7 @@ interface Parts {
   readonly samples: SampleStore;
   readonly agents: AgentStore;
   readonly journal: JournalStore;
+  readonly access: AccessStore;
 }
 
 /** The embedded store: one file, one process, nothing else to install. */
@@ -86,6 +89,10 @@ export class SqliteStore extends Lifecycle implements Store {
     return this.#open().journal;
   }
 
+  get access(): AccessStore {
+    return this.#open().access;
+  }
+
   protected onStart(): void {
     const file = new SqliteFile(join(this.#options.dir, "baton.db"));
     try {
@@ -107,6 +114,7 @@ export class SqliteStore extends Lifecycle implements Store {
         samples: new SqliteSamples(parts),
         agents: new SqliteAgents(parts),
         journal: new SqliteJournal(parts),
+        access: new SqliteAccess(parts),
       };
     } catch (error) {
       file.close();

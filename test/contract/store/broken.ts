@@ -4,11 +4,13 @@
  */
 
 import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import type { AccessStore } from "../../../src/store/access.ts";
 import type { AgentStore } from "../../../src/store/agents.ts";
 import type { OwnershipStore } from "../../../src/store/ownership.ts";
 import type { SampleStore } from "../../../src/store/samples.ts";
 import type { JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../../../src/store/store.ts";
 import type { OpenStore } from "../../support/store-world.ts";
+import { BROKEN_ACCESS } from "./broken-access.ts";
 import { BROKEN_FENCES } from "./broken-fences.ts";
 import { BROKEN_INTERRUPTIONS } from "./broken-interruptions.ts";
 import { BROKEN_LEADERS } from "./broken-leaders.ts";
@@ -24,6 +26,7 @@ export interface Replaced {
   readonly terms?: Partial<TermStore>;
   readonly samples?: Partial<SampleStore>;
   readonly agents?: Partial<AgentStore>;
+  readonly access?: Partial<AccessStore>;
   readonly ownership?: Partial<OwnershipStore>;
 }
 
@@ -44,6 +47,7 @@ export const BROKEN: BrokenStores = {
   ...BROKEN_FENCES,
   ...BROKEN_INTERRUPTIONS,
   ...BROKEN_OVERDUE,
+  ...BROKEN_ACCESS,
   ...BROKEN_OWNERSHIP,
 };
 
@@ -51,7 +55,7 @@ export const BROKEN: BrokenStores = {
 export function opening(replace: (whole: Store) => Replaced): OpenStore {
   return async ({ clock }) => {
     const whole = openMemoryStore({ clock });
-    const { jobs, queues, schedules, terms, samples, agents, ownership } = replace(whole);
+    const { jobs, queues, schedules, terms, samples, agents, access, ownership } = replace(whole);
     await whole.start();
     return {
       guarantees: whole.guarantees,
@@ -63,6 +67,7 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
       samples: patched(whole.samples, samples),
       agents: patched(whole.agents, agents),
       journal: whole.journal,
+      access: patched(whole.access, access),
       ownership: patched(whole.ownership, ownership),
       start: () => whole.start(),
       stop: () => whole.stop(),

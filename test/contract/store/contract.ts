@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { OpenStore, Promises } from "../../support/store-world.ts";
 import { StoreWorld } from "../../support/store-world.ts";
+import { accessPromises, accessReopenPromises } from "./access.ts";
 import { agentPromises } from "./agents.ts";
 import { cancelAndRetryPromises } from "./cancel-and-retry.ts";
 import { claimPromises } from "./claim.ts";
@@ -49,6 +50,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   samples: samplePromises,
   agents: agentPromises,
   journal: journalPromises,
+  access: accessPromises,
   "fenced writes": fencedWritePromises,
   traces: tracePromises,
   life: lifePromises,
@@ -68,7 +70,7 @@ export function storeContract(name: string, open: OpenStore, options: ContractOp
   const { skip = {}, reopens = false, owns = false } = options;
   const subjects = {
     ...SUBJECTS,
-    ...(reopens ? { reopen: reopenPromises } : {}),
+    ...(reopens ? { reopen: reopenPromises, "access reopened": accessReopenPromises } : {}),
     ...(owns ? OWNERSHIP_SUBJECTS : {}),
   };
 

@@ -1,8 +1,13 @@
 /** A node-controller on a store of its own, where the controller leads at once (S95, S99). */
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { atEnd } from "../../support/node-cleanup.ts";
+import { BIN, dataDirectory } from "../../support/process-node.ts";
 import { runCli } from "../../unit/cli/run-cli.ts";
 import { agentOf, ControllerProcess, isAlive, untilGone } from "./world.ts";
 
@@ -52,6 +57,19 @@ describe("a node-controller alone", () => {
     await untilGone([controller.pid!], 2_000);
     const third = await ControllerProcess.start(t, { data: first.data });
     assert.notEqual((await third.leading()).incarnation, incarnation);
+  });
+
+  it("killed before its child has looked around leaves nobody behind: the child ends by itself", async (t) => {
+    const data = await dataDirectory(t);
+    const child = spawn(process.execPath, [BIN, "start", "--data", data, "--port", "0"], {
+      // As the child of a parent that is gone: it has a channel, and somebody else for a parent.
+      env: { PATH: process.env["PATH"], BATON_LAUNCHER: "1", BATON_SUPERVISOR: "1" },
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    });
+    atEnd(t, () => child.kill("SIGKILL"));
+    const exited = new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
+    assert.equal(await Promise.race([exited, systemClock.sleep(10_000)]), "SIGKILL");
+    assert.equal(existsSync(join(data, "baton.db")), false, "it has not become a node");
   });
 
   it("killed with -9 leaves nobody behind within 2 s, not even a controller that stands still", async (t) => {

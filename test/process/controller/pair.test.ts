@@ -90,6 +90,8 @@ describe("two node-controllers", () => {
     const { last_exit } = agentOf(standby.report()!);
     assert.equal(last_exit!.signal, "SIGKILL");
     assert.match(last_exit!.reason, /killed, because it did not end within 1000 ms/);
+    standby.child.kill("SIGTERM");
+    assert.deepEqual(await standby.exited, { code: 0, signal: null }, "its own end is another matter");
   });
 
   it("killed with -9, a standby leaves neither its controller nor its agent nor what that has started", async (t) => {

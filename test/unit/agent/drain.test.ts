@@ -62,6 +62,33 @@ describe("an agent that is stopped", () => {
     assert.deepEqual([job.status, job.accepted], ["queued", ["released 1/1"]]);
   });
 
+  it("says as its last word which answer it does not wait for any more", async (t) => {
+    const controllers = await FakeControllers.open(t);
+    const { agent } = await startAgent(t, controllers, { tasks: [sleeper("short", 1, false)] });
+    await eventually("its poll", async () => (controllers.polls > 0 ? true : null));
+    const { request_id } = controllers.calls("/v1/leases").at(-1)!.body;
+    await agent.stop();
+    const last = controllers.calls("/v1/agents/heartbeat").at(-1)!.body;
+    assert.deepEqual([last["unanswered"], last["running"]], [[request_id], 0]);
+  });
+
+  it("posts its results for as long as a drain may take, while leaders change", async (t) => {
+    const controllers = await FakeControllers.open(t);
+    const { agent, log } = await startAgent(t, controllers, {
+      tasks: [sleeper("short", 200, false)],
+      drain: { timeoutMs: 8_000, cleanupMs: 300 },
+    });
+    const job = await controllers.until(controllers.submit("short"), "processing");
+    await eventually("its start", async () => (agent.list().length === 1 ? true : null));
+    controllers.lead(null);
+    const stopping = agent.stop();
+    await systemClock.sleep(2_500);
+    assert.equal(job.status, "processing");
+    controllers.lead(controllers.nodes[0]!);
+    await stopping;
+    assert.deepEqual([job.accepted, log.about("could not be posted")], [["succeeded 1/2"], 0]);
+  });
+
   it("does not wait for ever for a leader that is not there, and tells what it could not post", async (t) => {
     const controllers = await FakeControllers.open(t);
     const { agent, log } = await startAgent(t, controllers, {

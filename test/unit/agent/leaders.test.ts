@@ -154,6 +154,26 @@ describe("an agent whose leader changes", () => {
     assert.deepEqual([job.lines, begun()], [["through"], 1]);
   });
 
+  it("takes a result along that a leader holds which hangs, once it has found the next", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2, leaseMs: 3_000 });
+    const [first, second] = controllers.nodes;
+    const { task, open, begun } = gated();
+    await startAgent(t, controllers, { tasks: [task] });
+    const job = controllers.submit("gated");
+    await eventually("the handler", async () => (begun() > 0 ? true : null));
+    controllers.instead = ({ node }) => (node === first!.name ? "silence" : null);
+    open();
+    await eventually("its lines to hang", async () =>
+      controllers.calls("/v1/logs").length > 0 ? true : null,
+    );
+    controllers.lead(second!);
+    const from = systemClock.monotonic();
+    await controllers.until(job, "completed");
+    const tookMs = systemClock.monotonic() - from;
+    assert.ok(tookMs < 4_000, `${tookMs} ms: a renewal finds the next one after 1 s, and waits 1 s`);
+    assert.deepEqual([job.accepted, job.lines], [["succeeded 1/2"], ["through"]]);
+  });
+
   /** The epochs under which results were posted, in order. */
   const posted = (controllers: FakeControllers): unknown[] =>
     controllers
@@ -223,6 +243,29 @@ describe("an agent whose leader changes", () => {
       controllers.calls("/v1/results").length === 2 ? true : null,
     );
     assert.deepEqual([job.status, job.accepted, log.about("refused")], ["completed", ["succeeded 1/1"], 0]);
+  });
+
+  it("names the request whose answer was lost to whoever leads next, once, and none that was refused", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 2 });
+    const [first, second] = controllers.nodes;
+    const asked = () =>
+      controllers.calls("/v1/leases").map(({ body }) => [body["request_id"], body["unanswered"]] as const);
+    await startAgent(t, controllers, { tasks: [quick] });
+    await eventually("its poll", async () => (controllers.polls > 0 ? true : null));
+    controllers.lead(second!); // sends the poll away
+    await eventually("its poll", async () =>
+      controllers.polls > 0 && controllers.calls("/v1/leases").at(-1)!.node === second!.name ? true : null,
+    );
+    const polls = asked();
+    assert.deepEqual(new Set(polls.map(([, unanswered]) => unanswered)), new Set([undefined]));
+    const lost = polls.at(-1)![0];
+    controllers.lead(first!);
+    await second!.close(); // with the answer
+    await controllers.until(controllers.submit("quick"), "completed");
+    await eventually("another poll", async () => (asked().at(-1)![1] === undefined ? true : null));
+    const named = asked().flatMap(([, unanswered]) => (unanswered === undefined ? [] : [unanswered]));
+    assert.deepEqual(named, [[lost]]);
+    assert.equal(new Set(asked().map(([id]) => id)).size, asked().length, "each has a name of its own");
   });
 
   it("starts before any node does, says so, and works once there is one", async (t) => {

@@ -49,7 +49,8 @@ describe("loading settings", () => {
       tasks: [],
       profile: "lan",
       roles: ["gateway", "function", "worker", "scheduler"],
-      http: { host: "127.0.0.1", port: 8420, url: "", bodyLimitBytes: 1_048_576 },
+      http: { host: "127.0.0.1", port: 8420, url: "", bodyLimitBytes: 1_048_576, basePath: "/" },
+      dashboard: { enabled: true },
       worker: { concurrency: 10, queues: [], leaseMs: 10_000, renewMs: 2_000, prefetchMax: 500 },
       jobs: {
         maxAttempts: 3,
@@ -228,7 +229,7 @@ describe("mistakes in settings", () => {
       ["- a\n", "baton.yaml:1:1: a configuration file is a map of settings, such as `name: node-1`"],
       [
         "http: 80\n",
-        "baton.yaml:1:7: http is a section; write its settings (host, port, url, body_limit) below it",
+        "baton.yaml:1:7: http is a section; write its settings (host, port, url, body_limit, base_path) below it",
       ],
       ["http.port: 80\n", "baton.yaml:1:1: unknown setting http.port; write it as `port` under `http:`"],
       ["port: 80\n", "baton.yaml:1:1: unknown setting port; did you mean http.port?"],

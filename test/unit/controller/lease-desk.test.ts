@@ -78,10 +78,10 @@ class World {
 
   ask(
     agent: string,
-    fields: { tasks?: string[]; limit?: number; timeoutMs?: number; caller?: Caller } = {},
+    fields: { tasks?: string[]; limit?: number; timeoutMs?: number; caller?: Caller; request?: string } = {},
   ): Promise<Issued | null> {
-    const { tasks = ["work"], limit = 1, timeoutMs = 25_000, caller = new Someone() } = fields;
-    return this.desk.ask({ agent, tasks: new Set(tasks), queues: null, limit, timeoutMs }, caller);
+    const { tasks = ["work"], limit = 1, timeoutMs = 25_000, caller = new Someone(), request } = fields;
+    return this.desk.ask({ agent, request, tasks: new Set(tasks), queues: null, limit, timeoutMs }, caller);
   }
 
   async #claim(request: ClaimRequest): Promise<Claimed> {
@@ -172,6 +172,38 @@ describe("the desk at which agents wait", () => {
     world.desk.wake([{ task: "work" }]);
     await world.clock.advance(0);
     assert.deepEqual(served, ["one", "two", "three"]);
+  });
+
+  it("lets go of requests whose answers nobody waits for, and gives back what a look under way finds for them", async () => {
+    const world = new World();
+    const waits = [
+      world.ask("ada", { request: "r1" }),
+      world.ask("ada", { request: "r2" }),
+      world.ask("bob", { request: "r2" }),
+    ];
+    const other = world.ask("ada");
+    await world.clock.advance(10);
+    const release = Promise.withResolvers<void>();
+    world.hold = release.promise;
+    world.add(2);
+    world.desk.wake([{ task: "work" }]);
+    await world.clock.advance(0);
+    assert.match(world.claims.at(-1)!.lease, /^agent:ada\/r1\/[0-9a-f-]{36}$/);
+    world.desk.forsake("ada", ["r1", "r2", "r3"]);
+    assert.equal(await waits[1], null);
+    world.hold = null;
+    release.resolve();
+    assert.equal(await waits[0], null);
+    assert.deepEqual(
+      world.released.map(({ run, outcome }) => [run.lease.split("/")[1], outcome.kind]),
+      [["r1", "released"]],
+    );
+    assert.ok(await waits[2], "another agent's request of that name is another one");
+    assert.equal(world.book.size, 1, "what was given back is nobody's run");
+    world.add(1);
+    world.desk.wake([{ task: "work" }]);
+    await world.clock.advance(0);
+    assert.ok(await other);
   });
 
   it("does not look for tasks that nobody here can run", async () => {

@@ -70,6 +70,27 @@ for (const store of ["memory", "sqlite"] as const) {
       assert.deepEqual((await v1.get(`/jobs/${body.job_id}/result`)).body.result, { sum: 3 });
     });
 
+    it("gives back at once what was leased with a request whose answer never came, and nothing else", async () => {
+      const [id, other] = [await v1.submit({ task: "lost" }), await v1.submit({ task: "lost" })];
+      const lost = { capabilities: ["lost"], timeout_ms: 0 };
+      const gone = await v1.lease({ ...lost, request_id: "r1" });
+      assert.match(gone.lease_id, /^agent:ada\/r1\/[0-9a-f-]{36}$/);
+      const kept = await v1.lease({ ...lost, request_id: "r2" });
+      assert.equal((await v1.ask({ ...lost, agent: "bob", unanswered: ["r1"] })).status, 204, "not bob's");
+      const next = await v1.lease({ ...lost, request_id: "r3", unanswered: ["r1", "r0"] });
+      assert.deepEqual([next.tasks[0]!.job_id, next.tasks[0]!.job_epoch], [id, 3]);
+      const { interruptions, crashes, attempts } = await v1.job(id);
+      assert.deepEqual([interruptions, crashes, attempts], [1, 0, 2]);
+      assert.equal((await v1.result(gone)).body.field, "job_epoch");
+      assert.equal((await v1.result(kept)).status, 200);
+      assert.equal((await v1.job(other)).status, "completed");
+
+      const last = await v1.post("/v1/agents/heartbeat", { agent: "ada", unanswered: ["r3"] });
+      assert.equal(last.status, 200);
+      assert.deepEqual([(await v1.job(id)).status, (await v1.job(id)).interruptions], ["queued", 2]);
+      await v1.result(await v1.lease(lost));
+    });
+
     it("answers the right owner who repeats a result with the same, for every way to end", async () => {
       const cases: [object, string][] = [
         [{ status: "succeeded", result: 1 }, "completed"],

@@ -6,7 +6,7 @@ import type { LeaseId } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";
 import { retentionDuty } from "../../../src/jobs/retention.ts";
-import type { ClaimedJob } from "../../../src/store/store.ts";
+import type { ClaimedJob, ClaimRequest } from "../../../src/store/store.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { HeldRuns, NODE, WorkerWorld } from "../../support/node-worker.ts";
 import { recordingLog } from "../../support/node-log.ts";
@@ -25,7 +25,11 @@ async function leading(t: TestContext, world: WorkerWorld) {
 }
 
 /** A run of somebody who keeps its lease and never ends it. */
-async function claimedElsewhere(world: WorkerWorld, fields: Partial<SubmitRequest>): Promise<ClaimedJob> {
+async function claimedElsewhere(
+  world: WorkerWorld,
+  fields: Partial<SubmitRequest>,
+  under: Partial<ClaimRequest> = {},
+): Promise<ClaimedJob> {
   await world.submit("elsewhere", fields);
   const { jobs } = await world.store.jobs.claim({
     author: { node: NODE, ownerEpoch: 1, leaderEpoch: 1 },
@@ -38,6 +42,7 @@ async function claimedElsewhere(world: WorkerWorld, fields: Partial<SubmitReques
     exceptQueues: new Set(),
     opens: true,
     suspect: false,
+    ...under,
   });
   return jobs[0]!;
 }
@@ -68,6 +73,39 @@ describe("the reaper of leases", () => {
     assert.deepEqual(recovered, [id]);
     const job = await world.job(id);
     assert.deepEqual([job.status, job.crashes, job.failures, job.killed], ["queued", 1, 0, [NODE]]);
+  });
+
+  it("blames no agent whose lease runs out before it could find the new leader", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const { term, signal, duties } = await leading(t, world);
+    const recovered: string[] = [];
+    const { store, clock } = world;
+    let since: number | null = null;
+    const reaper = new LeaseReaper({
+      store,
+      clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      agentsHeardSince: () => since,
+      agentLeaseMs: 5_000,
+      log: recordingLog(),
+      onRecovered: (job) => void recovered.push(job),
+    });
+    const lease = (ms: number): Promise<ClaimedJob> =>
+      claimedElsewhere(world, {}, { lease: `agent:ada/${ms}` as LeaseId, leaseMs: ms });
+    const [unled, unheard, silent] = [await lease(500), await lease(6_000), await lease(8_000)];
+    duties.push(reaper.duty(term, signal));
+    await world.advance(2_000);
+    since = clock.monotonic();
+    await world.advance(8_000);
+    assert.deepEqual(recovered, [unled.id, unheard.id, silent.id]);
+    const spent = async ({ id }: ClaimedJob) => {
+      const { interruptions, crashes } = await world.job(id);
+      return [interruptions, crashes];
+    };
+    assert.deepEqual(await spent(unled), [1, 0], "nobody led");
+    assert.deepEqual(await spent(unheard), [1, 0], "there had been a leader for 4 s");
+    assert.deepEqual(await spent(silent), [0, 1], "there had been one for 6 s, longer than a lease");
   });
 
   it("puts a job that keeps killing its nodes into quarantine, with their names", async (t) => {

@@ -40,13 +40,14 @@ describe("the question whether to lead", () => {
   it("is answered by the word that the agent is off, for this very epoch", async () => {
     const { clock, line, control } = world();
     let open = false;
-    const asking = control.beforeLeading(term(7), signal).then(() => (open = true));
+    const asking = control.beforeLeading(term(7), signal);
+    void asking.then(() => (open = true));
     assert.deepEqual(line.sent, [{ baton: "may_lead", epoch: 7 }]);
     for (const other of [{ baton: "agent_off", epoch: 6 }, { epoch: 7 }, "agent_off", null]) line.say(other);
     await clock.advance(100);
     assert.equal(open, false);
-    line.say({ baton: "agent_off", epoch: 7 });
-    await asking;
+    line.say({ baton: "agent_off", epoch: 7, ended: ["ada-worker"] });
+    assert.deepEqual(await asking, ["ada-worker"], "with who was ended for it");
     assert.equal(clock.waiting, 0);
   });
 

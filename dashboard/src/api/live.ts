@@ -1,0 +1,60 @@
+/** What the cluster tells by itself: how it fares, and what happens in it. */
+
+import { signal } from "@preact/signals";
+import { heardTime } from "../clock.ts";
+import { Line } from "../streams/line.ts";
+import type { FromHub, Link } from "../streams/messages.ts";
+import type { JournalEntryBody, OverviewBody } from "./coming.ts";
+
+const ENTRIES_KEPT = 200;
+
+export const link = signal<Link>({ state: "connecting", since: Date.now(), why: null });
+export const overview = signal<OverviewBody | null>(null);
+/** The news since the page was opened, newest first. */
+export const news = signal<readonly JournalEntryBody[]>([]);
+/** Counts up with every piece of news: what is shown may have changed. */
+export const pulse = signal(0);
+
+export interface Moment {
+  readonly at: number;
+  readonly overview: OverviewBody;
+}
+
+/** The overviews of the last minutes, oldest first, for the charts. */
+export const moments = signal<readonly Moment[]>([]);
+const MOMENTS_MS = 15 * 60_000;
+
+let wasLive = false;
+
+function hear(message: FromHub): void {
+  switch (message.is) {
+    case "link":
+      link.value = message.link;
+      // Whatever was missed meanwhile is asked for.
+      if (message.link.state === "live" && !wasLive) pulse.value++;
+      wasLive = message.link.state === "live";
+      return;
+    case "overview": {
+      heardTime(message.body.at);
+      overview.value = message.body;
+      const at = Date.parse(message.body.at);
+      moments.value = [
+        ...moments.value.filter((each) => each.at > at - MOMENTS_MS && each.at !== at),
+        { at, overview: message.body },
+      ];
+      pulse.value++;
+      return;
+    }
+    case "journal": {
+      const known = new Set(news.value.map(({ id, node }) => `${node} ${id}`));
+      const fresh = message.entries.filter(({ id, node }) => !known.has(`${node} ${id}`)).reverse();
+      news.value = [...fresh, ...news.value].slice(0, ENTRIES_KEPT);
+      pulse.value++;
+      return;
+    }
+    case "log":
+      return;
+  }
+}
+
+export const line = new Line(hear);

@@ -1,0 +1,38 @@
+/**
+ * What one must be allowed to do for each change that the page can make. A test compares it with the table of operations; the
+ * node decides in any case.
+ */
+
+import type { Permission } from "../../../src/api/operation.ts";
+
+export const NEEDS = {
+  "POST /jobs": "submit",
+  "POST /jobs/{id}/cancel": "operate",
+  "POST /jobs/{id}/retry": "operate",
+  "DELETE /jobs/{id}": "operate",
+  "POST /cluster/jobs/bulk": "operate",
+  "POST /queues/{name}/pause": "operate",
+  "POST /queues/{name}/resume": "operate",
+  "POST /schedules/{name}/pause": "operate",
+  "POST /schedules/{name}/resume": "operate",
+  "POST /schedules/{name}/trigger": "operate",
+  "DELETE /schedules/{name}": "operate",
+  "POST /cluster/nodes/{name}/drain": "operate",
+  "POST /cluster/nodes/{name}/resume": "operate",
+  "DELETE /cluster/nodes/{name}": "operate",
+  "DELETE /v1/agents/{agent_name}": "admin",
+  "GET /node/settings": "operate",
+} as const satisfies Record<string, Permission>;
+
+export type Guarded = keyof typeof NEEDS;
+
+/** Each includes those before it. */
+export const PERMISSIONS = ["read", "submit", "operate", "admin"] as const;
+
+export function includes(held: Permission, needed: Permission): boolean {
+  return rank(held) >= rank(needed);
+}
+
+function rank(permission: Permission): number {
+  return (PERMISSIONS as readonly string[]).indexOf(permission);
+}

@@ -1,0 +1,53 @@
+/** Who looks at this page, and what they may do. */
+
+import { computed, effect, signal } from "@preact/signals";
+import { call, refusals } from "./call.ts";
+import type { SessionBody } from "./coming.ts";
+import { line } from "./live.ts";
+import { includes, NEEDS } from "./permissions.ts";
+import type { Guarded } from "./permissions.ts";
+import { asProblem } from "./problem.ts";
+
+/** Null: not known yet, or not signed in. */
+export const session = signal<SessionBody | null>(null);
+/** The node wants to know who we are before it tells anything. */
+export const mustSignIn = signal(false);
+
+/** Why that is not allowed; null if it is. */
+export function barredFrom(route: Guarded): string | null {
+  const held = session.value?.permission;
+  // Not known yet: the node will say.
+  if (held === undefined || includes(held, NEEDS[route])) return null;
+  return `This needs the permission ${NEEDS[route]}; ${session.value?.principal ?? "you"} may only ${held}.`;
+}
+
+export const signedInAs = computed(() => (session.value?.open === false ? session.value.principal : null));
+
+export async function look(): Promise<void> {
+  try {
+    session.value = await call("GET /session");
+    mustSignIn.value = false;
+  } catch (error) {
+    if (asProblem(error).status === 401) mustSignIn.value = true;
+  }
+}
+
+export async function signIn(user: string, password: string): Promise<void> {
+  await call("POST /session", { body: { user, password } });
+  await look();
+  line.retry();
+}
+
+export async function signOut(): Promise<void> {
+  await call("DELETE /session");
+  session.value = null;
+  mustSignIn.value = true;
+}
+
+let seen = 0;
+effect(() => {
+  const count = refusals.value;
+  if (count === seen) return;
+  seen = count;
+  mustSignIn.value = true;
+});

@@ -1,0 +1,99 @@
+/** Numbers and times as people read them. Always in English: what is compared between two screens must look the same. */
+
+const WHOLE = new Intl.NumberFormat("en-US");
+const SHORT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+const EXACT = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+  timeZoneName: "short",
+});
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DAY = new Intl.DateTimeFormat("en-GB", {
+  day: "2-digit",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY_MS = 24 * HOUR;
+
+export function count(value: number): string {
+  return WHOLE.format(value);
+}
+
+/** 12,345 as 12.3K, where there is little room. */
+export function compact(value: number): string {
+  return value < 10_000 ? WHOLE.format(value) : SHORT.format(value);
+}
+
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+export function perSecond(value: number): string {
+  if (value === 0) return "0";
+  if (value < 0.05) return "<0.1";
+  return value < 10 ? value.toFixed(1) : count(Math.round(value));
+}
+
+export function percent(share: number): string {
+  return `${Math.round(share * 100)}%`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 0) return "0 ms";
+  if (ms < SECOND) return `${Math.round(ms)} ms`;
+  if (ms < 10 * SECOND) return `${(ms / SECOND).toFixed(1)} s`;
+  if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
+  if (ms < HOUR) return pair(ms, MINUTE, "m", SECOND, "s");
+  if (ms < DAY_MS) return pair(ms, HOUR, "h", MINUTE, "m");
+  return pair(ms, DAY_MS, "d", HOUR, "h");
+}
+
+function pair(ms: number, large: number, largeName: string, small: number, smallName: string): string {
+  const rest = Math.floor((ms % large) / small);
+  return `${Math.floor(ms / large)}${largeName}${rest === 0 ? "" : ` ${rest}${smallName}`}`;
+}
+
+/** One unit is enough to tell how long ago something was. */
+export function ago(at: number, now: number): string {
+  const ms = Math.abs(now - at);
+  const text =
+    ms < MINUTE
+      ? `${Math.round(ms / SECOND)}s`
+      : ms < HOUR
+        ? `${Math.floor(ms / MINUTE)}m`
+        : ms < DAY_MS
+          ? `${Math.floor(ms / HOUR)}h`
+          : `${Math.floor(ms / DAY_MS)}d`;
+  if (ms < SECOND) return "just now";
+  return at > now ? `in ${text}` : `${text} ago`;
+}
+
+export function exact(at: number): string {
+  return EXACT.format(at);
+}
+
+export function clock(at: number): string {
+  return CLOCK.format(at);
+}
+
+export function dayAndClock(at: number): string {
+  return DAY.format(at);
+}
+
+/** `node-a-01a1e20a-0914-7356-b76b-3822c1596aab` as `node-a…1596aab`: the node it was born on, and enough to tell it apart. */
+export function shortId(id: string): string {
+  const found = /^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{12})$/.exec(id);
+  return found ? `${found[1]}…${found[2]!.slice(-7)}` : id;
+}

@@ -1,0 +1,71 @@
+/** What a screen says instead of, or above, its content. */
+
+import type { ComponentChildren } from "preact";
+import type { Problem } from "../api/problem.ts";
+import { remedyFor } from "../api/problem.ts";
+
+export function ProblemNote({ problem, retry }: { problem: Problem; retry?: () => void }) {
+  const remedy = remedyFor(problem);
+  return (
+    <div class="note bad" role="alert">
+      <p>
+        <strong>{sentence(problem.message)}</strong> <span class="muted">({problem.code})</span>
+      </p>
+      {remedy && <p>{remedy}</p>}
+      {retry && (
+        <button type="button" class="small" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+function sentence(text: string): string {
+  return text === "" ? text : text[0]!.toUpperCase() + text.slice(1);
+}
+
+/** Some nodes did not answer: what is shown is true, and not all. */
+export function PartialNote({ partial, missing = [] }: { partial: boolean; missing?: readonly string[] }) {
+  if (!partial) return null;
+  return (
+    <div class="note wait" role="status">
+      <p>
+        <strong>Not everything is shown.</strong>{" "}
+        {missing.length > 0 ? `No answer from ${missing.join(", ")}.` : "Some nodes did not answer."} What
+        they have is missing here until they are back.
+      </p>
+    </div>
+  );
+}
+
+/** Nothing here yet, and what to do about it. */
+export function Empty({
+  title,
+  command,
+  children,
+}: {
+  title: string;
+  command?: string;
+  children?: ComponentChildren;
+}) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children && <div class="muted">{children}</div>}
+      {command && (
+        <pre class="command">
+          <code>{command}</code>
+        </pre>
+      )}
+    </div>
+  );
+}
+
+export function Loading({ what }: { what: string }) {
+  return (
+    <p class="loading muted" role="status">
+      Asking for {what} …
+    </p>
+  );
+}

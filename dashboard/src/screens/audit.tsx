@@ -1,0 +1,113 @@
+/** Who did what, and all else that was noted of the cluster. */
+
+import { useResource } from "../api/resource.ts";
+import type { JournalEntryBody } from "../api/coming.ts";
+import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
+import { Status } from "../parts/status.tsx";
+import { Table } from "../parts/table.tsx";
+import { Ago } from "../parts/time.tsx";
+import { place, to } from "../route.ts";
+import { Page } from "../shell/page.tsx";
+import { JournalList } from "./journal-list.tsx";
+
+const KINDS = [
+  ["audit", "who did what"],
+  ["term", "leadership"],
+  ["node", "nodes"],
+  ["handoff", "hand-overs"],
+  ["write", "refused writes"],
+  ["all", "everything"],
+] as const;
+
+export function AuditScreen() {
+  const { query } = place.value;
+  const kind = query["kind"] ?? "audit";
+  const { cursor, subject } = query;
+  const asked = { limit: 100, subject, cursor, ...(kind !== "all" && { kind }) };
+  const { data, problem, reload } = useResource(
+    "GET /cluster/journal",
+    { query: asked },
+    { everyMs: 10_000 },
+  );
+  return (
+    <Page
+      title="Audit"
+      about="Every change that somebody made through any node, and what happened to the cluster."
+    >
+      <nav class="tabs" aria-label="Kind">
+        {KINDS.map(([each, words]) => (
+          <a
+            key={each}
+            href={to(["audit"], { kind: each })}
+            aria-current={each === kind ? "page" : undefined}
+          >
+            {words}
+          </a>
+        ))}
+      </nav>
+      {problem && <ProblemNote problem={problem} retry={reload} />}
+      <PartialNote partial={data?.partial ?? false} missing={data?.unreachable ?? []} />
+      {!data && !problem && <Loading what="the journal" />}
+      {data?.entries.length === 0 && (
+        <Empty title="Nothing was noted yet">
+          {kind === "audit"
+            ? "Pause a queue or retry a job, and it is written down here with your name."
+            : null}
+        </Empty>
+      )}
+      {data &&
+        data.entries.length > 0 &&
+        (kind === "audit" ? <Audit entries={data.entries} /> : <JournalList entries={data.entries} />)}
+      <nav class="pager row" aria-label="Pages">
+        {cursor && <a href={to(["audit"], { ...query, cursor: null })}>← Newest</a>}
+        {data?.next_cursor && <a href={to(["audit"], { ...query, cursor: data.next_cursor })}>Older →</a>}
+      </nav>
+    </Page>
+  );
+}
+
+function Audit({ entries }: { entries: readonly JournalEntryBody[] }) {
+  return (
+    <Table
+      label="Who did what"
+      head={
+        <>
+          <th>When</th>
+          <th>Who</th>
+          <th>What</th>
+          <th>Of</th>
+          <th>Outcome</th>
+          <th>Through</th>
+        </>
+      }
+    >
+      {entries.map((entry) => {
+        const { operation, params, status } = entry.detail;
+        const refused = typeof status === "number" && status >= 400;
+        return (
+          <tr key={`${entry.node} ${entry.id}`}>
+            <td>
+              <Ago at={entry.at} />
+            </td>
+            <td>{entry.actor ?? <span class="muted">nobody</span>}</td>
+            <td>{words(operation)}</td>
+            <td class="wide-cell">
+              {entry.subject ?? "–"}
+              {params !== undefined && params !== null && (
+                <div class="muted mono">{JSON.stringify(params)}</div>
+              )}
+            </td>
+            <td>
+              <Status word={refused ? `refused (${status})` : "done"} tone={refused ? "bad" : "good"} />
+            </td>
+            <td>{entry.node}</td>
+          </tr>
+        );
+      })}
+    </Table>
+  );
+}
+
+function words(operation: unknown): string {
+  return typeof operation === "string" ? operation.replaceAll("_", " ") : "–";
+}

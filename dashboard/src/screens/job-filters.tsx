@@ -1,0 +1,154 @@
+/** Which jobs are listed. The filters stand in the address, so that a link shows the same list to somebody else. */
+
+import type { JobStatus } from "../../../src/core/job.ts";
+import { JOB_STATUSES } from "../../../src/core/job.ts";
+import { overview } from "../api/live.ts";
+import { useResource } from "../api/resource.ts";
+import { now } from "../clock.ts";
+import { compact } from "../parts/format.ts";
+import { go, place, refine, to } from "../route.ts";
+
+export interface JobFilters {
+  readonly status?: JobStatus;
+  readonly queue?: string;
+  readonly task?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly error_code?: string;
+}
+
+const WITHIN: Readonly<Record<string, readonly [string, number]>> = {
+  "15m": ["the last 15 minutes", 15 * 60_000],
+  "1h": ["the last hour", 3_600_000],
+  "24h": ["the last day", 86_400_000],
+  "7d": ["the last week", 7 * 86_400_000],
+};
+
+/** Whole minutes, so that the same question is not another one every second. */
+const GRAIN_MS = 60_000;
+
+/** As the API is asked. */
+export function filtersOf(query: Readonly<Record<string, string>>): JobFilters {
+  const { status, queue, task, since, until, error_code, within } = query;
+  const period = within === undefined ? undefined : WITHIN[within]?.[1];
+  const from =
+    period === undefined ? since : new Date(Math.floor((now() - period) / GRAIN_MS) * GRAIN_MS).toISOString();
+  return {
+    ...(JOB_STATUSES.some((each) => each === status) && { status: status as JobStatus }),
+    ...(queue && { queue }),
+    ...(task && { task }),
+    ...(from && { since: from }),
+    ...(until && { until }),
+    ...(error_code && { error_code }),
+  };
+}
+
+/** In words: "failed jobs of queue emails". */
+export function describe({ status, queue, task, since, until, error_code }: JobFilters): string {
+  return [
+    status ? `${status} jobs` : "jobs",
+    task && `of task ${task}`,
+    queue && `in queue ${queue}`,
+    since && `since ${since}`,
+    until && `until ${until}`,
+    error_code && `with the error ${error_code}`,
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+const JOB_ID = /^[\w.-]+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export function StatusTabs() {
+  const { query } = place.value;
+  const counts = overview.value?.jobs;
+  // Only what is counted in all: the numbers are those of the cluster, not of a queue or a task.
+  const plain = !query["queue"] && !query["task"] && !query["within"];
+  const { status: _status, cursor: _cursor, ...rest } = query;
+  return (
+    <nav class="tabs" aria-label="Jobs by state">
+      <a href={to(["jobs"], rest)} aria-current={query["status"] ? undefined : "page"}>
+        all
+      </a>
+      {JOB_STATUSES.map((status) => (
+        <a
+          key={status}
+          href={to(["jobs"], { ...rest, status })}
+          aria-current={query["status"] === status ? "page" : undefined}
+        >
+          {status}
+          {plain && counts && <span class="badge num">{compact(counts[status])}</span>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+export function FilterBar() {
+  const { query } = place.value;
+  const queues = useResource("GET /queues", {}, { freshMs: 30_000 }).data?.queues ?? [];
+  const nodes = useResource("GET /cluster/nodes", {}, { freshMs: 60_000 }).data?.nodes ?? [];
+  const tasks = [...new Set(nodes.flatMap(({ capabilities }) => capabilities))].sort();
+  const change = (name: string) => (event: Event) =>
+    refine({ [name]: (event.currentTarget as HTMLInputElement).value.trim(), cursor: null });
+  const find = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const field = (event.currentTarget as HTMLFormElement).elements.namedItem("find") as HTMLInputElement;
+    const text = field.value.trim();
+    if (JOB_ID.test(text)) go(["jobs", text]);
+    else refine({ task: text, cursor: null });
+  };
+  const filtered = Object.keys(query).some((name) => name !== "status" && name !== "cursor");
+  return (
+    <form class="filters" role="search" onSubmit={find}>
+      <label>
+        <span>Task or job id</span>
+        <input
+          type="search"
+          name="find"
+          list="tasks"
+          placeholder="press / to search"
+          defaultValue={query["task"] ?? ""}
+          key={query["task"] ?? ""}
+          autocomplete="off"
+          spellcheck={false}
+        />
+      </label>
+      <datalist id="tasks">
+        {tasks.map((task) => (
+          <option key={task} value={task} />
+        ))}
+      </datalist>
+      <label>
+        <span>Queue</span>
+        <select value={query["queue"] ?? ""} onChange={change("queue")}>
+          <option value="">all</option>
+          {query["queue"] && !queues.some(({ name }) => name === query["queue"]) && (
+            <option value={query["queue"]}>{query["queue"]}</option>
+          )}
+          {queues.map(({ name }) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span>Created</span>
+        <select value={query["within"] ?? ""} onChange={change("within")}>
+          <option value="">at any time</option>
+          {Object.entries(WITHIN).map(([value, [text]]) => (
+            <option key={value} value={value}>
+              in {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      {filtered && (
+        <a class="small-link" href={to(["jobs"], { status: query["status"] })}>
+          clear
+        </a>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,177 @@
+/** The log of a job, live. Only the rows in view are in the page, so that a hundred thousand lines scroll like ten. */
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { LogLineBody } from "../../../src/api/job-body.ts";
+import { line } from "../api/live.ts";
+import { clock, count, exact, plural } from "../parts/format.ts";
+import { LogBook, oneLine, pieces } from "./log-book.ts";
+
+const ROW = 20;
+const MARGIN_ROWS = 10;
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+
+interface Props {
+  readonly job: string;
+  readonly running: boolean;
+  readonly onProgress: (progress: { progress: number | null; message: string | null }) => void;
+  readonly onEnd: () => void;
+}
+
+export function JobLogs({ job, running, onProgress, onEnd }: Props) {
+  const book = useRef(new LogBook()).current;
+  const [, setVersion] = useState(0);
+  const [follow, setFollow] = useState(true);
+  const [text, setText] = useState("");
+  const [level, setLevel] = useState<LogLineBody["level"] | null>(null);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const [open, setOpen] = useState<LogLineBody | null>(null);
+  book.filter({ text, level });
+
+  useEffect(() => {
+    let frame: number | null = null;
+    const draw = (): void => {
+      frame ??= requestAnimationFrame(() => {
+        frame = null;
+        setVersion((version) => version + 1);
+      });
+    };
+    const leave = line.follow(job, book.last, (news) => {
+      book.add(news.lines);
+      if (news.progress) onProgress(news.progress);
+      if (news.trouble !== undefined) setTrouble(news.trouble);
+      if (news.ended) onEnd();
+      draw();
+    });
+    return () => {
+      leave();
+      if (frame !== null) cancelAnimationFrame(frame);
+    };
+    // A job that is retried has a log that goes on.
+  }, [job, running]);
+
+  return (
+    <section aria-labelledby="log">
+      <div class="row log-head">
+        <h2 id="log">Log</h2>
+        <label class="inline">
+          <span class="unseen">Search the log</span>
+          <input
+            type="search"
+            placeholder="search the log"
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </label>
+        <label class="inline">
+          <span class="unseen">Level</span>
+          <select
+            value={level ?? ""}
+            onChange={({ currentTarget: { value } }) =>
+              setLevel(LEVELS.find((each) => each === value) ?? null)
+            }
+          >
+            <option value="">all levels</option>
+            {LEVELS.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="inline">
+          <input
+            type="checkbox"
+            checked={follow}
+            onChange={(event) => setFollow(event.currentTarget.checked)}
+          />{" "}
+          follow
+        </label>
+        <span class="grow" />
+        <span class="muted num">
+          {text === "" && level === null
+            ? plural(book.size, "line")
+            : `${count(book.shown.length)} of ${plural(book.size, "line")}`}
+        </span>
+      </div>
+      {trouble !== null && <p class="note wait">The log does not come in at the moment: {trouble}</p>}
+      {book.dropped > 0 && (
+        <p class="muted">
+          {plural(book.dropped, "earlier line")} are not kept in this page; <code>baton jobs logs {job}</code>{" "}
+          has them.
+        </p>
+      )}
+      {book.size === 0 ? (
+        <p class="muted">
+          {running ? "No lines yet. They appear here as the task writes them." : "This job wrote no log."}
+        </p>
+      ) : (
+        <Rows lines={book.shown} needle={text} follow={follow} onFollow={setFollow} onOpen={setOpen} />
+      )}
+      {open && (
+        <div class="log-open">
+          <p class="muted">
+            Line {open.seq}, {exact(Date.parse(open.at))}, run {open.job_epoch}
+          </p>
+          <pre class="code" tabIndex={0} role="region" aria-label={`Line ${open.seq}`}>
+            {open.message}
+          </pre>
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface RowsProps {
+  readonly lines: readonly LogLineBody[];
+  readonly needle: string;
+  readonly follow: boolean;
+  readonly onFollow: (follow: boolean) => void;
+  readonly onOpen: (line: LogLineBody) => void;
+}
+
+function Rows({ lines, needle, follow, onFollow, onOpen }: RowsProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(400);
+  /** Where we have scrolled to ourselves, to tell it from what the reader does. */
+  const ours = useRef(-1);
+
+  useLayoutEffect(() => {
+    const element = box.current!;
+    setHeight(element.clientHeight);
+    if (!follow) return;
+    element.scrollTop = element.scrollHeight;
+    ours.current = element.scrollTop;
+    setTop(element.scrollTop);
+  });
+
+  const first = Math.max(0, Math.floor(top / ROW) - MARGIN_ROWS);
+  const last = Math.min(lines.length, Math.ceil((top + height) / ROW) + MARGIN_ROWS);
+  const scrolled = (): void => {
+    const element = box.current!;
+    setTop(element.scrollTop);
+    const atEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - ROW;
+    if (follow && !atEnd && element.scrollTop < ours.current) onFollow(false);
+  };
+  return (
+    <div class="log" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="Log lines">
+      <div class="log-all" style={{ height: `${lines.length * ROW}px` }}>
+        <div class="log-view" style={{ transform: `translateY(${first * ROW}px)` }}>
+          {lines.slice(first, last).map((each) => (
+            <div key={each.seq} class={`log-row ${each.level}`} onClick={() => onOpen(each)}>
+              <span class="log-time" title={exact(Date.parse(each.at))}>
+                {clock(Date.parse(each.at))}
+              </span>
+              <span class="log-level">{each.level}</span>
+              <span class="log-text">
+                {pieces(oneLine(each.message), needle).map((piece, index) =>
+                  index % 2 === 1 ? <mark key={index}>{piece}</mark> : piece,
+                )}
+              </span>
+            </div>
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,245 @@
+/** One job: what it is, where it is, why it waits, what became of it. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { JobBody } from "../../../src/api/job-body.ts";
+import { call } from "../api/call.ts";
+import { useResource } from "../api/resource.ts";
+import { Action } from "../parts/action.tsx";
+import { Copy } from "../parts/copy.tsx";
+import { duration } from "../parts/format.ts";
+import { JsonView } from "../parts/json-view.tsx";
+import { NodeLink, QueueLink } from "../parts/links.tsx";
+import { Progress } from "../parts/meter.tsx";
+import { Loading, ProblemNote } from "../parts/notes.tsx";
+import { Status } from "../parts/status.tsx";
+import { Facts } from "../parts/table.tsx";
+import { Ago, Took } from "../parts/time.tsx";
+import { go, to } from "../route.ts";
+import { Page } from "../shell/page.tsx";
+import { JobHistory } from "./job-history.tsx";
+import { JobLogs } from "./job-logs.tsx";
+
+const FINAL: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
+
+export function JobScreen({ id }: { id: string }) {
+  const {
+    data: job,
+    problem,
+    reload,
+  } = useResource("GET /jobs/{id}", { params: { id } }, { freshMs: 1_000, everyMs: 5_000 });
+  const [progress, setProgress] = useState<{ progress: number | null; message: string | null } | null>(null);
+  if (!job) {
+    return (
+      <Page title="Job" about={<span class="mono">{id}</span>}>
+        {problem ? <ProblemNote problem={problem} retry={reload} /> : <Loading what="this job" />}
+        <p>
+          <a href={to(["jobs"])}>All jobs</a>
+        </p>
+      </Page>
+    );
+  }
+  const running = !FINAL.has(job.status);
+  // What the log tells is newer, as long as the job runs.
+  const done = running && progress ? progress : { progress: job.progress, message: job.progress_message };
+  return (
+    <Page
+      title={job.task}
+      about={
+        <>
+          <span class="mono">{job.job_id}</span> <Copy text={job.job_id} what="the job's id" />
+        </>
+      }
+      actions={<JobActions job={job} onChange={reload} />}
+    >
+      {problem && <ProblemNote problem={problem} retry={reload} />}
+      <p class="job-state">
+        <Status word={job.status} />
+        {job.status === "processing" && job.cancel_requested && <Status word="told to stop" tone="wait" />}
+        {done.progress !== null && job.status !== "queued" && (
+          <Progress percent={done.progress} label="Progress of this job" />
+        )}
+        {done.message && <span>{done.message}</span>}
+      </p>
+      {job.waiting_for && (
+        <div class="note wait" data-testid="waiting-for">
+          <p>
+            <strong>Why it waits:</strong> {job.waiting_for.message}{" "}
+            <span class="muted">({job.waiting_for.code})</span>
+          </p>
+        </div>
+      )}
+      {job.error && <ErrorNote error={job.error} />}
+      <JobFacts job={job} />
+      <JobLogs job={id} running={running} onProgress={setProgress} onEnd={reload} />
+      <div class="columns">
+        <section aria-labelledby="payload">
+          <h2 id="payload">Payload</h2>
+          <JsonView value={job.payload} label="Payload" />
+        </section>
+        <section aria-labelledby="result">
+          <h2 id="result">Result</h2>
+          <Result job={job} />
+        </section>
+      </div>
+      <JobHistory id={id} job={job} />
+    </Page>
+  );
+}
+
+function ErrorNote({ error }: { error: NonNullable<JobBody["error"]> }) {
+  const stack = error["stack"];
+  return (
+    <div class="note bad">
+      <p>
+        <strong class="prewrap">{error.message}</strong> <span class="muted">({error.code})</span>
+      </p>
+      {typeof stack === "string" && (
+        <details>
+          <summary>Where it happened</summary>
+          <pre class="code" tabIndex={0} role="region" aria-label="Stack">
+            {stack}
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function JobFacts({ job }: { job: JobBody }) {
+  return (
+    <Facts
+      of={[
+        ["Queue", <QueueLink name={job.queue} />],
+        ["Priority", job.priority],
+        ["Created", <Ago at={job.created_at} />],
+        job.status === "scheduled" || job.run_at !== job.created_at ? ["Due", <Ago at={job.run_at} />] : null,
+        job.started_at ? ["Started", <Ago at={job.started_at} />] : null,
+        job.finished_at ? ["Finished", <Ago at={job.finished_at} />] : null,
+        job.started_at
+          ? [
+              "Took",
+              <Took
+                from={job.started_at}
+                until={job.finished_at ?? (job.status === "processing" ? null : job.updated_at)}
+              />,
+            ]
+          : null,
+        ["Runs on", <NodeLink name={job.worker} />],
+        ["Owned by", <NodeLink name={job.owner} />],
+        ["Attempts", `${job.failures} of ${job.max_attempts} failed`],
+        job.interruptions + job.crashes > 0
+          ? ["Not its fault", `${job.interruptions} interruptions, ${job.crashes} crashes`]
+          : null,
+        job.killed.length > 0 ? ["Died while running it", job.killed.join(", ")] : null,
+        job.timeout_ms === null ? null : ["Longest run", duration(job.timeout_ms)],
+        [
+          "Epochs",
+          <span class="num">
+            job {job.job_epoch}, owner {job.owner_epoch}, leader {job.leader_epoch}
+          </span>,
+        ],
+        job.idempotency_key === null
+          ? null
+          : ["Idempotency key", <span class="mono">{job.idempotency_key}</span>],
+        job.schedule === null
+          ? null
+          : ["Schedule", <a href={to(["schedules", job.schedule])}>{job.schedule}</a>],
+      ]}
+    />
+  );
+}
+
+function JobActions({ job, onChange }: { job: JobBody; onChange: () => void }) {
+  const params = { id: job.job_id };
+  const final = FINAL.has(job.status);
+  return (
+    <>
+      <a class="button" href={to(["jobs", "new"], { clone: job.job_id })}>
+        Clone…
+      </a>
+      <Action
+        route="POST /jobs/{id}/retry"
+        doing="Retrying"
+        off={
+          job.status === "failed" || job.status === "cancelled"
+            ? null
+            : `It is ${job.status}; only failed and cancelled jobs can be retried.`
+        }
+        run={async () => {
+          await call("POST /jobs/{id}/retry", { params });
+          onChange();
+          return "It is queued again.";
+        }}
+      >
+        Retry
+      </Action>
+      <Action
+        route="POST /jobs/{id}/cancel"
+        doing="Cancelling"
+        class="danger"
+        off={final ? `It is ${job.status} already.` : null}
+        ask={{
+          title: "Cancel this job?",
+          body:
+            job.status === "processing"
+              ? "It runs. Its task is told to stop, and may still finish what it does."
+              : "It waits, and will not run.",
+          action: "Cancel the job",
+          danger: true,
+        }}
+        run={async () => {
+          const { status } = await call("POST /jobs/{id}/cancel", {
+            params,
+            body: { reason: "cancelled in the dashboard" },
+          });
+          onChange();
+          return status === "cancelled" ? "It is cancelled." : "It was told to stop.";
+        }}
+      >
+        Cancel…
+      </Action>
+      <Action
+        route="DELETE /jobs/{id}"
+        doing="Deleting"
+        class="danger"
+        off={final ? null : "Cancel it first."}
+        ask={{
+          title: "Delete this job?",
+          body: "It is removed with its log and its result. This cannot be undone.",
+          action: "Delete the job",
+          danger: true,
+        }}
+        run={async () => {
+          await call("DELETE /jobs/{id}", { params });
+          go(["jobs"]);
+          return "The job is deleted.";
+        }}
+      >
+        Delete…
+      </Action>
+    </>
+  );
+}
+
+function Result({ job }: { job: JobBody }) {
+  const finished = job.status === "completed";
+  const { data, problem, reload } = useResource(
+    finished ? "GET /jobs/{id}/result" : null,
+    { params: { id: job.job_id } },
+    { freshMs: null },
+  );
+  useEffect(() => {
+    if (finished) reload();
+  }, [job.job_epoch]);
+  if (!finished) {
+    return (
+      <p class="muted">
+        {FINAL.has(job.status)
+          ? `It was ${job.status} and has no result.`
+          : "There is one when it is completed."}
+      </p>
+    );
+  }
+  if (problem) return <ProblemNote problem={problem} retry={reload} />;
+  return data ? <JsonView value={data.result} label="Result" /> : <Loading what="the result" />;
+}

@@ -1,0 +1,135 @@
+/** The jobs of the whole cluster, newest first. */
+
+import { useEffect, useState } from "preact/hooks";
+import { useResource } from "../api/resource.ts";
+import { barredFrom } from "../api/session.ts";
+import { count, plural } from "../parts/format.ts";
+import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
+import { place, to } from "../route.ts";
+import { openBulk } from "../shell/bulk.tsx";
+import type { Bulk } from "../shell/bulk.tsx";
+import { Page } from "../shell/page.tsx";
+import { describe, FilterBar, filtersOf, StatusTabs } from "./job-filters.tsx";
+import type { JobFilters } from "./job-filters.tsx";
+import { JobsTable } from "./jobs-table.tsx";
+
+const PAGE = 50;
+
+export function JobsScreen() {
+  const { query } = place.value;
+  const { cursor } = query;
+  const filters = filtersOf(query);
+  const asked = { ...filters, limit: PAGE, ...(cursor && { cursor }) };
+  const { data, problem, reload } = useResource("GET /cluster/jobs", { query: asked });
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [matching, setMatching] = useState(false);
+  const where = JSON.stringify(query);
+  useEffect(() => {
+    setChosen(new Set());
+    setMatching(false);
+  }, [where]);
+
+  const jobs = data?.items ?? [];
+  const missing = data?.nodes.filter(({ reachable }) => !reachable).map(({ name }) => name) ?? [];
+  const choose = (ids: ReadonlySet<string>): void => {
+    setChosen(ids);
+    setMatching(false);
+  };
+  const done = (): void => {
+    choose(new Set());
+    reload();
+  };
+  return (
+    <Page
+      title="Jobs"
+      actions={
+        <a class="button primary" href={to(["jobs", "new"])}>
+          New job
+        </a>
+      }
+    >
+      <StatusTabs />
+      <FilterBar />
+      {problem && <ProblemNote problem={problem} retry={reload} />}
+      <PartialNote partial={data?.partial ?? false} missing={missing} />
+      {chosen.size > 0 && (
+        <SelectionBar
+          chosen={chosen}
+          all={jobs.length === chosen.size && (data?.next_cursor ?? null) !== null}
+          matching={matching}
+          filters={filters}
+          onMatching={() => setMatching(true)}
+          onNone={() => choose(new Set())}
+          onDone={done}
+        />
+      )}
+      {!data && !problem && <Loading what="jobs" />}
+      {data && jobs.length === 0 && <NoJobs filters={filters} />}
+      {jobs.length > 0 && <JobsTable jobs={jobs} chosen={chosen} onChoose={choose} />}
+      <nav class="pager row" aria-label="Pages">
+        {cursor && <a href={to(["jobs"], { ...query, cursor: null })}>← Newest</a>}
+        {data?.next_cursor && <a href={to(["jobs"], { ...query, cursor: data.next_cursor })}>Older →</a>}
+      </nav>
+    </Page>
+  );
+}
+
+interface SelectionProps {
+  readonly chosen: ReadonlySet<string>;
+  /** Whether all of this page are chosen, and there are more pages. */
+  readonly all: boolean;
+  readonly matching: boolean;
+  readonly filters: JobFilters;
+  readonly onMatching: () => void;
+  readonly onNone: () => void;
+  readonly onDone: () => void;
+}
+
+function SelectionBar({ chosen, all, matching, filters, onMatching, onNone, onDone }: SelectionProps) {
+  const what = matching ? `all ${describe(filters)}` : plural(chosen.size, "job");
+  const which = matching ? { filter: filters } : { ids: [...chosen] };
+  const start = (action: Bulk["action"]) => () => openBulk({ action, what, ...which, onDone });
+  const barred = barredFrom("POST /cluster/jobs/bulk");
+  return (
+    <div class="selection row" role="region" aria-label="Selection">
+      <strong>{matching ? `All ${describe(filters)}` : `${count(chosen.size)} selected`}</strong>
+      {all && !matching && (
+        <button type="button" class="small" onClick={onMatching}>
+          Select all that match
+        </button>
+      )}
+      <span class="grow" />
+      <button type="button" disabled={barred !== null} title={barred ?? undefined} onClick={start("retry")}>
+        Retry…
+      </button>
+      <button type="button" disabled={barred !== null} title={barred ?? undefined} onClick={start("cancel")}>
+        Cancel…
+      </button>
+      <button type="button" disabled={barred !== null} title={barred ?? undefined} onClick={start("delete")}>
+        Delete…
+      </button>
+      <button type="button" class="quiet" onClick={onNone}>
+        Select none
+      </button>
+    </div>
+  );
+}
+
+function NoJobs({ filters }: { filters: JobFilters }) {
+  const filtered = Object.keys(filters).length > 0;
+  if (filtered) {
+    return (
+      <Empty title={`There are no ${describe(filters)}`}>
+        <a href={to(["jobs"])}>Show all jobs</a>
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      title="There are no jobs yet"
+      command={`baton submit identify-language '{"text":"Wo ist der Bahnhof?"}'`}
+    >
+      Submit one from a terminal, or with <a href={to(["jobs", "new"])}>New job</a> above.
+    </Empty>
+  );
+}

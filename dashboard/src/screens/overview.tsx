@@ -1,0 +1,179 @@
+/** How the cluster fares, at one look. */
+
+import type { ComponentChildren } from "preact";
+import { JOB_STATUSES } from "../../../src/core/job.ts";
+import { link, news, overview } from "../api/live.ts";
+import type { OverviewBody, Percentiles } from "../api/coming.ts";
+import { count, duration, perSecond } from "../parts/format.ts";
+import { NodeLink } from "../parts/links.tsx";
+import { Empty, Loading } from "../parts/notes.tsx";
+import { Status } from "../parts/status.tsx";
+import { Ago } from "../parts/time.tsx";
+import { to } from "../route.ts";
+import { Page } from "../shell/page.tsx";
+import { JournalList } from "./journal-list.tsx";
+import { OverviewCharts } from "./overview-charts.tsx";
+
+export function OverviewScreen() {
+  const now = overview.value;
+  if (!now) {
+    return (
+      <Page title="Overview">
+        {link.value.state === "lost" ? (
+          <Empty title="The node does not answer">
+            This page tries again by itself. Is the node running? Its log says why it stopped.
+          </Empty>
+        ) : (
+          <Loading what="the state of the cluster" />
+        )}
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title="Overview"
+      about={
+        <>
+          {now.cluster.total_nodes === 1 ? "One node" : `${now.cluster.total_nodes} nodes`}, jobs in{" "}
+          {now.cluster.store}, coordination by {now.cluster.coordination}
+        </>
+      }
+      actions={
+        <a class="button primary" href={to(["jobs", "new"])}>
+          New job
+        </a>
+      }
+    >
+      <Alerts alerts={now.alerts} />
+      <Counts now={now} />
+      <Facts now={now} />
+      <OverviewCharts />
+      <section aria-labelledby="news">
+        <h2 id="news">What happened</h2>
+        {news.value.length === 0 ? (
+          <p class="muted">
+            Nothing since this page was opened. <a href={to(["audit"], { kind: "all" })}>Earlier events</a>
+          </p>
+        ) : (
+          <JournalList entries={news.value.slice(0, 8)} />
+        )}
+      </section>
+    </Page>
+  );
+}
+
+function Alerts({ alerts }: { alerts: OverviewBody["alerts"] }) {
+  if (alerts.length === 0) {
+    return (
+      <p class="calm" role="status">
+        <Status word="all well" tone="good" /> <span class="muted">No alerts.</span>
+      </p>
+    );
+  }
+  return (
+    <ul class="alerts" aria-label="Alerts">
+      {alerts.map(({ code, severity, message, remedy, since }) => (
+        <li key={`${code} ${message}`} class={`note ${severity === "critical" ? "bad" : "wait"}`}>
+          <p>
+            <Status word={severity} /> <strong>{message}</strong>{" "}
+            <span class="muted">
+              since <Ago at={since} />
+            </span>
+          </p>
+          <p>{remedy}</p>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Counts({ now }: { now: OverviewBody }) {
+  return (
+    <ul class="counts" aria-label="Jobs by state">
+      {JOB_STATUSES.map((status) => (
+        <li key={status}>
+          <a href={to(["jobs"], { status })}>
+            <span class="counts-number num">{count(now.jobs[status])}</span>
+            <Status word={status} />
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Facts({ now }: { now: OverviewBody }) {
+  const { cluster, leader, rates, times, backlog, workers } = now;
+  const away = cluster.total_nodes - cluster.active_nodes;
+  return (
+    <dl class="tiles">
+      <Tile
+        name="Leader"
+        value={leader ? <NodeLink name={leader.node_id} /> : <Status word="nobody" tone="bad" />}
+        more={
+          leader && (
+            <>
+              epoch <strong data-testid="epoch">{leader.epoch}</strong>, since <Ago at={leader.acquired_at} />
+            </>
+          )
+        }
+      />
+      <Tile
+        name="Nodes"
+        value={
+          <a href={to(["nodes"])}>
+            {cluster.active_nodes} of {cluster.total_nodes}
+          </a>
+        }
+        more={away === 0 ? "all active" : awayText(cluster)}
+      />
+      <Tile
+        name="In / out per second"
+        value={`${perSecond(rates.submitted_per_second)} / ${perSecond(rates.finished_per_second)}`}
+        more={`${perSecond(rates.failed_per_second)} failed`}
+      />
+      <Tile
+        name="Oldest waiting"
+        value={backlog.oldest_age_ms === null ? "none" : duration(backlog.oldest_age_ms)}
+        more={`${count(backlog.ready)} ready to run`}
+      />
+      <Tile name="Wait" value={median(times.wait_ms)} more={tail(times.wait_ms, times.of)} />
+      <Tile name="Run" value={median(times.run_ms)} more={tail(times.run_ms, times.of)} />
+      <Tile
+        name="Workers"
+        value={`${count(workers.running)} of ${count(workers.slots)}`}
+        more="places in use"
+      />
+    </dl>
+  );
+}
+
+function Tile({ name, value, more }: { name: string; value: ComponentChildren; more: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd class="tile-value num">{value}</dd>
+      <dd class="muted">{more}</dd>
+    </div>
+  );
+}
+
+function awayText({ draining_nodes, dead_nodes, joining_nodes }: OverviewBody["cluster"]): string {
+  return [
+    [dead_nodes, "dead"],
+    [draining_nodes, "draining"],
+    [joining_nodes, "joining"],
+  ]
+    .filter(([number]) => Number(number) > 0)
+    .map(([number, word]) => `${number} ${word}`)
+    .join(", ");
+}
+
+function median(times: Percentiles | null): string {
+  return times === null ? "–" : duration(times.p50);
+}
+
+function tail(times: Percentiles | null, of: number): string {
+  if (times === null) return "no finished jobs yet";
+  return `p95 ${duration(times.p95)}, p99 ${duration(times.p99)}, of ${count(of)}`;
+}

@@ -1,0 +1,67 @@
+import type { ScheduleBody } from "../../../src/api/schedule-body.ts";
+import { call } from "../api/call.ts";
+import { Action } from "../parts/action.tsx";
+import { duration } from "../parts/format.ts";
+
+/** In the node's words, once it has them. */
+export function inWords(schedule: ScheduleBody): string {
+  const { in_words } = schedule as ScheduleBody & { in_words?: string };
+  if (in_words !== undefined) return in_words;
+  return schedule.cron ?? `every ${duration(schedule.every_ms ?? 0)}`;
+}
+
+export function ScheduleActions({ schedule, onChange }: { schedule: ScheduleBody; onChange: () => void }) {
+  const { name, paused, task } = schedule;
+  const params = { name };
+  return (
+    <>
+      <Action
+        route="POST /schedules/{name}/trigger"
+        doing={`Running ${name}`}
+        class="small"
+        label={`Run ${name} now`}
+        ask={{
+          title: `Run ${name} now?`,
+          body: `A job of ${task} is submitted at once, beside the plan. The plan does not change.`,
+          action: "Run it now",
+        }}
+        run={async () => {
+          const { job_id } = await call("POST /schedules/{name}/trigger", { params });
+          onChange();
+          return `Submitted ${job_id}.`;
+        }}
+      >
+        Run now…
+      </Action>
+      {paused ? (
+        <Action
+          route="POST /schedules/{name}/resume"
+          doing={`Resuming ${name}`}
+          class="small"
+          label={`Resume ${name}`}
+          run={async () => {
+            await call("POST /schedules/{name}/resume", { params });
+            onChange();
+            return `${name} fires again.`;
+          }}
+        >
+          Resume
+        </Action>
+      ) : (
+        <Action
+          route="POST /schedules/{name}/pause"
+          doing={`Pausing ${name}`}
+          class="small"
+          label={`Pause ${name}`}
+          run={async () => {
+            await call("POST /schedules/{name}/pause", { params });
+            onChange();
+            return `${name} is paused; its occurrences are passed over.`;
+          }}
+        >
+          Pause
+        </Action>
+      )}
+    </>
+  );
+}

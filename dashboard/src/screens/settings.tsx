@@ -1,0 +1,115 @@
+/** The settings of the node that is asked, as they are in force, and where each comes from. */
+
+import { useState } from "preact/hooks";
+import type { SettingBody } from "../api/coming.ts";
+import { useResource } from "../api/resource.ts";
+import { barredFrom } from "../api/session.ts";
+import { Loading, ProblemNote } from "../parts/notes.tsx";
+import { Facts, Table } from "../parts/table.tsx";
+import { Took } from "../parts/time.tsx";
+import { Page } from "../shell/page.tsx";
+
+export function SettingsScreen() {
+  const barred = barredFrom("GET /node/settings");
+  const settings = useResource(barred === null ? "GET /node/settings" : null, {}, { freshMs: null });
+  const status = useResource("GET /status", {}, { freshMs: 10_000 }).data;
+  const [text, setText] = useState("");
+  const [changed, setChanged] = useState(false);
+  const rows = (settings.data?.settings ?? []).filter(
+    (setting) => (!changed || !setting.is_default) && setting.path.includes(text.trim().toLowerCase()),
+  );
+  return (
+    <Page
+      title="Settings"
+      about={status ? `Of ${status.node}, which was asked. Other nodes may have others.` : undefined}
+    >
+      {status && (
+        <>
+          <Facts
+            of={[
+              ["Node", status.node],
+              ["Version", status.version],
+              ["Up", <Took from={status.started_at} until={null} />],
+              ["Roles", status.roles.join(", ")],
+              ["Store", `${status.store.name}, survives ${status.store.durability}`],
+              ["Coordination", status.cluster.coordination],
+              ["Channels", status.cluster.channels],
+              ["Dispatch", status.cluster.dispatch],
+            ]}
+          />
+          <details>
+            <summary>What this node promises, and what not</summary>
+            <div class="columns">
+              <ul>
+                {status.guarantees.promised.map((promise) => (
+                  <li key={promise}>{promise}</li>
+                ))}
+              </ul>
+              <ul class="muted">
+                {status.guarantees.not_promised.map((promise) => (
+                  <li key={promise}>Not: {promise}</li>
+                ))}
+              </ul>
+            </div>
+          </details>
+        </>
+      )}
+      {barred && <p class="note wait">{barred}</p>}
+      {settings.problem && <ProblemNote problem={settings.problem} retry={settings.reload} />}
+      {!barred && !settings.data && !settings.problem && <Loading what="the settings" />}
+      {settings.data && (
+        <>
+          <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+            <label>
+              <span>Name</span>
+              <input
+                type="search"
+                placeholder="press / to search"
+                value={text}
+                onInput={({ currentTarget }) => setText(currentTarget.value)}
+              />
+            </label>
+            <label class="inline">
+              <input
+                type="checkbox"
+                checked={changed}
+                onChange={({ currentTarget }) => setChanged(currentTarget.checked)}
+              />{" "}
+              only those that were set
+            </label>
+          </form>
+          <Table
+            label="Settings"
+            head={
+              <>
+                <th>Setting</th>
+                <th>Value</th>
+                <th>Source</th>
+              </>
+            }
+          >
+            {rows.map((setting) => (
+              <Row key={setting.path} setting={setting} />
+            ))}
+          </Table>
+          {rows.length === 0 && <p class="muted">No setting has that in its name.</p>}
+        </>
+      )}
+    </Page>
+  );
+}
+
+function Row({ setting }: { setting: SettingBody }) {
+  return (
+    <tr class={setting.is_default ? "muted" : undefined}>
+      <td class="mono">{setting.path}</td>
+      <td class="mono wide-cell">{valueText(setting.value)}</td>
+      <td>{setting.source}</td>
+    </tr>
+  );
+}
+
+function valueText(value: unknown): string {
+  if (value === null || value === "") return "–";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,117 @@
+/** The frame around the screens, and which of them is shown. */
+
+import { link, overview } from "../api/live.ts";
+import { mustSignIn } from "../api/session.ts";
+import { place } from "../route.ts";
+import { AuditScreen } from "../screens/audit.tsx";
+import { FailuresScreen } from "../screens/failures.tsx";
+import { JobScreen } from "../screens/job.tsx";
+import { JobsScreen } from "../screens/jobs.tsx";
+import { LeadershipScreen } from "../screens/leadership.tsx";
+import { NewJobScreen } from "../screens/new-job.tsx";
+import { NodesScreen } from "../screens/nodes.tsx";
+import { OverviewScreen } from "../screens/overview.tsx";
+import { ProcessesScreen } from "../screens/processes.tsx";
+import { QueuesScreen } from "../screens/queues.tsx";
+import { ScheduleScreen } from "../screens/schedule.tsx";
+import { SchedulesScreen } from "../screens/schedules.tsx";
+import { SettingsScreen } from "../screens/settings.tsx";
+import { SignInScreen } from "../screens/sign-in.tsx";
+import { BulkDialog } from "./bulk.tsx";
+import { ConfirmDialog } from "./confirm.tsx";
+import { ConnectionBanner, LinkState, PartialBanner } from "./connection.tsx";
+import { Failsafe } from "./failsafe.tsx";
+import { Help } from "./help.tsx";
+import { menuOpen, Nav } from "./nav.tsx";
+import { Page } from "./page.tsx";
+import { Toasts } from "./toasts.tsx";
+
+function screenAt(steps: readonly string[]) {
+  const [first = "", second] = steps;
+  switch (first) {
+    case "":
+      return <OverviewScreen />;
+    case "jobs":
+      if (second === undefined) return <JobsScreen />;
+      return second === "new" ? <NewJobScreen /> : <JobScreen id={second} />;
+    case "failures":
+      return <FailuresScreen />;
+    case "queues":
+      return <QueuesScreen />;
+    case "schedules":
+      return second === undefined ? <SchedulesScreen /> : <ScheduleScreen name={second} />;
+    case "nodes":
+      return <NodesScreen />;
+    case "leadership":
+      return <LeadershipScreen />;
+    case "processes":
+      return <ProcessesScreen />;
+    case "audit":
+      return <AuditScreen />;
+    case "settings":
+      return <SettingsScreen />;
+    default:
+      return (
+        <Page title="Nothing here">
+          <p>
+            There is no screen <code>{steps.join("/")}</code>. The list on the left has all of them.
+          </p>
+        </Page>
+      );
+  }
+}
+
+export function App() {
+  const { steps } = place.value;
+  const signedOut = mustSignIn.value || link.value.state === "refused";
+  if (signedOut) {
+    return (
+      <>
+        <SignInScreen />
+        <Toasts />
+      </>
+    );
+  }
+  const name = overview.value?.cluster.name;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the content
+      </a>
+      <header class="top">
+        <a class="brand" href="#/">
+          Baton{name !== undefined && name !== "baton" && <span class="muted"> {name}</span>}
+        </a>
+        <LinkState />
+        <button
+          type="button"
+          class="menu"
+          aria-expanded={menuOpen.value}
+          aria-controls="nav"
+          onClick={() => {
+            menuOpen.value = !menuOpen.value;
+          }}
+        >
+          Menu
+        </button>
+      </header>
+      <Nav />
+      <main id="main" tabIndex={-1}>
+        <ConnectionBanner />
+        <PartialBanner />
+        {/* A new key for each place: what a screen remembers is of that place alone. */}
+        <Failsafe key={steps.join("/")}>{screenAt(steps)}</Failsafe>
+      </main>
+      <Toasts />
+      <ConfirmDialog />
+      <BulkDialog />
+      <Help />
+    </>
+  );
+}
+
+/** Not by the address: what is behind the `#` says which screen it is. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}

@@ -1,0 +1,202 @@
+/** One change for many jobs: counts them first, asks, and then shows how far it is. */
+
+import { signal } from "@preact/signals";
+import { call } from "../api/call.ts";
+import type { BulkBody, BulkFilter, BulkRequest } from "../api/coming.ts";
+import { asProblem } from "../api/problem.ts";
+import type { Problem } from "../api/problem.ts";
+import { count, plural, shortId } from "../parts/format.ts";
+import { ProblemNote } from "../parts/notes.tsx";
+import { Dialog } from "./dialog.tsx";
+
+export interface Bulk {
+  readonly action: BulkRequest["action"];
+  /** Which ones, as "failed jobs of queue emails". */
+  readonly what: string;
+  readonly ids?: readonly string[];
+  readonly filter?: BulkFilter;
+  /** Called when something was changed. */
+  readonly onDone?: () => void;
+}
+
+type Phase = "counting" | "asking" | "working" | "done";
+
+interface State extends Bulk {
+  readonly phase: Phase;
+  readonly total: number;
+  readonly handled: number;
+  readonly changed: number;
+  readonly skippedCount: number;
+  readonly skipped: readonly { readonly job_id: string; readonly why: string }[];
+  readonly partial: boolean;
+  readonly problem: Problem | null;
+}
+
+const PAGE = 500;
+const VERBS = {
+  retry: ["Retry", "retried"],
+  cancel: ["Cancel", "cancelled"],
+  delete: ["Delete", "deleted"],
+} as const;
+
+const state = signal<State | null>(null);
+let stop = new AbortController();
+
+export function openBulk(bulk: Bulk): void {
+  const none = { handled: 0, changed: 0, skippedCount: 0, skipped: [], partial: false, problem: null };
+  stop = new AbortController();
+  state.value = { ...bulk, ...none, phase: "counting", total: 0 };
+  void guarded(countAll);
+}
+
+/** One page after the other; the node does at most one page a call, so that no call takes long. */
+async function pages(dryRun: boolean, take: (answer: BulkBody) => void): Promise<void> {
+  const { ids } = state.value!;
+  if (ids) {
+    for (let at = 0; at < ids.length && !stop.signal.aborted; at += PAGE) {
+      take(await page({ ids: ids.slice(at, at + PAGE), dry_run: dryRun }));
+    }
+    return;
+  }
+  let cursor: string | null = null;
+  do {
+    const answer = await page({
+      filter: state.value!.filter ?? {},
+      dry_run: dryRun,
+      limit: PAGE,
+      ...(cursor !== null && { cursor }),
+    });
+    take(answer);
+    cursor = answer.next_cursor;
+  } while (cursor !== null && !stop.signal.aborted);
+}
+
+function page(part: Omit<BulkRequest, "action">) {
+  const body = { action: state.value!.action, ...part };
+  return call("POST /cluster/jobs/bulk", { body }, { signal: stop.signal, timeoutMs: 60_000 });
+}
+
+async function countAll(): Promise<void> {
+  await pages(true, ({ matched, partial }) => {
+    const before = state.value!;
+    state.value = { ...before, total: before.total + matched, partial: before.partial || partial };
+  });
+  state.value = { ...state.value!, phase: "asking" };
+}
+
+async function work(): Promise<void> {
+  state.value = { ...state.value!, phase: "working" };
+  await pages(false, (answer) => {
+    const before = state.value!;
+    state.value = {
+      ...before,
+      handled: before.handled + answer.matched,
+      changed: before.changed + answer.changed,
+      skippedCount: before.skippedCount + answer.skipped_count,
+      skipped: [...before.skipped, ...answer.skipped].slice(0, 20),
+      partial: before.partial || answer.partial,
+    };
+  });
+  finish();
+}
+
+function finish(): void {
+  const ended = state.value!;
+  state.value = { ...ended, phase: "done" };
+  ended.onDone?.();
+}
+
+async function guarded(run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!state.value) return;
+    if (stop.signal.aborted) return finish();
+    state.value = { ...state.value, problem: asProblem(error) };
+    finish();
+  }
+}
+
+function close(): void {
+  stop.abort();
+  state.value = null;
+}
+
+export function BulkDialog() {
+  const now = state.value;
+  if (!now) return null;
+  const [verb, done] = VERBS[now.action];
+  const number = count(now.total);
+  return (
+    <Dialog title={`${verb} ${now.what}`} onClose={now.phase === "working" ? () => stop.abort() : close}>
+      <div class="dialog-body" aria-live="polite">
+        {now.phase === "counting" && <p>Counting: {number} so far …</p>}
+        {now.phase === "asking" && <Asking now={now} />}
+        {(now.phase === "working" || now.phase === "done") && (
+          <>
+            <progress max={Math.max(now.total, now.handled, 1)} value={now.handled} aria-label="Progress" />
+            <p>
+              <strong class="num">{plural(now.changed, "job")}</strong> {done}
+              {now.phase === "working" ? `, of ${number} …` : "."}
+              {now.skippedCount > 0 && ` ${plural(now.skippedCount, "job")} left as they were:`}
+            </p>
+            <Skipped jobs={now.skipped} />
+          </>
+        )}
+        {now.partial && <p>Some nodes did not answer; their jobs are not among them.</p>}
+        {now.problem && <ProblemNote problem={now.problem} />}
+      </div>
+      <div class="row end">
+        {now.phase === "working" ? (
+          <button type="button" onClick={() => stop.abort()}>
+            Stop here
+          </button>
+        ) : (
+          <button type="button" onClick={close}>
+            {now.phase === "done" || now.total === 0 ? "Close" : "Leave it"}
+          </button>
+        )}
+        {now.phase === "asking" && now.total > 0 && (
+          <button
+            type="button"
+            class={now.action === "retry" ? "primary" : "danger"}
+            onClick={() => void guarded(work)}
+          >
+            {verb} {plural(now.total, "job")}
+          </button>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+const CONSEQUENCES = {
+  retry: "They go back into their queues with fresh attempts.",
+  cancel: "Those that wait end at once; those that run are told to stop, and may still finish.",
+  delete: "They are removed with their logs and results. This cannot be undone.",
+} as const;
+
+function Asking({ now }: { now: State }) {
+  if (now.total === 0) return <p>There are none any more.</p>;
+  return (
+    <p>
+      This is about <strong class="num">{plural(now.total, "job")}</strong>. {CONSEQUENCES[now.action]}
+    </p>
+  );
+}
+
+function Skipped({ jobs }: { jobs: State["skipped"] }) {
+  if (jobs.length === 0) return null;
+  return (
+    <ul class="skipped">
+      {jobs.map(({ job_id, why }) => (
+        <li key={job_id}>
+          <span class="mono" title={job_id}>
+            {shortId(job_id)}
+          </span>
+          : {why}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,46 @@
+/** Asks before something is done that others will feel. */
+
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { Dialog } from "./dialog.tsx";
+
+export interface Question {
+  readonly title: string;
+  readonly body: ComponentChildren;
+  /** As on the button: "Drain node-a". */
+  readonly action: string;
+  readonly danger?: boolean;
+}
+
+const asked = signal<(Question & { answer: (yes: boolean) => void }) | null>(null);
+
+export function confirm(question: Question): Promise<boolean> {
+  return new Promise((resolve) => {
+    asked.value = {
+      ...question,
+      answer: (yes) => {
+        asked.value = null;
+        resolve(yes);
+      },
+    };
+  });
+}
+
+export function ConfirmDialog() {
+  const question = asked.value;
+  if (!question) return null;
+  const { title, body, action, danger, answer } = question;
+  return (
+    <Dialog title={title} onClose={() => answer(false)}>
+      <div class="dialog-body">{body}</div>
+      <div class="row end">
+        <button type="button" onClick={() => answer(false)}>
+          Leave it
+        </button>
+        <button type="button" class={danger ? "danger" : "primary"} onClick={() => answer(true)}>
+          {action}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,44 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { overview } from "../api/live.ts";
+
+/** One screen: its heading, what can be done, and the rest. The heading gets the focus, so that readers hear where they are. */
+export function Page({
+  title,
+  about,
+  actions,
+  children,
+}: {
+  title: string;
+  about?: ComponentChildren;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const name = overview.value?.cluster.name;
+  useEffect(() => {
+    document.title = name === undefined ? `${title} · Baton` : `${title} · ${name} · Baton`;
+  }, [title, name]);
+  useEffect(() => {
+    if (arrived) heading.current?.focus({ preventScroll: true });
+    arrived = true;
+    scrollTo(0, 0);
+  }, []);
+  return (
+    <>
+      <header class="page-head">
+        <div>
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {about && <p class="muted">{about}</p>}
+        </div>
+        {actions && <div class="row">{actions}</div>}
+      </header>
+      {children}
+    </>
+  );
+}
+
+/** The first screen of a page that was just loaded leaves the focus where the browser has put it. */
+let arrived = false;

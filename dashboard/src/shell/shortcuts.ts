@@ -1,0 +1,62 @@
+/** Keys, for those who do not reach for the mouse. Never while somebody types, and never with Ctrl, Alt or Meta. */
+
+import { go } from "../route.ts";
+import { helpOpen } from "./help.tsx";
+import { SCREENS } from "./screens.ts";
+import { nextTheme } from "./theme.ts";
+
+/** How long `g` waits for the second key. */
+const PAIR_MS = 1_500;
+
+let leader: number | null = null;
+
+export function listenToKeys(): void {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || isTyping(event.target)) return;
+    if (document.querySelector("dialog[open]") && event.key !== "Escape") return;
+    if (react(event.key)) event.preventDefault();
+  });
+}
+
+function react(key: string): boolean {
+  const paired = leader !== null && Date.now() - leader < PAIR_MS;
+  leader = null;
+  if (paired) {
+    const screen = SCREENS.find((each) => each.key === key);
+    if (screen) go(screen.step === "" ? [] : [screen.step]);
+    return screen !== undefined;
+  }
+  switch (key) {
+    case "g":
+      leader = Date.now();
+      return true;
+    case "/":
+      return focusSearch();
+    case "c":
+      go(["jobs", "new"]);
+      return true;
+    case "t":
+      nextTheme();
+      return true;
+    case "?":
+      helpOpen.value = true;
+      return true;
+    default:
+      return false;
+  }
+}
+
+function focusSearch(): boolean {
+  const field = document.querySelector<HTMLInputElement>("input[type=search]");
+  if (field) field.focus();
+  else go(["jobs"]);
+  return true;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) &&
+    !(target instanceof HTMLInputElement && target.type === "checkbox")
+  );
+}

@@ -1,0 +1,39 @@
+/** Light or dark: as the system has it, unless somebody chose. */
+
+import { effect, signal } from "@preact/signals";
+
+export const THEMES = ["auto", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+const KEY = "baton-theme";
+
+export const theme = signal<Theme>(stored());
+/** Counts up when colours change, for what is drawn and not styled. */
+export const repaint = signal(0);
+
+function stored(): Theme {
+  try {
+    const value = localStorage.getItem(KEY);
+    return THEMES.find((each) => each === value) ?? "auto";
+  } catch {
+    return "auto"; // a browser that keeps nothing for us
+  }
+}
+
+export function nextTheme(): void {
+  theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length]!;
+}
+
+effect(() => {
+  document.documentElement.dataset["theme"] = theme.value;
+  try {
+    localStorage.setItem(KEY, theme.value);
+  } catch {
+    // It holds until the page is left.
+  }
+  repaint.value = repaint.peek() + 1;
+});
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  repaint.value++;
+});

@@ -1,0 +1,110 @@
+/** The one stream of the cluster's news, opened again whenever it breaks. */
+
+import type { JournalEntryBody, OverviewBody } from "../api/coming.ts";
+import { asProblem, Problem } from "../api/problem.ts";
+import type { Link, Tell } from "./messages.ts";
+import { readEvents } from "./read-events.ts";
+
+const RETRY_MS_MIN = 500;
+/** Longer, and a node that came back is noticed late; shorter, and ten pages knock on a node that starts. */
+const RETRY_MS_MAX = 4_000;
+/** News of so long travel together: five hundred a second are ten messages. */
+const GATHER_MS = 100;
+
+export class LiveStream {
+  readonly #url: string;
+  readonly #tell: Tell;
+  #stop: AbortController | null = null;
+  #wake: (() => void) | null = null;
+  #entries: JournalEntryBody[] = [];
+  #gathering = false;
+  link: Link = { state: "connecting", since: Date.now(), why: null };
+  overview: OverviewBody | null = null;
+
+  constructor(base: string, tell: Tell) {
+    this.#url = new URL("cluster/live", base).href;
+    this.#tell = tell;
+  }
+
+  start(): void {
+    if (this.#stop) return;
+    this.#stop = new AbortController();
+    void this.#run(this.#stop.signal);
+  }
+
+  stop(): void {
+    this.#stop?.abort();
+    this.#stop = null;
+    this.#wake?.();
+  }
+
+  /** At once, and not when it would be time. */
+  retry(): void {
+    this.#wake?.();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    for (let waitMs = RETRY_MS_MIN; !signal.aborted; waitMs = Math.min(2 * waitMs, RETRY_MS_MAX)) {
+      if (this.link.state !== "lost") this.#become("connecting", null);
+      let why = "the node ended the connection";
+      try {
+        await readEvents(this.#url, {
+          signal,
+          onOpen: () => {
+            waitMs = RETRY_MS_MIN;
+            this.#become("live", null);
+          },
+          onEvents: (events) => {
+            for (const { event, data } of events) this.#take(event, data);
+          },
+        });
+      } catch (error) {
+        if (signal.aborted) return;
+        const problem = asProblem(error);
+        if (error instanceof Problem && (problem.status === 401 || problem.status === 403)) {
+          this.#become("refused", problem.message);
+          await this.#pause(null);
+          this.#become("connecting", null);
+          continue;
+        }
+        why = error instanceof Problem ? problem.message : "the node does not answer";
+      }
+      if (signal.aborted) return;
+      this.#become("lost", why);
+      await this.#pause(waitMs * (0.75 + Math.random() / 2));
+    }
+  }
+
+  #take(event: string, data: unknown): void {
+    if (event === "overview") {
+      this.overview = data as OverviewBody;
+      this.#tell({ is: "overview", body: this.overview });
+    } else if (event === "journal") {
+      this.#entries.push(data as JournalEntryBody);
+      if (this.#gathering) return;
+      this.#gathering = true;
+      setTimeout(() => {
+        this.#gathering = false;
+        this.#tell({ is: "journal", entries: this.#entries.splice(0) });
+      }, GATHER_MS);
+    }
+  }
+
+  #become(state: Link["state"], why: string | null): void {
+    if (this.link.state === state && this.link.why === why) return;
+    const since = this.link.state === state ? this.link.since : Date.now();
+    this.link = { state, since, why };
+    this.#tell({ is: "link", link: this.link });
+  }
+
+  /** Null: until somebody wakes it. */
+  #pause(ms: number | null): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = ms === null ? undefined : setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * The log of one job as it grows. A browser opens six connections to a node, for all of its pages together; so only a few logs are
+ * streamed at the same time, and the others are asked for every second.
+ */
+
+import type { JobBody, LogLineBody } from "../../../src/api/job-body.ts";
+import type { LogsBody } from "../../../src/api/operations/job-logs.ts";
+import { Problem, problemIn } from "../api/problem.ts";
+import type { LogNews } from "./messages.ts";
+import { readEvents } from "./read-events.ts";
+
+export interface LogStreamOptions {
+  readonly base: string;
+  readonly job: string;
+  /** Only lines behind this sequence number. */
+  readonly after: number;
+  /** Takes a place among those that stream, if there is one; the result gives it back. */
+  readonly takePlace: () => (() => void) | null;
+  readonly onNews: (news: LogNews) => void;
+}
+
+type Progress = LogNews["progress"];
+
+const RETRY_MS = 1_000;
+const ASK_EVERY_MS = 1_000;
+const ASK_LINES = 5_000;
+const ASK_TIMEOUT_MS = 10_000;
+const FINAL: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
+
+export class LogStream {
+  readonly #o: LogStreamOptions;
+  readonly #stop = new AbortController();
+  #after: number;
+  #ended = false;
+  #troubled = false;
+
+  constructor(options: LogStreamOptions) {
+    this.#o = options;
+    this.#after = options.after;
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted && !this.#ended) {
+      const leave = this.#o.takePlace();
+      try {
+        if (leave) await this.#stream();
+        else await this.#ask();
+        this.#fine();
+      } catch (error) {
+        if (signal.aborted) return;
+        const refused = error instanceof Problem;
+        this.#troubled = true;
+        this.#o.onNews({ lines: [], trouble: refused ? error.message : "the node does not answer" });
+        // It is gone for good, or not for us.
+        if (refused && error.status !== null && error.status < 500 && error.status !== 429) return;
+      } finally {
+        leave?.();
+      }
+      if (!this.#ended) await pause(leave ? RETRY_MS : ASK_EVERY_MS, signal);
+    }
+  }
+
+  #stream(): Promise<void> {
+    const url = new URL(`jobs/${encodeURIComponent(this.#o.job)}/logs`, this.#o.base).href;
+    return readEvents(url, {
+      signal: this.#stop.signal,
+      lastEventId: String(this.#after),
+      onOpen: () => this.#fine(),
+      onEvents: (events) => {
+        const lines: LogLineBody[] = [];
+        let progress: Progress;
+        for (const { event, data } of events) {
+          if (event === "log") lines.push(data as LogLineBody);
+          else if (event === "progress") progress = data as Progress;
+          else if (event === "end") this.#ended = true;
+        }
+        this.#after = lines.at(-1)?.seq ?? this.#after;
+        this.#o.onNews({ lines, ...(progress && { progress }), ...(this.#ended && { ended: true }) });
+      },
+    });
+  }
+
+  async #ask(): Promise<void> {
+    const path = `jobs/${encodeURIComponent(this.#o.job)}`;
+    // The job first: the lines of one that is finished by then are all there.
+    const job = (await this.#get(path)) as JobBody;
+    const { logs, next_after } = (await this.#get(
+      `${path}/logs?after=${this.#after}&limit=${ASK_LINES}`,
+    )) as LogsBody;
+    this.#after = next_after;
+    this.#ended = FINAL.has(job.status) && logs.length < ASK_LINES;
+    const progress = { progress: job.progress, message: job.progress_message };
+    this.#o.onNews({ lines: logs, progress, ...(this.#ended && { ended: true }) });
+  }
+
+  async #get(path: string): Promise<unknown> {
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(ASK_TIMEOUT_MS)]);
+    const reply = await fetch(new URL(path, this.#o.base), { credentials: "same-origin", signal });
+    const body: unknown = await reply.json();
+    if (!reply.ok) throw problemIn(reply.status, body);
+    return body;
+  }
+
+  #fine(): void {
+    if (!this.#troubled) return;
+    this.#troubled = false;
+    this.#o.onNews({ lines: [], trouble: null });
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

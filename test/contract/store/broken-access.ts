@@ -1,0 +1,43 @@
+import type { BrokenStores } from "./broken.ts";
+
+export const BROKEN_ACCESS: BrokenStores = {
+  "lets a later change undo a revocation": {
+    caughtBy: "what was removed stays removed, whatever comes later",
+    replace: ({ access }) => ({
+      access: {
+        put: async (credentials, only) => {
+          const there = (await access.changes(0)).credentials;
+          const revived = credentials.filter((each) => {
+            const known = there.find(({ id }) => id === each.id);
+            return known?.removedAt && each.version > known.version;
+          });
+          await access.forget(revived.map(({ id }) => id));
+          return access.put(credentials, only);
+        },
+      },
+    }),
+  },
+  "gives the first place to everybody who asks at the same time": {
+    caughtBy: "a first one is taken only where there was nothing, also of many at the same time",
+    replace: ({ access }) => ({
+      access: {
+        put: async (credentials, only) => {
+          if (only !== "first") return access.put(credentials, only);
+          const { credentials: there } = await access.changes(0);
+          return there.length > 0 ? null : access.put(credentials);
+        },
+      },
+    }),
+  },
+  "tells only the newest change": {
+    caughtBy: "only what was written behind a revision is told",
+    replace: ({ access }) => ({
+      access: {
+        changes: async (after) => {
+          const { revision, credentials } = await access.changes(after);
+          return { revision, credentials: credentials.slice(-1) };
+        },
+      },
+    }),
+  },
+};
