@@ -89,7 +89,11 @@ async function steer(
     throw new CliFailure(EXIT.usage, `which jobs to ${action} is not said`, remedy);
   }
   await using client = await connect(terminal, options);
-  if (ids.length > 0) return eachOf(terminal, client, ids, options, act, action);
+  if (ids.length > 0) {
+    // Awaited here: the connection is closed when this function returns.
+    await eachOf(terminal, client, ids, options, act, action);
+    return;
+  }
   // What can be retried is failed or cancelled, and who says "all" does not mean what somebody has called off.
   const picked = action === "retry" ? { status: "failed" as const, ...filter } : filter;
   const { errorCode: code, reason } = options;

@@ -72,5 +72,5 @@ function refused({ status }: Detail): string {
 
 function text(value: unknown): string {
   if (value === undefined || value === null) return "";
-  return typeof value === "object" ? JSON.stringify(value) : String(value as string | number);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -6,8 +6,9 @@
 /** CSI with its parameters, OSC up to its end, and other escapes of two characters. */
 // oxlint-disable-next-line no-control-regex
 const SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+/** Of both ranges, and those that turn the direction of writing around. */
+const CONTROLS = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 // oxlint-disable-next-line no-control-regex
-const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const COLOURS = /^\u001b\[[\d;]*m$/;
 
 /** One line without anything that a terminal would obey. */
@@ -57,14 +58,17 @@ export function fit(text: string, width: number, align: "left" | "right" = "left
 /** At most so many columns. */
 export function shorten(text: string, width: number): string {
   if (columnsOf(text) <= width) return text;
-  if (width <= 0) return "";
+  return width <= 0 ? "" : `${beginning(text, width - 1)}…`;
+}
+
+function beginning(text: string, width: number): string {
   let [kept, columns] = ["", 0];
   for (const character of text) {
     columns += widthOf(character);
-    if (columns > width - 1) break;
+    if (columns > width) break;
     kept += character;
   }
-  return `${kept}…`;
+  return kept;
 }
 
 /** Lines of at most so many columns, broken at spaces where there are any. */
@@ -78,7 +82,7 @@ export function wrapped(text: string, width: number): string[] {
     }
     line = line === "" ? word : `${line} ${word}`;
     while (columnsOf(line) > width) {
-      const head = [...line].slice(0, Math.max(1, width)).join("");
+      const head = beginning(line, Math.max(2, width));
       lines.push(head);
       line = line.slice(head.length);
     }

@@ -39,7 +39,7 @@ export async function watched(
   const inPlace = output === "table" && terminal.out.isTTY === true;
   while (!signal?.aborted) {
     const page = new Page(terminal.out);
-    const trouble = await look({ ...terminal, out: page as unknown as Output, streaming: true }).then(
+    const trouble = await look({ ...terminal, out: page, streaming: true }).then(
       () => null,
       (error: unknown) => (mayPass(error) ? asFailure(error).message : Promise.reject(error)),
     );

@@ -7,14 +7,16 @@ import { secretMistakes } from "../../config/secret.ts";
 import type { Setting } from "../../config/settings.ts";
 import { environmentName, SETTINGS } from "../../config/settings.ts";
 import { isPostgresUrl } from "../../config/store-url.ts";
-import { BatonError } from "../../core/errors.ts";
+import type { BatonError } from "../../core/errors.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, ok, skipped, warning } from "./finding.ts";
 import { directoryFacts, modeOf, openFilesLimit } from "./gather-machine.ts";
 import type { NodesAnswer, NoNode } from "./gather-nodes.ts";
 import type { PostgresAnswer } from "./gather-postgres.ts";
+import type { RedisAnswer } from "./gather-redis.ts";
 import { judgeClocks } from "./judge-clocks.ts";
+import type { EtcdMember } from "./judge-etcd.ts";
 import { judgeEtcd } from "./judge-etcd.ts";
 import { judgeDirectory, judgeOpenFiles, judgeRuntime } from "./judge-machine.ts";
 import { judgeCluster, judgeReach, judgeSettings } from "./judge-nodes.ts";
@@ -34,8 +36,8 @@ export interface Patient {
   readonly local: boolean;
   readonly nodes: () => Promise<NodesAnswer | NoNode | null>;
   readonly database: () => Promise<PostgresAnswer | null>;
-  readonly redis: () => Promise<Awaited<ReturnType<typeof import("./gather-redis.ts").askRedis>> | null>;
-  readonly etcd: () => Promise<readonly import("./judge-etcd.ts").EtcdMember[] | null>;
+  readonly redis: () => Promise<RedisAnswer | null>;
+  readonly etcd: () => Promise<readonly EtcdMember[] | null>;
 }
 
 export interface Check {

@@ -15,11 +15,12 @@ export interface RedisQuestion {
   readonly deadlineMs: number;
 }
 
-export async function askRedis({
-  url,
-  clock,
-  deadlineMs,
-}: RedisQuestion): Promise<{ facts: RedisFacts; clock: ClockReading | null }> {
+export interface RedisAnswer {
+  readonly facts: RedisFacts;
+  readonly clock: ClockReading | null;
+}
+
+export async function askRedis({ url, clock, deadlineMs }: RedisQuestion): Promise<RedisAnswer> {
   await using session = new RedisSession({
     address: parseRedisUrl(url),
     clock,

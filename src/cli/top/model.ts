@@ -138,7 +138,11 @@ function isChar(key: Key, char: string): boolean {
   return typeof key !== "string" && key.char.toLowerCase() === char;
 }
 
-function moved(model: Model, key: Extract<Key, string>, page: number): Step {
+function moved(
+  model: Model,
+  key: Exclude<Key, object | "interrupt" | "suspend" | "redraw">,
+  page: number,
+): Step {
   switch (key) {
     case "tab":
     case "right":
@@ -160,7 +164,7 @@ function moved(model: Model, key: Extract<Key, string>, page: number): Step {
       return still(selecting(model, Infinity));
     case "enter":
       return still(keysOf(model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
-    default:
+    case "escape":
       return still({ ...model, message: null });
   }
 }

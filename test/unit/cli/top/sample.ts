@@ -29,7 +29,7 @@ export function nodeRow(name: string, over: Partial<NodeBody> = {}): NodeBody {
     load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4, owned: null },
     drain: null,
     ...over,
-  } as NodeBody;
+  };
 }
 
 export function overview(over: Partial<OverviewBody> = {}): OverviewBody {
