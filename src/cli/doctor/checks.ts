@@ -1,5 +1,6 @@
 /** The checks of the doctor: what each looks at, and who judges what it saw. None waits for another but through what both need. */
 
+import { resolve } from "node:path";
 import type { Loaded } from "../../config/load.ts";
 import { fabricOf } from "../../config/fabric.ts";
 import { mayBeFile } from "../../config/environment.ts";
@@ -63,9 +64,9 @@ export const CHECKS: readonly Check[] = [
   { name: "database", run: database },
   { name: "redis", run: redis },
   { name: "etcd", run: etcd },
-  { name: "nodes", run: async (patient) => withNodes(patient, ({ nodes }) => judgeReach(nodes)) },
-  { name: "cluster", run: async (patient) => withNodes(patient, ({ cluster }) => judgeCluster(cluster)) },
-  { name: "settings", run: async (patient) => withNodes(patient, ({ settings }) => judgeSettings(settings)) },
+  { name: "nodes", run: reach },
+  { name: "cluster", run: (patient) => withNodes(patient, ({ cluster }) => judgeCluster(cluster)) },
+  { name: "settings", run: (patient) => withNodes(patient, ({ settings }) => judgeSettings(settings)) },
   { name: "clocks", run: clocks },
 ];
 
@@ -109,7 +110,7 @@ function secrets(patient: Patient): readonly Judgement[] {
 }
 
 /** The configuration file if a secret stands in it, and the files that `*_FILE` variables name. */
-function secretFiles({ file, sources, values }: Loaded, { environment }: Terminal): SecretFile[] {
+function secretFiles({ file, sources, values }: Loaded, { environment, cwd }: Terminal): SecretFile[] {
   const rows = (SETTINGS as readonly Setting[]).filter(mayBeFile);
   const inFile = rows.filter((row) => {
     const value = String(values.get(row.path) ?? "");
@@ -119,12 +120,12 @@ function secretFiles({ file, sources, values }: Loaded, { environment }: Termina
   const named = rows.flatMap((row) =>
     [environmentName(row.path), row.variable].flatMap((name) => {
       const path = name === undefined ? undefined : environment[`${name}_FILE`];
-      return path ? [{ path, holds: row.path, mode: modeOf(path) }] : [];
+      return path ? [{ path, holds: row.path, mode: modeOf(resolve(cwd, path)) }] : [];
     }),
   );
   if (file === null || inFile.length === 0) return named;
   const holds = inFile.map(({ path }) => path).join(", ");
-  return [{ path: file, holds, mode: modeOf(file) }, ...named];
+  return [{ path: file, holds, mode: modeOf(resolve(cwd, file)) }, ...named];
 }
 
 function exposure(patient: Patient): readonly Judgement[] {
@@ -186,18 +187,23 @@ async function etcd(patient: Patient): Promise<readonly Judgement[]> {
   return judgeEtcd((await ask())!);
 }
 
-async function withNodes(
-  { nodes, loaded }: Patient,
-  judge: (answer: NodesAnswer) => readonly Judgement[],
-): Promise<readonly Judgement[]> {
+async function reach({ nodes, loaded }: Patient): Promise<readonly Judgement[]> {
   const answer = await nodes();
   if (answer === null) return [skipped("no node was named and none answers here", "name one with --url")];
-  if (answer.url !== null) return judge(answer);
+  if (answer.url !== null) return judgeReach(answer.nodes);
   const peers = loaded !== null && fabricOf(loaded.settings) === "peers";
   const remedy = peers
     ? "start the nodes, or name one that runs with --url"
     : "start a node with `baton start`, or name another with --url";
   return answer.reasons.map((reason) => failed(`no node answers at ${reason}`, remedy));
+}
+
+async function withNodes(
+  { nodes }: Patient,
+  judge: (answer: NodesAnswer) => readonly Judgement[],
+): Promise<readonly Judgement[]> {
+  const answer = await nodes();
+  return answer?.url ? judge(answer) : [skipped("no node answers")];
 }
 
 async function clocks({

@@ -91,7 +91,6 @@ async function askOne(node: NodeBody, connect: NodesQuestion["connect"], clock: 
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof BatonClientError)) throw error;
-  const cause = (error.cause as { code?: string } | undefined)?.code;
   if (error.code === "TIMEOUT") return "no answer in time";
-  return error.code === "UNREACHABLE" && cause ? cause : error.message;
+  return /\(([A-Z_]+)\)/.exec(error.message)?.[1] ?? error.message;
 }
