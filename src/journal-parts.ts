@@ -5,6 +5,7 @@ import { JournaledStore } from "./cluster/journaled-store.ts";
 import { Journal } from "./cluster/journal.ts";
 import { RefusedWrites } from "./cluster/refused-writes.ts";
 import { TermNotes } from "./cluster/term-notes.ts";
+import { Traffic } from "./cluster/traffic.ts";
 import type { Coordination } from "./coordination/coordination.ts";
 import type { TermChange } from "./coordination/elector.ts";
 import type { NodeIdentity } from "./core/node.ts";
@@ -37,10 +38,12 @@ export function openJournal({ store: inner, identity, clock, log }: JournalParts
       return journal.stop();
     },
   };
-  const store: Store = new JournaledStore({ store: inner, journal: writing, refused });
+  const traffic = new Traffic(clock);
+  const store: Store = new JournaledStore({ store: inner, journal: writing, refused, traffic });
   return {
     journal,
     store,
+    traffic,
     coordination: (coordination: Coordination): Coordination =>
       new JournaledCoordination({ coordination, identity, version: VERSION, journal, refused }),
     onTerm: (nodes: Coordination["membership"]["nodes"]): ((change: TermChange) => void) => {

@@ -13,24 +13,27 @@ import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
+import { openInsight } from "./insight-parts.ts";
 import { openJournal } from "./journal-parts.ts";
 import { openEvents } from "./event-parts.ts";
 import { openCoordination } from "./coordination/open.ts";
 import type { NodeName } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
 import { HttpServer } from "./http/server.ts";
+import { retryPolicyOf } from "./core/retry.ts";
 import { Followers } from "./jobs/followers.ts";
 import { FunctionCalls } from "./jobs/functions.ts";
 import { JobService } from "./jobs/job-service.ts";
 import { JobWatchers } from "./jobs/job-watchers.ts";
 import { LeaseReaper } from "./jobs/lease-reaper.ts";
+import { QueueService } from "./jobs/queue-service.ts";
 import { ScheduleService } from "./jobs/schedule-service.ts";
 import { Submitter } from "./jobs/submitter.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
 import { ThreadPool } from "./jobs/thread-pool.ts";
 import { hearsOfWork, WakeUps } from "./jobs/wake-ups.ts";
 import { Worker } from "./jobs/worker.ts";
-import { queuesOf } from "./jobs/worker-settings.ts";
+import { queuesOf, servedQueues } from "./jobs/worker-settings.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import { leaderParts } from "./leader-parts.ts";
@@ -74,11 +77,15 @@ export function buildParts(options: PartsOptions) {
 
   const fabric = fabricOf(settings);
   const host = hostname(); // a system call, and `info` is read with every request
+  const queues = queuesOf(roles, settings.worker.queues);
+  const concurrency = roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0;
   const load = new LoadMeter({
     clock,
     jobs: () => worker.active,
     connections: () => http?.connections ?? 0,
     owned: () => push?.load() ?? {},
+    capacity: { slots: concurrency, serves: servedQueues(queues) },
+    traffic: () => journal.traffic.read(),
   });
   const address = addressOf(settings.http, host);
   const info = (): OwnInfo => ({
@@ -148,8 +155,6 @@ export function buildParts(options: PartsOptions) {
   });
 
   const threads = new ThreadPool({ clock, abortGraceMs });
-  const queues = queuesOf(roles, settings.worker.queues);
-  const concurrency = roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0;
   const push = isPushed(settings)
     ? openPushDispatch({
         settings,
@@ -179,7 +184,7 @@ export function buildParts(options: PartsOptions) {
     wakeHere();
     wakeUps.tell();
   };
-  const rules = { budgets, retry: retryPolicy(settings), chance: () => random.chance() };
+  const rules = { budgets, retry: retryPolicyOf(settings.retry), chance: () => random.chance() };
   const worker = new Worker({
     store,
     tasks,
@@ -312,6 +317,7 @@ export function buildParts(options: PartsOptions) {
   });
 
   const inFlight = new InFlight(clock);
+  const insight = openInsight({ settings, store, schedules, services: () => services, clock });
   const services: NodeServices = {
     identity,
     version: VERSION,
@@ -337,13 +343,7 @@ export function buildParts(options: PartsOptions) {
       closing: () => inFlight.closing,
     }),
     jobs,
-    queues: {
-      list: () => store.queues.list(),
-      setPaused: async (queue, paused) => {
-        await store.queues.setPaused(queue, paused);
-        wakeEverybody();
-      },
-    },
+    queues: new QueueService({ store, onReady: wakeEverybody }),
     schedules,
     leadership: leaders.scheduler,
     membership: coordination.membership,
@@ -351,6 +351,7 @@ export function buildParts(options: PartsOptions) {
     tasks,
     controller,
     journal: journal.journal,
+    ...insight,
     peers: peers?.peers ?? null,
     placement: peers?.placement ?? null,
   };
@@ -388,9 +389,4 @@ export function buildParts(options: PartsOptions) {
     peers,
     push,
   };
-}
-
-function retryPolicy({ retry }: Settings) {
-  const { firstDelayMs, factor, maxDelayMs, jitter } = retry;
-  return { firstDelayMs, factor, delayMsMax: maxDelayMs, jitter };
 }

@@ -1,15 +1,27 @@
 /** What nodes ask each other about their own stores, where each has one: answered for this node alone, so it goes no further. */
 
 import { BatonError } from "../core/errors.ts";
+import type { QueueInfo } from "../store/store.ts";
 import type { PeerHandler, PeerReply } from "../transport/transport.ts";
 import type { NodeServices } from "./services.ts";
 
 export const QUEUES_PATH = "/peer/queues";
 
+/** What one store has of a queue. */
+export interface QueuePart extends QueueInfo {
+  /** Left out by a version that does not tell. */
+  readonly oldestAt?: number | null;
+}
+
+export async function queueParts({ queues }: Pick<NodeServices, "queues">): Promise<readonly QueuePart[]> {
+  const [all, waiting] = await Promise.all([queues.list(), queues.waitingSince()]);
+  return all.map((queue) => ({ ...queue, oldestAt: waiting.get(queue.name) ?? null }));
+}
+
 export function peerMounts({ queues, identity }: NodeServices): Readonly<Record<string, PeerHandler>> {
   return {
     [QUEUES_PATH]: async ({ method, body }) => {
-      if (method === "GET") return json({ server: identity.name, queues: await queues.list() });
+      if (method === "GET") return json({ server: identity.name, queues: await queueParts({ queues }) });
       const { name, paused } = parse(body);
       if (typeof name !== "string" || typeof paused !== "boolean") {
         throw new BatonError("BAD_REQUEST", '"name" must be a text and "paused" true or false', {

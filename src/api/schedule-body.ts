@@ -4,6 +4,7 @@ import { z } from "zod";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../core/schedule.ts";
 import type { Schedule } from "../core/schedule.ts";
 import { BatonError } from "../core/errors.ts";
+import { timingInWords } from "../jobs/cron-words.ts";
 import type { NotedOccurrence } from "../store/store.ts";
 import { Attempts, Name, Payload, Priority, Timeout, isoOf, isoOrNull } from "./fields.ts";
 import type { ScheduleRequest } from "./services.ts";
@@ -65,6 +66,7 @@ export const ScheduleBody = z.object({
   cron: z.string().nullable(),
   every_ms: z.int().nullable(),
   zone: z.string().nullable(),
+  in_words: z.string().meta({ description: "when it fires, in English" }),
   queue: z.string(),
   priority: z.int(),
   max_attempts: z.int(),
@@ -139,6 +141,7 @@ export function scheduleBody(schedule: Schedule): ScheduleBody {
     cron: timing.kind === "cron" ? timing.expression : null,
     every_ms: timing.kind === "every" ? timing.everyMs : null,
     zone: timing.kind === "cron" ? timing.zone : null,
+    in_words: timingInWords(timing),
     queue: schedule.queue,
     priority: schedule.priority,
     max_attempts: schedule.maxAttempts,

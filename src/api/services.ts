@@ -23,6 +23,11 @@ import type {
 } from "../store/store.ts";
 import type { Outcome, Transport } from "../transport/transport.ts";
 import type { JournalEntry, JournalKind, JournalQuery } from "../store/journal.ts";
+import type { StoreLook } from "../cluster/store-look.ts";
+import type { ShownSetting } from "../config/shown-settings.ts";
+import type { Inbound } from "./hop.ts";
+import type { ServerEvent } from "./operation.ts";
+import type { OverviewBody } from "./overview-body.ts";
 import type { ControllerApi } from "./controller-services.ts";
 
 export interface NodeServices {
@@ -44,12 +49,22 @@ export interface NodeServices {
   readonly tasks: { list(): readonly TaskInfo[] };
   /** What happened to the cluster. */
   readonly journal: JournalService;
+  /** What people want to know of the store; one look for all who ask. */
+  readonly insight: { look(): Promise<StoreLook> };
+  readonly live: LiveApi;
+  readonly settings: { list(): readonly ShownSetting[] };
   /** What agents and callers do under `/v1`; left out by stand-ins only. */
   readonly controller?: ControllerApi;
   /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */
   readonly peers?: Peers | null;
   /** Which node gets new jobs; with `peers` only. */
   readonly placement?: Placement | null;
+}
+
+/** The cluster at a glance: one look a second, however many read. */
+export interface LiveApi {
+  overview(inbound: Inbound): Promise<OverviewBody>;
+  follow(signal: AbortSignal): AsyncIterable<ServerEvent>;
 }
 
 export interface JournalService {
@@ -117,6 +132,8 @@ export interface TaskInfo {
   readonly name: string;
   readonly isolation: "none" | "thread";
   readonly hasSchema: boolean;
+  /** JSON Schema of the payload; null where there is none, or where it cannot be said in JSON Schema. */
+  readonly schema: Readonly<Record<string, unknown>> | null;
 }
 
 /** As a caller writes it, apart from the spelling; everything but the task has a default. */
@@ -178,6 +195,8 @@ export interface Jobs {
 
 export interface Queues {
   list(): Promise<readonly QueueInfo[]>;
+  /** Since when the oldest due job of each queue waits. */
+  waitingSince(): Promise<ReadonlyMap<string, number>>;
   setPaused(queue: string, paused: boolean): Promise<void>;
 }
 

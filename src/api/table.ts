@@ -10,6 +10,8 @@ import { getLogs } from "./operations/job-logs.ts";
 import { getJournal } from "./operations/journal.ts";
 import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs.ts";
 import { listTasks, status } from "./operations/node.ts";
+import { getSettings } from "./operations/node-settings.ts";
+import { followCluster, getOverview } from "./operations/overview.ts";
 import { getLocalMetrics, getMetricsSummary } from "./operations/placement-metrics.ts";
 import { listQueues, pauseQueue, resumeQueue } from "./operations/queues.ts";
 import { previewSchedule, previewTiming, scheduleHistory } from "./operations/schedule-times.ts";
@@ -64,6 +66,8 @@ export const OPERATIONS = [
   v1RemoveAgent,
   v1Events,
   getCluster,
+  getOverview,
+  followCluster,
   listNodes,
   getNode,
   drainNode,
@@ -82,6 +86,7 @@ export const OPERATIONS = [
   role,
   status,
   listTasks,
+  getSettings,
 ] as const;
 
 // ---------------------------------------------------------------- types for whoever calls the table from outside

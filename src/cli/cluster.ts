@@ -2,11 +2,15 @@
 
 import type { Command } from "commander";
 import type { ClusterBody } from "../api/operations/cluster.ts";
+import type { AlertBody, OverviewBody } from "../api/overview-body.ts";
+import { JOB_STATUSES } from "../core/job.ts";
+import { count, perSecond, several, span } from "./figures.ts";
 import { defaultCommand } from "./group.ts";
 import { leadersTable } from "./leader.ts";
 import { connect, withNodeOptions } from "./node-options.ts";
 import { nodesTable } from "./nodes.ts";
 import { facts, print } from "./output.ts";
+import { sayUnreachable } from "./partial.ts";
 import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 import type { WatchOptions } from "./watch.ts";
@@ -22,15 +26,19 @@ export function addClusterCommands(program: Command, terminal: Terminal): void {
 
 async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise<void> {
   await using client = await connect(terminal, options);
-  const [cluster, { leaders }, { nodes }] = await Promise.all([
+  const [overview, cluster, { leaders }, { nodes }] = await Promise.all([
+    client.cluster.overview(),
     client.cluster.info(),
     client.cluster.leaders(),
     client.cluster.nodes(),
   ]);
-  print(terminal, options.output, { cluster, leaders, nodes }, () => {
+  print(terminal, options.output, { overview, cluster, leaders, nodes }, () => {
     const title = (text: string): string => styled(terminal.out, "bold", text);
     return [
-      clusterFacts(terminal, cluster),
+      clusterFacts(terminal, cluster, overview),
+      ...(overview.alerts.length === 0
+        ? []
+        : [`${title("Alerts")}\n${alertsText(terminal, overview.alerts)}`]),
       ...(cluster.notes.length === 0
         ? []
         : [[title("Notes"), ...cluster.notes.map((note) => `  - ${note}`)].join("\n")]),
@@ -38,9 +46,19 @@ async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise
       `${title("Nodes")}\n${nodesTable(terminal, nodes)}`,
     ].join("\n\n");
   });
+  sayUnreachable(terminal, overview.unreachable);
 }
 
-function clusterFacts(terminal: Terminal, cluster: ClusterBody): string {
+function alertsText(terminal: Terminal, alerts: readonly AlertBody[]): string {
+  return alerts
+    .map(({ severity, message, remedy }) => {
+      const word = styled(terminal.out, severity === "critical" ? ["bold", "red"] : "yellow", severity);
+      return `  ${word} ${message}\n    ${styled(terminal.out, "cyan", `→ ${remedy}`)}`;
+    })
+    .join("\n");
+}
+
+function clusterFacts(terminal: Terminal, cluster: ClusterBody, overview: OverviewBody): string {
   const parts = [
     [cluster.active_nodes, "active"],
     [cluster.joining_nodes, "joining"],
@@ -56,5 +74,27 @@ function clusterFacts(terminal: Terminal, cluster: ClusterBody): string {
     ["state", state],
     ["nodes", `${cluster.total_nodes} (${counted.join(", ") || "none"})`],
     ["leader", cluster.scheduler_leader ?? "none"],
+    ["jobs", jobsText(overview)],
+    ["flow", flowText(overview)],
+    ["waiting", waitingText(overview)],
   ]);
+}
+
+function jobsText({ jobs, workers }: OverviewBody): string {
+  const parts = JOB_STATUSES.filter((status) => jobs[status] > 0).map(
+    (status) => `${count(jobs[status])} ${status}`,
+  );
+  return `${parts.join(", ") || "none"}; ${count(workers.running)} of ${several(workers.slots, "place")} in use`;
+}
+
+function flowText({ rates, times }: OverviewBody): string {
+  const of = (name: string, ms: OverviewBody["times"]["run_ms"]): string =>
+    ms === null ? "" : `; ${name} p50 ${span(ms.p50)}, p95 ${span(ms.p95)}`;
+  const { submitted_per_second: come, finished_per_second: end, failed_per_second: fail } = rates;
+  return `in ${perSecond(come)}, out ${perSecond(end)}, failing ${perSecond(fail)}${of("wait", times.wait_ms)}${of("run", times.run_ms)}`;
+}
+
+function waitingText({ backlog }: OverviewBody): string | null {
+  if (backlog.ready === 0) return null;
+  return `${several(backlog.ready, "job")}, the oldest for ${span(backlog.oldest_age_ms)}`;
 }

@@ -48,15 +48,7 @@ async function list(terminal: Terminal, options: WatchOptions): Promise<void> {
   sayPartial(terminal, answer.nodes);
 }
 
-/** Some figures come with newer nodes only. */
-type QueueRow = QueueBody & {
-  readonly oldest_waiting_at?: string | null;
-  readonly slots?: number | null;
-  readonly submitted_per_second?: number | null;
-  readonly finished_per_second?: number | null;
-};
-
-function queuesTable(terminal: Terminal, queues: readonly QueueRow[]): string {
+function queuesTable(terminal: Terminal, queues: readonly QueueBody[]): string {
   if (queues.length === 0) return "there are no queues yet: one comes into being with its first job";
   const now = terminal.clock.now();
   return table(
@@ -83,7 +75,7 @@ function queuesTable(terminal: Terminal, queues: readonly QueueRow[]): string {
         count(counts.queued),
         oldest ? span(Math.max(0, now - Date.parse(oldest))) : "-",
         count(counts.processing),
-        queue.slots === undefined || queue.slots === null ? "-" : count(queue.slots),
+        count(queue.slots),
         perSecond(queue.submitted_per_second),
         perSecond(queue.finished_per_second),
         count(counts.scheduled),

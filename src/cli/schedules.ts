@@ -168,6 +168,7 @@ async function show(terminal: Terminal, name: string, options: NodeOptions): Pro
         ["schedule", schedule.name],
         ["task", schedule.task],
         ["timing", timingText(schedule)],
+        ["written", expressionText(schedule)],
         ["state", schedule.paused ? "paused" : "active"],
         ["queue", `${schedule.queue}, priority ${schedule.priority}`],
         ["missed fires", `${schedule.missed}, at most ${schedule.missed_max}`],
@@ -232,7 +233,13 @@ async function preview(terminal: Terminal, name: string | undefined, options: Pr
   print(terminal, options.output, answer, () => answer.fires.join("\n"));
 }
 
-function timingText(schedule: Pick<ScheduleBody, "cron" | "every_ms" | "zone">): string {
-  if (schedule.every_ms !== null) return `every ${formatDuration(schedule.every_ms)}`;
-  return `${schedule.cron}${schedule.zone === null || schedule.zone === "UTC" ? "" : ` (${schedule.zone})`}`;
+/** In words; a zone that is not everybody's is among them. */
+function timingText({ in_words: words }: Pick<ScheduleBody, "in_words">): string {
+  return words;
+}
+
+/** As it was written. */
+function expressionText({ cron, every_ms: everyMs, zone }: ScheduleBody): string {
+  if (everyMs !== null) return `every ${formatDuration(everyMs)}`;
+  return `${cron}${zone === null ? "" : ` (${zone})`}`;
 }

@@ -23,8 +23,6 @@ import { eventsOf } from "./events.ts";
 import type { ClusterEvent } from "./events.ts";
 import { follow } from "./follow.ts";
 import type { FollowEvent } from "./follow.ts";
-import { liveOf } from "./live.ts";
-import type { LiveEvent } from "./live.ts";
 import type {
   BatonClientOptions,
   CallOptions,
@@ -41,13 +39,15 @@ export { BatonClientError } from "./error.ts";
 export type { ClientErrorCode } from "./error.ts";
 export type { ClusterEvent } from "./events.ts";
 export type { FollowEvent } from "./follow.ts";
-export type { LiveEvent } from "./live.ts";
+export type { LiveEvent, LiveOptions } from "./live.ts";
 export { LeaderConnection } from "./leader.ts";
 export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./leader.ts";
 export type * from "./controller-bodies.ts";
 export type * from "./options.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/job-body.ts";
+export type { JournalEntryBody } from "../api/journal-body.ts";
 export type { NodeBody } from "../api/node-body.ts";
+export type { AlertBody, OverviewBody } from "../api/overview-body.ts";
 export type { ClusterBody, LeaderBody, SampleBody } from "../api/operations/cluster.ts";
 export type { LogsBody } from "../api/operations/job-logs.ts";
 export type { QueueBody } from "../api/operations/queues.ts";
@@ -89,7 +89,11 @@ export class BatonClient implements AsyncDisposable {
       clock,
       random,
     });
-    this.cluster = new ClusterCalls((route, parts) => this.request(route, parts));
+    this.cluster = new ClusterCalls(
+      (route, parts) => this.request(route, parts),
+      (route, signal) => this.#open(route, {}, signal),
+      clock,
+    );
     this.controller = new ControllerCalls({
       call: (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
       keyed: (jobs) => this.#keyed(jobs),
@@ -214,16 +218,6 @@ export class BatonClient implements AsyncDisposable {
     });
   }
 
-  /** The cluster as it is, at most once a second and when it has changed, and what happens to it. */
-  live(options: Omit<WatchEventsOptions, "after"> = {}): AsyncIterable<LiveEvent> {
-    return liveOf({
-      open: (signal) => this.#open("GET /cluster/live" as never, {}, signal),
-      signal: options.signal,
-      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
-      clock: this.#clock,
-    });
-  }
-
   cancel(id: string, reason?: string) {
     return this.request("POST /jobs/{id}/cancel", { params: { id }, body: { reason } });
   }
@@ -234,6 +228,11 @@ export class BatonClient implements AsyncDisposable {
 
   remove(id: string) {
     return this.request("DELETE /jobs/{id}", { params: { id } });
+  }
+
+  /** The settings of the node with their sources. */
+  settings() {
+    return this.request("GET /node/settings", {});
   }
 
   jobs(filter: QueryOf<"GET /admin/jobs"> = {}) {

@@ -1,13 +1,34 @@
+import type { Clock } from "../platform/clock.ts";
 import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
+import { followLive, type LiveEvent, type LiveOptions } from "./live.ts";
 
 type Call = <R extends Route>(route: R, parts: Parts<R>) => Promise<AnswerOf<R>>;
+
+type OpenStream = (route: "GET /cluster/live", signal: AbortSignal) => Promise<AsyncIterable<string>>;
+
+const GIVE_UP_AFTER_MS = 30_000;
 
 /** The cluster, as the node sees it that answers. */
 export class ClusterCalls {
   readonly #call: Call;
+  readonly #open: OpenStream;
+  readonly #clock: Clock;
 
-  constructor(call: Call) {
+  constructor(call: Call, open: OpenStream, clock: Clock) {
     this.#call = call;
+    this.#open = open;
+    this.#clock = clock;
+  }
+
+  /** All at a glance: nodes, leader, jobs, rates, times, backlog and alerts. */
+  overview() {
+    return this.#call("GET /cluster/overview", {});
+  }
+
+  /** The overview whenever it has changed, and what is written into the journal, across broken connections. */
+  live({ signal, giveUpAfterMs = GIVE_UP_AFTER_MS }: LiveOptions = {}): AsyncIterable<LiveEvent> {
+    const open = (over: AbortSignal) => this.#open("GET /cluster/live", over);
+    return followLive({ open, signal, giveUpAfterMs, clock: this.#clock });
   }
 
   info() {

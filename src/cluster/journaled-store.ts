@@ -1,19 +1,37 @@
 /**
- * A store that is looked at from outside: what it refuses because of an old number is told to the journal, whoever asked for it. Calls and
- * answers pass as they are. The journal begins and ends with the store, in which it is written.
+ * A store that is looked at from outside: what it refuses because of an old number is told to the journal, whoever asked for it, and
+ * what comes in and out is counted. Calls and answers pass as they are. The journal begins and ends with the store, in which it is written.
  */
 
 import { BatonError } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
+import { isFinal } from "../core/job.ts";
+import { statusAfter } from "../jobs/result-writer.ts";
 import type { Service } from "../platform/service.ts";
 import type { OwnedEvents, OwnedVerdicts } from "../store/ownership.ts";
-import type { Guarantees, Renewal, Run, Store, Verdict } from "../store/store.ts";
+import type {
+  ClaimedJob,
+  Firing,
+  FireVerdict,
+  Guarantees,
+  NewJob,
+  Recovered,
+  Renewal,
+  Report,
+  Run,
+  Settlement,
+  Store,
+  Submitted,
+  Verdict,
+} from "../store/store.ts";
 import type { Refusal } from "./refused-writes.ts";
+import type { Traffic } from "./traffic.ts";
 
 export interface JournaledStoreOptions {
   readonly store: Store;
   readonly journal: Pick<Service, "start" | "stop">;
   readonly refused: (refusal: Refusal) => void;
+  readonly traffic: Pick<Traffic, "submitted" | "finished">;
 }
 
 type Part = Exclude<keyof Store, keyof Service | "guarantees" | "problem">;
@@ -154,16 +172,15 @@ export class JournaledStore implements Store {
   #watched(target: object, call: Call, part: Part, name: string | symbol): Call {
     const what = typeof name === "string" ? WRITES[part]?.[name] : undefined;
     if (what === undefined) return (...given) => call.apply(target, given);
-    const { refused } = this.#o;
     const look = ANSWERS[`${part}.${String(name)}`];
     return (...given) => {
       const answer = call.apply(target, given) as Promise<unknown>;
       // Beside the way of the answer, which is passed on as it is.
       answer.then(
-        (value) => look?.(given, value, refused),
+        (value) => look?.(given, value, this.#o),
         (error: unknown) => {
           const refusal = staleWrite(what, error);
-          if (refusal) refused(refusal);
+          if (refusal) this.#o.refused(refusal);
         },
       );
       return answer;
@@ -171,41 +188,63 @@ export class JournaledStore implements Store {
   }
 }
 
-type Tell = JournaledStoreOptions["refused"];
+type Tell = Pick<JournaledStoreOptions, "refused" | "traffic">;
 
-/** Those that say it in their answer. */
+/** Those whose answers say something. */
 const ANSWERS: Readonly<Record<string, (given: any[], value: any, tell: Tell) => void>> = {
-  "jobs.settle": ([settlements], verdicts, tell) => judged(settlements, verdicts, RESULT, tell),
-  "jobs.report": ([reports], verdicts, tell) => judged(reports, verdicts, REPORT, tell),
-  "jobs.renew": ([lease], { held }: Renewal, tell) => {
-    if (!held) tell({ what: `the renewal of lease ${lease}`, carried: null, current: null, job: null });
+  "jobs.submit": ([jobs], answers, tell) => submitted(jobs, answers, tell),
+  "jobs.settle": ([settlements], verdicts, tell) => settled(settlements, verdicts, tell),
+  "jobs.report": ([reports], verdicts, tell) => reported(reports, verdicts, tell),
+  "jobs.renew": ([lease], { held }: Renewal, { refused }) => {
+    if (!held) refused({ what: `the renewal of lease ${lease}`, carried: null, current: null, job: null });
+  },
+  "jobs.recover": (_, recovered: readonly Recovered[], { traffic }) => {
+    for (const { status } of recovered)
+      if (status !== "queued") traffic.finished(undefined, status === "failed");
+  },
+  "schedules.fire": ([firing], verdicts: readonly FireVerdict[], { traffic }) => {
+    const { occurrences } = firing as Firing;
+    const fired = occurrences.filter(({ job }, at) => job !== null && verdicts[at] === "fired");
+    traffic.submitted(fired.map(({ job }) => job!));
   },
   "ownership.write": ([events], verdicts, tell) => owned(events, verdicts, tell),
 };
 
-function judged(
-  writes: readonly { readonly run: Run }[],
-  verdicts: readonly Verdict[],
-  what: string,
-  tell: Tell,
-): void {
+function submitted(jobs: readonly NewJob[], answers: readonly Submitted[], { traffic }: Tell): void {
+  traffic.submitted(
+    answers.some(({ existed }) => existed) ? jobs.filter((_, at) => !answers[at]!.existed) : jobs,
+  );
+}
+
+function settled(settlements: readonly Settlement[], verdicts: readonly Verdict[], tell: Tell): void {
   for (let at = 0; at < verdicts.length; at++) {
-    if (verdicts[at] !== "stale") continue;
-    const { id, jobEpoch } = writes[at]!.run;
-    tell({ what, carried: jobEpoch, current: null, job: id });
+    const { run, outcome } = settlements[at]!;
+    const verdict = verdicts[at];
+    if (verdict === "stale") refuse(RESULT, run, tell);
+    else if (verdict === "accepted" && isFinal(statusAfter(outcome)))
+      tell.traffic.finished((run as Partial<ClaimedJob>).queue, outcome.kind === "failed");
   }
+}
+
+function reported(reports: readonly Report[], verdicts: readonly Verdict[], tell: Tell): void {
+  for (let at = 0; at < verdicts.length; at++)
+    if (verdicts[at] === "stale") refuse(REPORT, reports[at]!.run, tell);
+}
+
+function refuse(what: string, { id, jobEpoch }: Run, { refused }: Tell): void {
+  refused({ what, carried: jobEpoch, current: null, job: id });
 }
 
 function owned(all: readonly OwnedEvents[], verdicts: readonly (OwnedVerdicts | null)[], tell: Tell): void {
   all.forEach(({ assignment, ownerEpoch, reports, settlements }, at) => {
     const verdict = verdicts[at];
     if (verdict) {
-      judged(reports, verdict.reported, REPORT, tell);
-      judged(settlements, verdict.settled, RESULT, tell);
+      reported(reports, verdict.reported, tell);
+      settled(settlements, verdict.settled, tell);
       return;
     }
     const what = `events of assignment ${assignment} by an earlier owner`;
-    tell({ what, carried: ownerEpoch, current: null, job: null });
+    tell.refused({ what, carried: ownerEpoch, current: null, job: null });
   });
 }
 

@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from "node:os";
-import type { NodeLoad } from "../core/node.ts";
+import type { NodeLoad, NodeTraffic } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";
 
@@ -10,6 +10,9 @@ export interface LoadMeterOptions {
   readonly jobs: () => number;
   readonly connections: () => number;
   readonly owned: () => Pick<NodeLoad, "owned" | "drain">;
+  /** What does not change. */
+  readonly capacity?: Pick<NodeLoad, "slots" | "serves">;
+  readonly traffic?: () => NodeTraffic;
 }
 
 /** How busy this process is: measured twice a second, read at any time. */
@@ -21,6 +24,7 @@ export class LoadMeter extends Lifecycle {
   #cpu = 0;
   #memory = 0;
   #lagMs = 0;
+  #traffic: NodeTraffic | null = null;
 
   constructor(options: LoadMeterOptions) {
     super();
@@ -35,6 +39,8 @@ export class LoadMeter extends Lifecycle {
       memory: this.#memory,
       loopLagMs: this.#lagMs,
       ...this.#o.owned(),
+      ...this.#o.capacity,
+      ...(this.#traffic && { traffic: this.#traffic }),
     };
   }
 
@@ -42,6 +48,7 @@ export class LoadMeter extends Lifecycle {
     this.#at = this.#o.clock.monotonic();
     this.#cpuMicros = cpuMicros();
     this.#memory = memoryShare();
+    this.#traffic = this.#o.traffic?.() ?? null;
     this.#schedule();
   }
 
@@ -63,6 +70,7 @@ export class LoadMeter extends Lifecycle {
     this.#lagMs = round(Math.max(0, passedMs - SAMPLE_MS));
     this.#at = now;
     this.#cpuMicros = spent;
+    this.#traffic = this.#o.traffic?.() ?? null;
     this.#schedule();
   }
 }

@@ -91,7 +91,16 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
 
   const warnings = [...file.warnings, ...environment.warnings];
-  return { settings: nested(values), values, sources, file: file.shown, warnings };
+  const loaded = { settings: nested(values), values, sources, file: file.shown, warnings };
+  origins.set(loaded.settings, loaded);
+  return loaded;
+}
+
+const origins = new WeakMap<Settings, Loaded>();
+
+/** Where these very settings come from; undefined for those that a program has made or changed. */
+export function loadedFrom(settings: Settings): Loaded | undefined {
+  return origins.get(settings);
 }
 
 /** A valid node name that still looks like the host's. */

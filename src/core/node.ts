@@ -25,6 +25,42 @@ export interface NodeLoad {
   readonly owned?: number;
   /** Of a drain that is under way or has ended; left out otherwise. */
   readonly drain?: DrainProgress;
+  /** Jobs that it may run at the same time, and of which queues; a version that does not tell leaves them out. */
+  readonly slots?: number;
+  readonly serves?: ServedQueues;
+  readonly traffic?: NodeTraffic;
+  /** Whether it can reach the others, as it last tried. */
+  readonly reach?: readonly Reach[];
+}
+
+export interface Reach {
+  readonly node: string;
+  readonly ok: boolean;
+  readonly latencyMs: number | null;
+  /** Why not. */
+  readonly reason: string | null;
+}
+
+export interface ServedQueues {
+  /** Null for all. */
+  readonly queues: readonly string[] | null;
+  readonly except: readonly string[];
+}
+
+/** Jobs through a node, each second, as it has counted lately. */
+export interface NodeTraffic {
+  readonly submitted: number;
+  readonly finished: number;
+  /** Of those finished. */
+  readonly failed: number;
+  /** The busiest: name, submitted, finished. */
+  readonly queues: readonly (readonly [queue: string, submitted: number, finished: number])[];
+  /** Whether there are more of them. */
+  readonly others: boolean;
+}
+
+export function servesQueue({ serves }: Pick<NodeLoad, "serves">, queue: string): boolean {
+  return serves === undefined || (serves.queues?.includes(queue) !== false && !serves.except.includes(queue));
 }
 
 /** How far a node is with handing over the jobs that it owned when its drain began. */

@@ -1,4 +1,6 @@
+import type { TaskInfo } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
+import { payloadSchema } from "./payload-schema.ts";
 import { checkTask, type Task } from "./task.ts";
 
 /** The tasks that this node can run. */
@@ -36,12 +38,13 @@ export class TaskRegistry {
     return this.#names;
   }
 
-  list(): { name: string; isolation: "none" | "thread"; hasSchema: boolean }[] {
+  list(): TaskInfo[] {
     return [...this.#tasks.values()]
       .map((task) => ({
         name: task.name,
         isolation: task.isolation ?? ("none" as const),
         hasSchema: task.schema !== undefined,
+        schema: payloadSchema(task.schema),
       }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }

@@ -1,5 +1,5 @@
 import { FUNCTIONS_QUEUE } from "../core/job.ts";
-import type { NodeRole } from "../core/node.ts";
+import type { NodeRole, ServedQueues } from "../core/node.ts";
 
 export interface WorkerSettings {
   readonly concurrency: number;
@@ -25,6 +25,11 @@ export function queuesOf(
   }
   const queues = chosen.length > 0 ? new Set([...chosen, FUNCTIONS_QUEUE]) : null;
   return { queues, exceptQueues: new Set() };
+}
+
+/** As it is told to other nodes. */
+export function servedQueues({ queues, exceptQueues }: ReturnType<typeof queuesOf>): ServedQueues {
+  return { queues: queues && [...queues], except: [...exceptQueues] };
 }
 
 export interface DrainLimits {

@@ -18,15 +18,19 @@
 import type { Budgets, Job, JobError, JobStatus } from "../core/job.ts";
 import type { JobId, LeaseId, NodeName } from "../core/ids.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Service } from "../platform/service.ts";
 import type { AccessStore } from "./access.ts";
 import type { AgentStore } from "./agents.ts";
 import type { JournalStore } from "./journal.ts";
 import type { OwnershipStore } from "./ownership.ts";
+import type { QueueStore } from "./queues.ts";
 import type { SampleStore } from "./samples.ts";
 import type { ScheduleNotes } from "./schedule-notes.ts";
+import type { ScheduleStore } from "./schedules.ts";
+
+export type { QueueInfo, QueueStore } from "./queues.ts";
+export type { Firing, FireVerdict, NotedOccurrence, ScheduleStore } from "./schedules.ts";
 
 export interface Store extends Service {
   readonly guarantees: Guarantees;
@@ -121,6 +125,9 @@ export interface JobStore {
 
   /** Newest first. */
   list(query: JobQuery): Promise<JobPage>;
+
+  /** How long jobs waited and ran that ended in the last `withinMs`; of the newest `limit` finished ones. */
+  timings(limit: number, withinMs: number): Promise<readonly JobTiming[]>;
 
   /** Log lines with a sequence number above `after`, oldest first. Empty for a job that is not there. */
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
@@ -314,8 +321,18 @@ export interface JobQuery {
   readonly task?: string;
   /** Created at or after this instant. */
   readonly since?: number;
+  /** Created before this instant. */
+  readonly until?: number;
+  /** Of the error that it ended with, or failed with last. */
+  readonly errorCode?: string;
   readonly limit: number;
   readonly cursor?: string;
+}
+
+export interface JobTiming {
+  /** From when it was due to the start of its last run. */
+  readonly waitMs: number;
+  readonly runMs: number;
 }
 
 export interface JobPage {
@@ -328,68 +345,6 @@ export interface Retention {
   readonly completedMs: number;
   readonly failedMs: number;
   readonly cancelledMs: number;
-}
-
-// ---------------------------------------------------------------- queues
-
-export interface QueueStore {
-  setPaused(queue: string, paused: boolean): Promise<void>;
-  /** Cheap, however many jobs wait. */
-  isPaused(queue: string): Promise<boolean>;
-  list(): Promise<readonly QueueInfo[]>;
-}
-
-export interface QueueInfo {
-  readonly name: string;
-  readonly paused: boolean;
-  readonly counts: Readonly<Record<JobStatus, number>>;
-}
-
-// ---------------------------------------------------------------- schedules
-
-export interface ScheduleStore {
-  /** Creates or replaces by name. The same definition again changes nothing, not even `nextAt`. */
-  put(
-    definition: ScheduleDefinition,
-    nextAt: number | null,
-  ): Promise<{ schedule: Schedule; outcome: "created" | "replaced" | "unchanged" }>;
-  get(name: string): Promise<Schedule | null>;
-  list(): Promise<readonly Schedule[]>;
-  remove(name: string): Promise<boolean>;
-  /** Resuming counts on from `nextAt`. */
-  setPaused(name: string, paused: boolean, nextAt: number | null): Promise<Schedule | null>;
-
-  /**
-   * Notes occurrences and submits their jobs, each pair in the same transaction, and moves `nextAt` on. An
-   * occurrence that is noted already is answered "already" and makes no job.
-   */
-  fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]>;
-
-  /** Newest first. */
-  history(name: string, limit: number): Promise<readonly NotedOccurrence[]>;
-}
-
-export interface Firing {
-  readonly schedule: string;
-  /** With the job to submit, for those that fire. */
-  readonly occurrences: readonly (Occurrence & { readonly job: NewJob | null })[];
-  /** The schedule's next occurrence afterwards. */
-  readonly nextAt: number | null;
-  /** Guards against a schedule that was replaced since it was read: fires only if `nextAt` is still this. */
-  readonly expectedNextAt: number | null;
-  /** With `skip`, an occurrence whose predecessor's job is unfinished is noted as skipped. */
-  readonly overlap: "allow" | "skip";
-}
-
-export type FireVerdict = "fired" | "skipped" | "already" | "changed";
-
-export interface NotedOccurrence extends Occurrence {
-  readonly schedule: string;
-  readonly job: JobId | null;
-  readonly leaderEpoch: number;
-  readonly notedAt: number;
-  /** The node that has not confirmed the job yet, where every node has a store of its own. */
-  readonly awaits?: NodeName;
 }
 
 // ---------------------------------------------------------------- terms

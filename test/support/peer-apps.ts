@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
+import { LiveFeed } from "../../src/api/live-feed.ts";
 import type { NodeServices, Peers } from "../../src/api/services.ts";
 import { InFlight } from "../../src/cluster/in-flight.ts";
 import { Position } from "../../src/cluster/placement-position.ts";
@@ -165,6 +166,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       cluster: { ...node.cluster, nodes: () => view(name) },
       peers,
       placement,
+      live: new LiveFeed(() => services, clock),
     });
     const mounts = {
       "/peer/placement": (request: Parameters<PeerHandler>[0]) => rounds.handle(request),

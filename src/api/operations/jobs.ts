@@ -164,12 +164,24 @@ export const JobsQuery = z.strictObject({
   queue: Name.optional(),
   task: Name.optional(),
   since: Instant.optional(),
+  until: Instant.optional(),
+  error_code: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .meta({ description: "a text of 1 to 128 characters: the code of the error that a job ended with" }),
   limit: limit(100, 1_000),
   cursor: z.string().min(1).max(512).optional().meta({ description: "the next_cursor of an earlier answer" }),
 });
 
-export function jobQuery({ since, ...rest }: z.output<typeof JobsQuery>): JobQuery {
-  return since === undefined ? rest : { ...rest, since: Date.parse(since) };
+export function jobQuery({ since, until, error_code, ...rest }: z.output<typeof JobsQuery>): JobQuery {
+  return {
+    ...rest,
+    ...(since !== undefined && { since: Date.parse(since) }),
+    ...(until !== undefined && { until: Date.parse(until) }),
+    ...(error_code !== undefined && { errorCode: error_code }),
+  };
 }
 
 export const listJobs = operation({
@@ -206,9 +218,9 @@ export const listJobs = operation({
 /** Out of the counters of the queues: tasks and times are not counted. */
 export async function countOf(
   { queues }: Pick<NodeServices, "queues">,
-  { status, queue, task, since }: z.output<typeof JobsQuery>,
+  { status, queue, task, since, until, error_code }: z.output<typeof JobsQuery>,
 ): Promise<number | null> {
-  if (task !== undefined || since !== undefined) return null;
+  if ([task, since, until, error_code].some((filter) => filter !== undefined)) return null;
   let count = 0;
   for (const each of await queues.list()) {
     if (queue !== undefined && each.name !== queue) continue;

@@ -123,14 +123,24 @@ export const listTasks = operation({
   replies: {
     200: z.object({
       tasks: z.array(
-        z.object({ name: z.string(), isolation: z.enum(["none", "thread"]), has_schema: z.boolean() }),
+        z.object({
+          name: z.string(),
+          isolation: z.enum(["none", "thread"]),
+          has_schema: z.boolean(),
+          schema: z.record(z.string(), z.unknown()).nullable().meta({
+            description: "JSON Schema of the payload, where the task's own schema can be said in it",
+          }),
+        }),
       ),
     }),
   },
   handler: ({ tasks }) =>
     answer(200, {
-      tasks: tasks
-        .list()
-        .map(({ name, isolation, hasSchema }) => ({ name, isolation, has_schema: hasSchema })),
+      tasks: tasks.list().map(({ name, isolation, hasSchema, schema }) => ({
+        name,
+        isolation,
+        has_schema: hasSchema,
+        schema: schema && { ...schema },
+      })),
     }),
 });

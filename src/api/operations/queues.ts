@@ -8,10 +8,10 @@ import { fanOut } from "../../cluster/fan-out.ts";
 import type { NodeAnswer } from "../../cluster/fan-out.ts";
 import { JOB_STATUSES } from "../../core/job.ts";
 import type { JobStatus } from "../../core/job.ts";
-import type { QueueInfo } from "../../store/store.ts";
-import { NameParams } from "../fields.ts";
+import { acceptsWork, servesQueue, type NodeInfo } from "../../core/node.ts";
+import { isoOrNull, NameParams } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
-import { QUEUES_PATH } from "../peer-mounts.ts";
+import { queueParts, QUEUES_PATH, type QueuePart } from "../peer-mounts.ts";
 import type { NodeServices } from "../services.ts";
 
 const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<
@@ -19,7 +19,18 @@ const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()]
   z.ZodInt
 >;
 
-export const QueueBody = z.object({ name: z.string(), paused: z.boolean(), counts: z.object(counts) });
+export const QueueBody = z.object({
+  name: z.string(),
+  paused: z.boolean(),
+  counts: z.object(counts),
+  oldest_waiting_at: z
+    .string()
+    .nullable()
+    .meta({ description: "since when the oldest job waits that is due and that nobody runs" }),
+  slots: z.int().meta({ description: "how many jobs the living workers that serve it may run at once" }),
+  submitted_per_second: z.number().nullable().meta({ description: "lately; null where it is not known" }),
+  finished_per_second: z.number().nullable(),
+});
 export type QueueBody = z.output<typeof QueueBody>;
 
 const Reached = z
@@ -44,12 +55,13 @@ export const listQueues = operation({
       services,
       { method: "GET", path: QUEUES_PATH },
       {
-        here: () => services.queues.list(),
-        read: (body) => (body as { queues: readonly QueueInfo[] }).queues.map(bodyOf),
+        here: () => queueParts(services),
+        read: (body) => (body as { queues: readonly QueuePart[] }).queues,
       },
     );
-    if (answers.length === 1) return answer(200, { queues: answers[0]!.answer!.map(bodyOf) });
-    const queues = sum(answers.flatMap((each) => each.answer ?? []));
+    const nodes = services.cluster.nodes();
+    const queues = sum(answers.flatMap((each) => each.answer ?? [])).map((part) => bodyOf(part, nodes));
+    if (answers.length === 1) return answer(200, { queues });
     return answer(200, { queues, nodes: reached(answers), partial: answers.some((each) => !each.answer) });
   },
 });
@@ -125,21 +137,62 @@ function reached(answers: readonly NodeAnswer<unknown>[]) {
   return answers.map(({ node, answer: given }) => ({ name: node.name, reachable: given !== null }));
 }
 
-function bodyOf({ name, paused, counts }: QueueInfo): QueueBody {
-  return { name, paused, counts: { ...counts } };
+function bodyOf(part: QueuePart, nodes: readonly NodeInfo[]): QueueBody {
+  const { name, paused } = part;
+  const workers = nodes.filter((node) => node.alive && acceptsWork(node) && servesQueue(node.load, name));
+  const [submitted, finished] = ratesOf(name, nodes);
+  return {
+    name,
+    paused,
+    counts: { ...part.counts },
+    oldest_waiting_at: isoOrNull(part.oldestAt ?? null),
+    slots: workers.reduce((all, { load }) => all + (load.slots ?? 0), 0),
+    submitted_per_second: submitted,
+    finished_per_second: finished,
+  };
+}
+
+/** Of a queue that nobody tells of: nothing, unless somebody has more than it tells. */
+function ratesOf(queue: string, nodes: readonly NodeInfo[]): [number | null, number | null] {
+  let found = false;
+  let unknown = false;
+  let [submitted, finished] = [0, 0];
+  for (const { alive, load } of nodes) {
+    if (!alive) continue;
+    const told = load.traffic?.queues.find(([name]) => name === queue);
+    if (told) {
+      found = true;
+      submitted += told[1];
+      finished += told[2];
+    } else unknown ||= load.traffic?.others !== false;
+  }
+  if (!found && unknown) return [null, null];
+  return [round(submitted), round(finished)];
+}
+
+function round(rate: number): number {
+  return Math.round(rate * 10) / 10;
 }
 
 /** Paused as a whole only where it is paused everywhere. */
-function sum(parts: readonly QueueInfo[]): QueueBody[] {
-  const queues = new Map<string, QueueBody>();
+function sum(parts: readonly QueuePart[]): QueuePart[] {
+  const queues = new Map<string, QueuePart>();
   for (const part of parts) {
     const known = queues.get(part.name);
     if (!known) {
-      queues.set(part.name, bodyOf(part));
+      queues.set(part.name, part);
       continue;
     }
-    known.paused &&= part.paused;
-    for (const status of JOB_STATUSES) known.counts[status] += part.counts[status];
+    const counted = Object.fromEntries(
+      JOB_STATUSES.map((status) => [status, known.counts[status] + part.counts[status]]),
+    ) as QueuePart["counts"];
+    const oldest = [known.oldestAt, part.oldestAt].filter((at) => typeof at === "number");
+    queues.set(part.name, {
+      name: part.name,
+      paused: known.paused && part.paused,
+      counts: counted,
+      oldestAt: oldest.length === 0 ? null : Math.min(...oldest),
+    });
   }
   return [...queues.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -49,19 +49,23 @@ async function askThrough(
   connect: NodesQuestion["connect"],
   clock: Clock,
 ): Promise<NodesAnswer> {
-  const [{ nodes }, info] = await Promise.all([client.cluster.nodes(), client.cluster.info()]);
+  const [{ nodes }, info, overview] = await Promise.all([
+    client.cluster.nodes(),
+    client.cluster.info(),
+    unlessRefused(client.cluster.overview()),
+  ]);
   const asked = await Promise.all(nodes.map((node) => askOne(node, connect, clock)));
   return {
     url,
     nodes: asked.map(({ facts }) => facts),
     clocks: asked.flatMap((each) => each.clock ?? []),
-    settings: [],
+    settings: asked.flatMap((each) => each.settings ?? []),
     cluster: {
       formed: info.formed,
       minimumNodes: info.minimum_nodes,
       leader: info.scheduler_leader,
       nodes,
-      alerts: [],
+      alerts: overview?.alerts ?? [],
       notes: info.notes,
     },
   };
@@ -70,22 +74,42 @@ async function askThrough(
 interface AskedNode {
   readonly facts: NodeFacts;
   readonly clock: ClockReading | null;
+  readonly settings: NodeSettings | null;
 }
 
 async function askOne(node: NodeBody, connect: NodesQuestion["connect"], clock: Clock): Promise<AskedNode> {
   const { name, alive, status, version, url } = node;
   const reach = (node as { reach?: readonly Reach[] }).reach ?? null;
   const facts = { name, alive, status, version, url, reach };
-  if (url === null || !alive) return { facts: { ...facts, fromHere: null }, clock: null };
+  if (url === null || !alive) return { facts: { ...facts, fromHere: null }, clock: null, settings: null };
   await using client = await connect(url);
   try {
     const samples = await times(clock, async () => {
       const { started_at: startedAt, uptime_ms: uptimeMs } = await client.status();
       return Date.parse(startedAt) + uptimeMs;
     });
-    return { facts: { ...facts, fromHere: { ok: true, reason: null } }, clock: readingOf(name, samples) };
+    const settings = await unlessRefused(client.settings());
+    return {
+      facts: { ...facts, fromHere: { ok: true, reason: null } },
+      clock: readingOf(name, samples),
+      settings,
+    };
   } catch (error) {
-    return { facts: { ...facts, fromHere: { ok: false, reason: reasonOf(error) } }, clock: null };
+    return {
+      facts: { ...facts, fromHere: { ok: false, reason: reasonOf(error) } },
+      clock: null,
+      settings: null,
+    };
+  }
+}
+
+/** Null from a node that is too old, or for a caller who may not ask. */
+async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof BatonClientError && error.status !== null && error.status < 500) return null;
+    throw error;
   }
 }
 

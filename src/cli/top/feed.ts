@@ -32,7 +32,7 @@ async function stream({ client, clock, signal, tell }: FeedOptions): Promise<voi
   for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted;) {
     try {
       // Given up at once, so that the screen can tell; we try again ourselves.
-      for await (const event of client.live({ signal, giveUpAfterMs: 0 })) {
+      for await (const event of client.cluster.live({ signal, giveUpAfterMs: 0 })) {
         pauseMs = FIRST_PAUSE_MS;
         if (event.event === "overview") tell({ kind: "overview", overview: event.overview });
         else tell({ kind: "journal", entries: [event.entry] });

@@ -3,7 +3,7 @@
 import { count, perSecond, short, span } from "../figures.ts";
 import { shorten } from "../plain-text.ts";
 import type { Style } from "../terminal.ts";
-import type { OverviewBody } from "./bodies.ts";
+import type { OverviewBody } from "../../api/overview-body.ts";
 import type { Line, Piece } from "./line.ts";
 import { edges, piece } from "./line.ts";
 import type { Model } from "./model.ts";
@@ -14,6 +14,8 @@ export interface Look {
   /** Wall time in ms. */
   readonly now: number;
 }
+
+type Leader = NonNullable<OverviewBody["leader"]>;
 
 /** Above this many the rest is counted: an alert must not push away what it is about. */
 const ALERTS_MAX = 3;
@@ -40,15 +42,7 @@ function titleLine({ overview, trouble }: Model, { width, now }: Look): Line {
   }
   const { cluster, leader, node } = overview;
   const nodes = `${cluster.active_nodes}/${cluster.total_nodes} nodes`;
-  const lead: Piece[] =
-    leader === null
-      ? [piece("nobody leads", ["bold", "red"])]
-      : [
-          piece(leader.node_id, "bold"),
-          piece(
-            ` leads, epoch ${leader.epoch}, for ${span(Math.max(0, now - Date.parse(leader.acquired_at)))}`,
-          ),
-        ];
+  const lead = leader === null ? [piece("nobody leads", ["bold", "red"])] : leadPieces(leader, now);
   const state: Piece[] = [
     ...(cluster.formed ? [] : [piece("  forming", "yellow")]),
     ...(trouble === null ? [] : [piece(`  ${node} does not answer`, ["bold", "red"])]),
@@ -59,6 +53,11 @@ function titleLine({ overview, trouble }: Model, { width, now }: Look): Line {
     time,
     width,
   );
+}
+
+function leadPieces({ node_id: name, epoch, acquired_at: at }: Leader, now: number): Piece[] {
+  const since = at === null ? "" : `, for ${span(Math.max(0, now - Date.parse(at)))}`;
+  return [piece(name, "bold"), piece(` leads, epoch ${epoch}${since}`)];
 }
 
 /** How many jobs come, end and fail; how long they wait and run. */

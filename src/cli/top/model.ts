@@ -13,7 +13,7 @@ import type { JobSummaryBody } from "../../api/job-body.ts";
 import type { NodeBody } from "../../api/node-body.ts";
 import type { QueueBody } from "../../api/operations/queues.ts";
 import type { JournalEntryBody } from "../../api/journal-body.ts";
-import type { OverviewBody } from "./bodies.ts";
+import type { OverviewBody } from "../../api/overview-body.ts";
 import { several } from "../figures.ts";
 import type { Key } from "./keys.ts";
 

@@ -113,15 +113,7 @@ function reachText({ reach }: NodeBody & { readonly reach?: readonly { readonly 
   return piece(`${ok}/${reach.length}`, ok < reach.length ? "red" : null);
 }
 
-/** Some figures come with newer nodes only. */
-type QueueRow = QueueBody & {
-  readonly oldest_waiting_at?: string | null;
-  readonly slots?: number | null;
-  readonly submitted_per_second?: number | null;
-  readonly finished_per_second?: number | null;
-};
-
-function queueColumns({ now }: Look): readonly Column<QueueRow>[] {
+function queueColumns({ now }: Look): readonly Column<QueueBody>[] {
   return [
     { title: "QUEUES", width: 12, grows: true, cell: ({ name }) => name },
     { title: "STATE", width: 6, cell: ({ paused }) => (paused ? piece("paused", "yellow") : "open") },
@@ -135,7 +127,7 @@ function queueColumns({ now }: Look): readonly Column<QueueRow>[] {
       title: "OLDEST",
       width: 6,
       align: "right",
-      cell: ({ oldest_waiting_at: at }) => since(at ?? null, now),
+      cell: ({ oldest_waiting_at: at }) => since(at, now),
     },
     { title: "RUNNING", width: 7, align: "right", cell: ({ counts }) => short(counts.processing) },
     {
@@ -143,7 +135,7 @@ function queueColumns({ now }: Look): readonly Column<QueueRow>[] {
       width: 5,
       align: "right",
       spare: 4,
-      cell: ({ slots }) => (slots == null ? "-" : short(slots)),
+      cell: ({ slots }) => short(slots),
     },
     {
       title: "IN",

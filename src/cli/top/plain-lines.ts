@@ -4,7 +4,7 @@ import type { JournalEntryBody } from "../../api/journal-body.ts";
 import { count, perSecond, several, span } from "../figures.ts";
 import { journalText } from "../journal-text.ts";
 import { plain } from "../plain-text.ts";
-import type { OverviewBody } from "./bodies.ts";
+import type { OverviewBody } from "../../api/overview-body.ts";
 
 export function overviewLine({
   at,

@@ -76,8 +76,27 @@ export type VoteRecord = z.infer<typeof voteRecord>;
 const from = { from: life, set: setNumber.nullable() };
 
 const number = z.number().catch(0);
+/** What is only shown to people: a part that is not understood is left out. */
+const names = z.array(z.string().max(1_000)).max(1_000).readonly();
+const shown = {
+  slots: z.number().optional().catch(undefined),
+  serves: z.object({ queues: names.nullable(), except: names }).optional().catch(undefined),
+  traffic: z
+    .object({
+      submitted: number,
+      finished: number,
+      failed: number,
+      queues: z
+        .array(z.tuple([z.string(), z.number(), z.number()]).readonly())
+        .max(100)
+        .readonly(),
+      others: z.boolean(),
+    })
+    .optional()
+    .catch(undefined),
+};
 const load = z
-  .object({ jobs: number, connections: number, cpu: number, memory: number, loopLagMs: number })
+  .object({ jobs: number, connections: number, cpu: number, memory: number, loopLagMs: number, ...shown })
   .catch({ jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 });
 const roles = z.array(z.string().max(100)).max(100);
 const info = z.object({

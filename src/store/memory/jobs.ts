@@ -14,6 +14,7 @@ import type {
   ClaimRequest,
   JobPage,
   JobQuery,
+  JobTiming,
   JobStore,
   LogLine,
   NewJob,
@@ -205,6 +206,20 @@ export class MemoryJobs implements JobStore {
     });
   }
 
+  timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {
+    return this.#turn((now) => {
+      const timings: JobTiming[] = [];
+      let looked = 0;
+      for (const { job } of [...this.#ledger.entries()].reverse()) {
+        if (job.finishedAt === null) continue;
+        if (++looked > limit) break;
+        if (job.startedAt === null || job.finishedAt < now - withinMs) continue;
+        timings.push({ waitMs: job.startedAt - job.runAt, runMs: job.finishedAt - job.startedAt });
+      }
+      return timings;
+    });
+  }
+
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
     return this.#turn(() => this.#ledger.find(id)?.logs.slice(after, after + limit) ?? []);
   }
@@ -255,12 +270,14 @@ const AFRESH = {
   worker: null,
 } as const satisfies Partial<Job>;
 
-function matches(job: Job, { status, queue, task, since }: JobQuery): boolean {
+function matches(job: Job, { status, queue, task, since, until, errorCode }: JobQuery): boolean {
   return (
     (status === undefined || job.status === status) &&
     (queue === undefined || job.queue === queue) &&
     (task === undefined || job.task === task) &&
-    (since === undefined || job.createdAt >= since)
+    (since === undefined || job.createdAt >= since) &&
+    (until === undefined || job.createdAt < until) &&
+    (errorCode === undefined || job.error?.code === errorCode)
   );
 }
 

@@ -188,6 +188,20 @@ export class Ledger {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  waitingSince(): Map<string, number> {
+    const oldest = new Map<string, number>();
+    for (const [name, { tasks }] of this.#queues) {
+      for (const { waiting, marked } of tasks.values()) {
+        for (const line of [waiting.fresh, waiting.suspects, marked.fresh, marked.suspects]) {
+          for (const { job } of line.members()) {
+            oldest.set(name, Math.min(oldest.get(name) ?? Infinity, job.runAt));
+          }
+        }
+      }
+    }
+    return oldest;
+  }
+
   *#lines({ tasks, queues, exceptQueues, unmarked = false }: Wanted): Generator<Lines> {
     for (const [name, queue] of this.#queues) {
       if (queue.paused || exceptQueues.has(name) || (queues && !queues.has(name))) continue;

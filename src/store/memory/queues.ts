@@ -19,6 +19,10 @@ export class MemoryQueues implements QueueStore {
     return this.#turn(() => this.#ledger.isPaused(queue));
   }
 
+  waitingSince(): Promise<ReadonlyMap<string, number>> {
+    return this.#turn(() => this.#ledger.waitingSince());
+  }
+
   list(): Promise<readonly QueueInfo[]> {
     return this.#turn(() => this.#ledger.queues());
   }

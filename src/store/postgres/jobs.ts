@@ -11,6 +11,7 @@ import type {
   ClaimRequest,
   JobPage,
   JobQuery,
+  JobTiming,
   JobStore,
   LogLine,
   NewJob,
@@ -140,6 +141,10 @@ export class PostgresJobs implements JobStore {
 
   list(query: JobQuery): Promise<JobPage> {
     return this.#read.list(query);
+  }
+
+  timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {
+    return this.#read.timings(limit, withinMs);
   }
 
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {

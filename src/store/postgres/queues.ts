@@ -24,6 +24,31 @@ const LIST = read(
    GROUP BY q.name, c.status ORDER BY q.name`,
 );
 
+/** Rows whose time has come and that no claim has promoted yet: many only where nobody claims. */
+const DUE_MAX = 1_000;
+/** A line is an index on kind and priority: the next priority is jumped to, and runs at its head are stepped over. */
+const IN_LINE = "NOT later AND NOT suspect";
+const WAITING_SINCE = read(
+  "queue-waiting-since",
+  `WITH RECURSIVE clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   line AS (
+     SELECT k.id AS kind, (SELECT max(priority) FROM baton.live WHERE kind = k.id AND ${IN_LINE}) AS priority FROM baton.kind k
+     UNION ALL
+     SELECT p.kind, (SELECT max(priority) FROM baton.live WHERE kind = p.kind AND priority < p.priority AND ${IN_LINE})
+     FROM line p WHERE p.priority IS NOT NULL
+   )
+   SELECT k.queue, min(w.run_at) AS since FROM (
+     SELECT line.kind, head.run_at FROM line CROSS JOIN LATERAL (
+       SELECT l.run_at FROM baton.live l WHERE l.kind = line.kind AND l.priority = line.priority AND ${IN_LINE} AND NOT l.running
+       ORDER BY l.run_at, l.seq LIMIT 1
+     ) AS head
+     UNION ALL (SELECT kind, run_at FROM baton.live WHERE suspect AND NOT later AND NOT running LIMIT ${DUE_MAX})
+     UNION ALL (
+       SELECT kind, run_at FROM baton.live WHERE later AND run_at <= (SELECT now FROM clock) ORDER BY run_at, seq LIMIT ${DUE_MAX}
+     )
+   ) AS w JOIN baton.kind k ON k.id = w.kind GROUP BY k.queue`,
+);
+
 interface Row {
   readonly name: string;
   readonly paused: boolean;
@@ -45,6 +70,13 @@ export class PostgresQueues implements QueueStore {
   async isPaused(queue: string): Promise<boolean> {
     const [row] = await this.#ledger.db.query<{ paused: boolean }>(IS_PAUSED, [queue]);
     return row?.paused ?? false;
+  }
+
+  async waitingSince(): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#ledger.db.query<{ queue: string; since: number }>(WAITING_SINCE, [
+      this.#ledger.now(),
+    ]);
+    return new Map(rows.map(({ queue, since }) => [queue, since]));
   }
 
   async list(): Promise<readonly QueueInfo[]> {

@@ -2,7 +2,7 @@ import { BatonError } from "../../core/errors.ts";
 import type { JobId, NodeName } from "../../core/ids.ts";
 import { isFinal, type Job, type JobError } from "../../core/job.ts";
 import { read } from "../../platform/drivers/postgres.ts";
-import type { JobPage, JobQuery, LogLine } from "../store.ts";
+import type { JobPage, JobQuery, JobTiming, LogLine } from "../store.ts";
 import { birthplaceOf, type Ledger, NOW, statusName, uuidOf } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 
@@ -60,7 +60,8 @@ const page = (place: Place) =>
     `SELECT one.* FROM (${PLACES[place]}) AS s CROSS JOIN LATERAL (
        SELECT ${COLUMNS} FROM baton.job j ${JOINED}
        WHERE j.id = s.id AND ($3::text IS NULL OR k.queue = $3) AND ($4::text IS NULL OR k.task = $4)
-         AND j.created_at >= $5 AND ($6::int IS NULL OR ${STATUS_NOW} = $6)
+         AND j.created_at >= $5 AND j.created_at < $8
+         AND ($9::text IS NULL OR coalesce(d.error, l.error)::jsonb ->> 'code' = $9) AND ($6::int IS NULL OR ${STATUS_NOW} = $6)
        OFFSET 0
      ) AS one ${place === "live" ? `WHERE ${WAITING_OR_RUNNING("s")} = $6` : ""} ORDER BY s.seq DESC LIMIT $7`,
   );
@@ -85,6 +86,12 @@ const RESULT = read(
   `SELECT coalesce(d.result, 'null') AS result
    FROM baton.job j JOIN baton.name b ON b.id = j.birthplace JOIN baton.done d ON d.seq = j.seq
    WHERE j.id = $1 AND b.name = $2 AND d.status = 3`,
+);
+const TIMINGS = read(
+  "job-timings",
+  `SELECT started_at - run_at AS "waitMs", finished_at - started_at AS "runMs"
+   FROM (SELECT run_at, started_at, finished_at FROM baton.done ORDER BY seq DESC LIMIT $2) AS newest
+   WHERE started_at IS NOT NULL AND finished_at >= ${NOW} - $3::bigint`,
 );
 const LOGS = read(
   "job-logs",
@@ -114,6 +121,10 @@ export class Read {
     return rows[0]?.result ?? null;
   }
 
+  timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {
+    return this.#ledger.db.query<JobTiming>(TIMINGS, [this.#ledger.now(), limit, withinMs]);
+  }
+
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {
     return this.#ledger.db.query<LogLine>(LOGS, [uuidOf(id), birthplaceOf(id), after, limit]);
   }
@@ -129,6 +140,8 @@ export class Read {
       query.since ?? 0,
       status,
       query.limit,
+      query.until ?? Number.MAX_SAFE_INTEGER,
+      query.errorCode ?? null,
     ]);
     return { jobs: rows.map(toJob), cursor: await this.#cursor(query, before, rows) };
   }

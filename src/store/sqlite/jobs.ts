@@ -10,6 +10,7 @@ import type {
   ClaimRequest,
   JobPage,
   JobQuery,
+  JobTiming,
   JobStore,
   LogLine,
   NewJob,
@@ -119,6 +120,10 @@ export class SqliteJobs implements JobStore {
 
   async list(query: JobQuery): Promise<JobPage> {
     return this.#ledger.file.read(() => this.#read.list(query));
+  }
+
+  async timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {
+    return this.#ledger.file.read(() => this.#read.timings(limit, withinMs));
   }
 
   async logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {

@@ -1,6 +1,43 @@
 import type { QueueInfo, QueueStore } from "../store.ts";
 import type { Ledger } from "./ledger.ts";
 
+/** Rows of each line that are looked at: beyond them, only what waits longest of all is known. */
+const LOOKED_AT = 500;
+
+/**
+ * The heads of all lines, each from its oldest end: fresh jobs behind ?1, those that were put back, lanes, suspects, and those whose time
+ * has come by ?2. A priority is a line of its own in the index, so the next one is jumped to.
+ */
+const OLDEST = `
+  WITH RECURSIVE
+  priorities (priority) AS (
+    SELECT max(priority) FROM live WHERE status = 1 AND lane IS NULL AND suspect = 0
+    UNION ALL
+    SELECT (SELECT max(priority) FROM live WHERE status = 1 AND lane IS NULL AND suspect = 0 AND priority < p.priority)
+    FROM priorities p WHERE p.priority IS NOT NULL
+  ),
+  lanes (lane, priority) AS (
+    SELECT k.id, (SELECT max(priority) FROM live WHERE status = 1 AND lane = k.id AND suspect = 0) FROM kind k
+    UNION ALL
+    SELECT n.lane, (SELECT max(priority) FROM live WHERE status = 1 AND lane = n.lane AND suspect = 0 AND priority < n.priority)
+    FROM lanes n WHERE n.priority IS NOT NULL
+  ),
+  heads (seq, at) AS (
+    SELECT l.seq, l.run_at FROM priorities p CROSS JOIN live l ON l.seq IN (
+      SELECT seq FROM live WHERE status = 1 AND lane IS NULL AND suspect = 0 AND priority = p.priority ORDER BY run_at, seq LIMIT ${LOOKED_AT}
+    )
+    UNION ALL
+    SELECT l.seq, l.run_at FROM lanes n CROSS JOIN live l ON l.seq = (
+      SELECT seq FROM live WHERE status = 1 AND lane = n.lane AND suspect = 0 AND priority = n.priority ORDER BY run_at, seq LIMIT 1
+    )
+    UNION ALL SELECT seq, run_at FROM (SELECT seq, run_at FROM live WHERE status = 1 AND suspect = 1 ORDER BY priority DESC, run_at, seq LIMIT ${LOOKED_AT})
+    UNION ALL SELECT seq, run_at FROM (SELECT seq, run_at FROM live WHERE status = 0 AND run_at <= ?2 ORDER BY run_at, seq LIMIT ${LOOKED_AT})
+  )
+  SELECT kind, min(at) AS at FROM (
+    SELECT j.kind, h.at FROM heads h JOIN job j ON j.seq = h.seq
+    UNION ALL SELECT kind, created_at FROM (SELECT kind, created_at FROM job WHERE seq > ?1 AND fresh = 1 ORDER BY seq LIMIT ${LOOKED_AT})
+  ) GROUP BY kind`;
+
 export class SqliteQueues implements QueueStore {
   readonly #ledger: Ledger;
   readonly #sql;
@@ -9,6 +46,7 @@ export class SqliteQueues implements QueueStore {
     this.#ledger = ledger;
     const { file } = ledger;
     this.#sql = {
+      oldest: file.prepare(OLDEST),
       save: file.prepare(
         "INSERT INTO queue VALUES (?, ?) ON CONFLICT DO UPDATE SET paused = excluded.paused",
       ),
@@ -42,6 +80,17 @@ export class SqliteQueues implements QueueStore {
         return { name, paused: this.#ledger.paused.has(name), counts };
       });
     });
+  }
+
+  async waitingSince(): Promise<ReadonlyMap<string, number>> {
+    const ledger = this.#ledger;
+    const oldest = new Map<string, number>();
+    const rows = ledger.file.read(() => this.#sql.oldest.all(ledger.head, ledger.clock.now()));
+    for (const { kind, at } of rows as { kind: number; at: number }[]) {
+      const { queue } = ledger.kind(kind);
+      oldest.set(queue, Math.min(oldest.get(queue) ?? Infinity, at));
+    }
+    return oldest;
   }
 
   /** Jobs whose time has come since the last claim: they are queued, though nobody has noted it yet. */

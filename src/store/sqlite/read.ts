@@ -1,7 +1,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import { isFinal, type Job, type JobError, type JobStatus } from "../../core/job.ts";
-import type { JobPage, JobQuery, LogLine } from "../store.ts";
+import type { JobPage, JobQuery, JobTiming, LogLine } from "../store.ts";
 import { type Ledger, statusName } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 
@@ -44,12 +44,18 @@ export class Read {
       file.prepare(
         `SELECT ${COLUMNS} FROM (${from}) AS s JOIN job j ON j.seq = s.seq ${JOINED}
          WHERE ((?2 IS NULL AND ?3 IS NULL) OR j.kind IN (SELECT id FROM kind WHERE (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3))) AND j.created_at >= ?4
+           AND j.created_at < ?9 AND (?10 IS NULL OR json_extract(coalesce(d.error, l.error), '$.code') = ?10)
            AND (?5 IS NULL OR coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?7 THEN 1 ELSE l.status END, 1) = ?5) ORDER BY j.seq DESC LIMIT ?6`,
       );
     const bounded = `ORDER BY seq DESC LIMIT ${SCAN_MAX}`;
     this.#sql = {
       one: file.prepare(`SELECT ${COLUMNS} FROM job j ${JOINED} WHERE j.seq = ?`),
       id: file.prepare("SELECT id FROM job WHERE seq = ?"),
+      timings: file.prepare(
+        `SELECT started_at - run_at AS wait_ms, finished_at - started_at AS run_ms
+         FROM (SELECT run_at, started_at, finished_at FROM done ORDER BY seq DESC LIMIT ?)
+         WHERE started_at IS NOT NULL AND finished_at >= ?`,
+      ),
       result: file.prepare("SELECT result FROM done WHERE seq = ?"),
       logs: file.prepare(
         "SELECT n, at, level, message, job_epoch FROM log WHERE seq = ? AND n > ? ORDER BY n LIMIT ?",
@@ -95,13 +101,19 @@ export class Read {
     }));
   }
 
+  timings(limit: number, withinMs: number): JobTiming[] {
+    const rows = this.#sql.timings.all(limit, this.#ledger.clock.now() - withinMs);
+    return rows.map((row) => ({ waitMs: row["wait_ms"] as number, runMs: row["run_ms"] as number }));
+  }
+
   list(query: JobQuery): JobPage {
     const before = cursorSeq(query.cursor);
     const now = this.#ledger.clock.now();
     const filters = [before, query.queue ?? null, query.task ?? null, query.since ?? 0] as const;
     const status = query.status === undefined ? null : STATUS[query.status];
-    const extra = query.status === "queued" ? [this.#ledger.head] : [];
-    const rows = this.#place(query).all(...filters, status, query.limit, now, ...extra) as Row[];
+    const { limit, until = Number.MAX_SAFE_INTEGER, errorCode = null } = query;
+    const rest = [limit, now, this.#ledger.head, until, errorCode] as const;
+    const rows = this.#place(query).all(...filters, status, ...rest) as Row[];
     return { jobs: rows.map((row) => this.#job(row)), cursor: this.#cursor(query, before, rows) };
   }
 

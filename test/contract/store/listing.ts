@@ -108,6 +108,50 @@ export const listingPromises: Promises = {
     assert.deepEqual(await walk(world, { limit: 1, queue: "nowhere" }), []);
   },
 
+  "a list can end at an instant, and be narrowed by what went wrong": async (world) => {
+    const old = await world.submit({ queue: "a" });
+    await world.clock.advance(1_000);
+    const between = world.clock.now();
+    const young = await world.submit({ queue: "b" });
+    assert.deepEqual(await walk(world, { limit: 2, until: between }), [old]);
+    assert.deepEqual(await walk(world, { limit: 1, until: between + 1 }), [young, old]);
+    assert.deepEqual(await walk(world, { limit: 1, since: between, until: between + 1 }), [young]);
+    assert.deepEqual(await walk(world, { limit: 1, until: between, queue: "b" }), []);
+    const runs = await world.claim();
+    const codes = ["BAD_PAYLOAD", "TIMEOUT"];
+    for (const [at, run] of runs.entries()) {
+      const error = { code: codes[at]!, message: "it broke" };
+      await world.settle(run, { kind: "failed", error, spends: "failure" });
+    }
+    assert.deepEqual(await walk(world, { limit: 1, errorCode: "TIMEOUT" }), [runs[1]!.id]);
+    assert.deepEqual(await walk(world, { limit: 1, status: "failed", errorCode: "BAD_PAYLOAD" }), [
+      runs[0]!.id,
+    ]);
+    assert.deepEqual(await walk(world, { limit: 1, errorCode: "nothing like it" }), []);
+  },
+
+  "how long jobs waited and ran is known of those that ended lately": async (world) => {
+    const { jobs } = world.store;
+    await world.submitMany(2);
+    await world.clock.advance(300);
+    const [first, second] = await world.claim();
+    await world.clock.advance(40);
+    await world.finish(first!);
+    await world.submit();
+    const cancelled = await world.submit();
+    await jobs.cancel(cancelled, null);
+    await world.clock.advance(1_000);
+    await world.fail(second!);
+    const plain = async (limit: number, withinMs: number): Promise<unknown> =>
+      (await jobs.timings(limit, withinMs)).map(({ waitMs, runMs }) => [waitMs, runMs]);
+    assert.deepEqual(await plain(100, HOUR_MS), [
+      [300, 1_040],
+      [300, 40],
+    ]);
+    assert.deepEqual(await plain(100, 500), [[300, 1_040]]);
+    assert.deepEqual(await plain(2, HOUR_MS), [[300, 1_040]], "one of the two newest never ran");
+  },
+
   "a cursor that this store did not give is refused by name": async (world) => {
     await world.submitMany(3);
     for (const cursor of ["no cursor", "-1", "{}"]) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Promises } from "../../support/store-world.ts";
-import { ERROR, HOUR_MS, STOPPED_ERROR } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS, lease, STOPPED_ERROR } from "../../support/store-world.ts";
 
 const NONE = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
 
@@ -52,6 +52,37 @@ export const queuePromises: Promises = {
     assert.equal((await world.store.jobs.renew(run.lease, 1_000)).held, true);
     assert.equal(await world.log(run, "still here"), "accepted");
     await world.finish(run);
+  },
+
+  "since when the oldest due job of each queue waits is known, whatever its priority and task": async (
+    world,
+  ) => {
+    const { queues } = world.store;
+    const now = world.clock.now();
+    const since = async (): Promise<Record<string, number>> =>
+      Object.fromEntries(await queues.waitingSince());
+    assert.deepEqual(await since(), {});
+    await world.submit({ queue: "a", priority: -3 });
+    await world.submit({ queue: "p" });
+    await queues.setPaused("p", true);
+    await world.clock.advance(1_000);
+    await world.submitMany(3, { queue: "a" });
+    await world.submit({ queue: "a", task: "unheard-of", priority: 5 });
+    await world.submit({ queue: "b", priority: 9 });
+    await world.submit({ queue: "c", delayMs: 500 });
+    assert.deepEqual(await since(), { a: now, b: now + 1_000, p: now });
+    const [first] = await world.claim({ queues: new Set(["b"]) });
+    assert.deepEqual(await since(), { a: now, p: now });
+    await world.clock.advance(500);
+    assert.deepEqual(await since(), { a: now, c: now + 1_500, p: now });
+    await world.claim({ lease: lease("node-a/2"), queues: new Set(["a"]) });
+    assert.deepEqual(await since(), { a: now + 1_000, c: now + 1_500, p: now }, "the task that nobody knows");
+    await world.settle(first!, { kind: "interrupted" });
+    assert.deepEqual((await since())["b"], now + 1_000);
+    await world.again(first!.id, { queues: new Set(["b"]) });
+    await world.crash();
+    await world.clock.advance(1);
+    assert.deepEqual((await since())["b"], now + 1_000, "one that crashed");
   },
 
   "the counts are right after every transition": async (world) => {

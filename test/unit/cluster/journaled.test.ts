@@ -4,6 +4,7 @@ import { JournaledCoordination } from "../../../src/cluster/journaled-coordinati
 import { JournaledStore } from "../../../src/cluster/journaled-store.ts";
 import type { Note } from "../../../src/cluster/journal.ts";
 import type { Refusal } from "../../../src/cluster/refused-writes.ts";
+import { Traffic } from "../../../src/cluster/traffic.ts";
 import type { Coordination } from "../../../src/coordination/coordination.ts";
 import { BatonError, hasCode } from "../../../src/core/errors.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
@@ -21,7 +22,13 @@ function opening(refused: Refusal[], steps: string[] = []): OpenStore {
       start: async () => void steps.push(`started, store ${inner.running ? "open" : "closed"}`),
       stop: async () => void steps.push(`stopped, store ${inner.running ? "open" : "closed"}`),
     };
-    const store: Store = new JournaledStore({ store: inner, journal, refused: (one) => refused.push(one) });
+    const traffic = new Traffic(clock);
+    const store: Store = new JournaledStore({
+      store: inner,
+      journal,
+      traffic,
+      refused: (one) => refused.push(one),
+    });
     await store.start();
     return store;
   };

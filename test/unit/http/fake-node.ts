@@ -1,6 +1,7 @@
 /** A small node without a store: enough behaviour behind the API that its answers mean something. */
 
 import { EventEmitter, on } from "node:events";
+import { LiveFeed } from "../../../src/api/live-feed.ts";
 import type {
   ClusterInfo,
   ClusterSample,
@@ -11,6 +12,7 @@ import type {
   ScheduleRequest,
   SubmitRequest,
 } from "../../../src/api/services.ts";
+import type { StoreLook } from "../../../src/cluster/store-look.ts";
 import type { NodeWish } from "../../../src/coordination/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import { jobId } from "../../../src/core/ids.ts";
@@ -84,7 +86,9 @@ export class FakeNode implements NodeServices {
     },
   };
 
-  readonly tasks = { list: () => [{ name: "hello", isolation: "none", hasSchema: true } as const] };
+  readonly tasks = {
+    list: () => [{ name: "hello", isolation: "none", hasSchema: true, schema: { type: "object" } } as const],
+  };
 
   readonly leadership = {
     current: () => TERM,
@@ -158,6 +162,19 @@ export class FakeNode implements NodeServices {
     metrics: async (limit) => this.samples.slice(0, limit),
   };
 
+  look: StoreLook = NO_LOOK;
+  looks = 0;
+  readonly insight: NodeServices["insight"] = {
+    look: async () => {
+      this.looks++;
+      return this.look;
+    },
+  };
+  readonly live: NodeServices["live"] = new LiveFeed(() => this, this.clock);
+  readonly settings: NodeServices["settings"] = {
+    list: () => [{ path: "http.port", value: 8420, source: "default", isDefault: true }],
+  };
+
   written: JournalEntry[] = [];
   readonly journal: NodeServices["journal"] = {
     note: ({ kind, actor = null, subject = null, detail = {} }) => {
@@ -215,7 +232,9 @@ export class FakeNode implements NodeServices {
         .filter(({ job }) => query.status === undefined || job.status === query.status)
         .filter(({ job }) => query.queue === undefined || job.queue === query.queue)
         .filter(({ job }) => query.task === undefined || job.task === query.task)
-        .filter(({ job }) => query.since === undefined || job.createdAt >= query.since);
+        .filter(({ job }) => query.since === undefined || job.createdAt >= query.since)
+        .filter(({ job }) => query.until === undefined || job.createdAt < query.until)
+        .filter(({ job }) => query.errorCode === undefined || job.error?.code === query.errorCode);
       const page = all.slice(0, query.limit);
       const cursor = page.length < all.length ? String(page.at(-1)!.arrival) : null;
       return { jobs: page.map(({ job }) => job), cursor };
@@ -263,6 +282,14 @@ export class FakeNode implements NodeServices {
         paused: this.paused.has(name),
         counts: this.#counts(name),
       }));
+    },
+    waitingSince: async () => {
+      const oldest = new Map<string, number>();
+      for (const { job } of this.kept.values()) {
+        if (job.status !== "queued") continue;
+        oldest.set(job.queue, Math.min(oldest.get(job.queue) ?? Infinity, job.runAt));
+      }
+      return oldest;
     },
     setPaused: async (queue, paused) => void (paused ? this.paused.add(queue) : this.paused.delete(queue)),
   };
@@ -334,6 +361,8 @@ export class FakeNode implements NodeServices {
     this.minimumNodes = 1;
     this.asked.length = 0;
     this.written = [];
+    this.look = NO_LOOK;
+    this.looks = 0;
     this.samples = [];
     this.ending = { status: "completed", result: null };
   }
@@ -501,6 +530,18 @@ export function keptLog(): Log & { readonly lines: KeptLine[] } {
     void lines.push({ fields, message });
   return { lines, debug() {}, info() {}, warn: keep, error: keep };
 }
+
+export const NO_LOOK: StoreLook = {
+  countedAt: null,
+  jobs: { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 },
+  queues: [],
+  waiting: [],
+  times: { wait: null, run: null, of: 0 },
+  late: [],
+  refused: null,
+  agents: 0,
+  trouble: null,
+};
 
 function countKinds(entries: readonly JournalEntry[]): Record<JournalKind, number> {
   const counts = Object.fromEntries(JOURNAL_KINDS.map((kind) => [kind, 0])) as Record<JournalKind, number>;

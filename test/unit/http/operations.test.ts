@@ -288,11 +288,32 @@ describe("queues", () => {
           name: "default",
           paused: true,
           counts: { scheduled: 0, queued: 1, processing: 0, completed: 0, failed: 0, cancelled: 0 },
+          oldest_waiting_at: "2026-01-01T00:00:00.000Z",
+          slots: 0,
+          submitted_per_second: null,
+          finished_per_second: null,
         },
       ],
     });
     assert.deepEqual((await call("POST", "/queues/default/resume")).body, { name: "default", paused: false });
     assert.equal(node.paused.size, 0);
+  });
+
+  it("are told with the places and the traffic of those that serve them", async () => {
+    node.add();
+    const load = { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 };
+    const traffic = { submitted: 3, finished: 2, failed: 0, others: false };
+    const told = (submitted: number, finished: number) => ({
+      ...traffic,
+      queues: [["default", submitted, finished] as const],
+    });
+    node.join("node-b", { load: { ...load, slots: 4, traffic: told(3, 2) } });
+    node.join("node-c", { load: { ...load, slots: 8, traffic: { ...traffic, queues: [] } } });
+    node.join("node-d", { load: { ...load, slots: 8, serves: { queues: ["mail"], except: [] } } });
+    node.join("node-e", { load: { ...load, slots: 8, traffic: told(9, 9) }, alive: false, status: "dead" });
+    node.join("node-f", { load: { ...load, slots: 16 }, status: "draining" });
+    const [queue] = (await call("GET", "/queues")).body.queues;
+    assert.deepEqual([queue.slots, queue.submitted_per_second, queue.finished_per_second], [12, 3, 2]);
   });
 
   it("may have a slash in their name", async () => {
@@ -442,7 +463,7 @@ describe("the node", () => {
 
   it("lists its tasks", async () => {
     assert.deepEqual((await call("GET", "/tasks")).body, {
-      tasks: [{ name: "hello", isolation: "none", has_schema: true }],
+      tasks: [{ name: "hello", isolation: "none", has_schema: true, schema: { type: "object" } }],
     });
   });
 

@@ -182,6 +182,6 @@ describe("a task folder", () => {
     assert.equal(await resultOf(node, id), "hello ada from greetings");
     const job = await node.services.jobs.get(id);
     assert.deepEqual([job?.queue, job?.maxAttempts], ["greetings", 7]);
-    assert.deepEqual(node.tasks(), [{ name: "greet", isolation: "none", hasSchema: false }]);
+    assert.deepEqual(node.tasks(), [{ name: "greet", isolation: "none", hasSchema: false, schema: null }]);
   });
 });

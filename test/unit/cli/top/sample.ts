@@ -3,7 +3,7 @@
 import type { JournalEntryBody } from "../../../../src/api/journal-body.ts";
 import type { JobSummaryBody } from "../../../../src/api/job-body.ts";
 import type { NodeBody } from "../../../../src/api/node-body.ts";
-import type { OverviewBody } from "../../../../src/cli/top/bodies.ts";
+import type { OverviewBody } from "../../../../src/api/overview-body.ts";
 import type { Model, TopEvent } from "../../../../src/cli/top/model.ts";
 import { FIRST, step } from "../../../../src/cli/top/model.ts";
 import { jobBody } from "../fake-node.ts";
@@ -52,6 +52,7 @@ export function overview(over: Partial<OverviewBody> = {}): OverviewBody {
       store: "sqlite",
     },
     leader: { node_id: "node-a", epoch: 7, acquired_at: ago(754_000), lease_until: ago(-3_000) },
+    counted_at: ago(0),
     jobs: { scheduled: 4, queued: 1_204, processing: 12, completed: 48_112, failed: 3, cancelled: 0 },
     rates: { submitted_per_second: 120.4, finished_per_second: 118, failed_per_second: 0.2 },
     times: { wait_ms: { p50: 3, p95: 21, p99: 80 }, run_ms: { p50: 41, p95: 310, p99: 900 }, of: 1_000 },
@@ -61,6 +62,7 @@ export function overview(over: Partial<OverviewBody> = {}): OverviewBody {
       {
         code: "node_dead",
         severity: "warning",
+        subject: "node-c",
         message: "node-c has been silent for 12 s and is taken to be dead",
         remedy: "start it again; what it ran runs elsewhere",
         since: ago(12_000),
@@ -120,14 +122,14 @@ export function sample(...events: readonly TopEvent[]): Model {
           nodeRow("node-c", { status: "dead", last_seen: ago(12_000) }),
         ],
         queues: [
-          { name: "default", paused: false, counts, oldest_waiting_at: ago(3_400), ...figures } as never,
+          { name: "default", paused: false, counts, oldest_waiting_at: ago(3_400), ...figures },
           {
             name: "mail",
             paused: true,
             counts: { ...counts, queued: 0, failed: 0 },
             oldest_waiting_at: null,
             ...figures,
-          } as never,
+          },
         ],
         jobs: Array.from({ length: 9 }, (_, n) => jobRow(n + 1)),
       },

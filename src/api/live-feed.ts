@@ -1,0 +1,127 @@
+/**
+ * The cluster as it changes, for everybody who looks: one look a second for all readers, and none while there is nobody.
+ *
+ *   overview   at once, then when something has changed, at most once a second
+ *   journal    each entry that is written while somebody reads
+ */
+
+import type { Clock } from "../platform/clock.ts";
+import { OUTSIDE, type Inbound } from "./hop.ts";
+import type { JournalEntryBody } from "./journal-body.ts";
+import type { ServerEvent } from "./operation.ts";
+import { journalPage } from "./operations/journal.ts";
+import type { OverviewBody } from "./overview-body.ts";
+import { Overview } from "./overview.ts";
+import type { LiveApi, NodeServices } from "./services.ts";
+
+/** One look serves all who ask within it. */
+const FRESH_MS = 1_000;
+/** Entries of the journal that one look may bring; a reader that wants more asks for the list. */
+const ENTRIES_MAX = 50;
+/** Of a reader that does not keep up: it then gets the newest overview and misses entries. */
+const UNREAD_MAX = 500;
+
+export class LiveFeed implements LiveApi {
+  readonly #services: () => NodeServices;
+  readonly #clock: Clock;
+  readonly #overview: Overview;
+  readonly #readers = new Set<(events: readonly ServerEvent[]) => void>();
+  #cached: { readonly at: number; readonly body: Promise<OverviewBody> } | null = null;
+  /** Entries that were told, or were there before anybody read. */
+  #seen: ReadonlySet<string> | null = null;
+  #told = "";
+  #callOff: (() => void) | null = null;
+
+  constructor(services: () => NodeServices, clock: Clock) {
+    this.#services = services;
+    this.#clock = clock;
+    this.#overview = new Overview(services);
+  }
+
+  overview(inbound: Inbound): Promise<OverviewBody> {
+    // Another node asks once a second at most, and for our part alone.
+    if (inbound.from !== null) return this.#overview.read(inbound);
+    const now = this.#clock.monotonic();
+    if (!this.#cached || now - this.#cached.at >= FRESH_MS) {
+      this.#cached = { at: now, body: this.#overview.read(inbound) };
+      // A look that failed is nobody else's.
+      this.#cached.body.catch(() => (this.#cached = null));
+    }
+    return this.#cached.body;
+  }
+
+  async *follow(signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    let unread: ServerEvent[] = [];
+    let wake = (): void => {};
+    const end = (): void => wake();
+    const tell = (events: readonly ServerEvent[]): void => {
+      if (unread.length + events.length > UNREAD_MAX) unread = [];
+      unread.push(...events);
+      wake();
+    };
+    signal.addEventListener("abort", end, { once: true });
+    this.#readers.add(tell);
+    this.#begin();
+    try {
+      yield overviewEvent(await this.overview(OUTSIDE));
+      while (!signal.aborted) {
+        const events = unread;
+        unread = [];
+        yield* events;
+        if (unread.length > 0 || signal.aborted) continue;
+        await new Promise<void>((resolve) => (wake = resolve));
+        wake = () => {};
+      }
+    } finally {
+      signal.removeEventListener("abort", end);
+      this.#readers.delete(tell);
+      if (this.#readers.size === 0) this.#end();
+    }
+  }
+
+  #begin(): void {
+    if (this.#callOff) return;
+    this.#seen = null;
+    this.#told = "";
+    void this.#look();
+  }
+
+  #end(): void {
+    this.#callOff?.();
+    this.#callOff = null;
+  }
+
+  async #look(): Promise<void> {
+    this.#callOff = this.#clock.after(FRESH_MS, () => void this.#look());
+    const [overview, entries] = await Promise.all([
+      this.overview(OUTSIDE).catch(() => null),
+      this.#newEntries().catch((): JournalEntryBody[] => []),
+    ]);
+    const events: ServerEvent[] = entries.map((entry) => ({ event: "journal", data: entry }));
+    if (overview) {
+      const text = whatMatters(overview);
+      // The first reader has just got the first one.
+      if (text !== this.#told && this.#told !== "") events.push(overviewEvent(overview));
+      this.#told = text;
+    }
+    if (events.length > 0) for (const tell of this.#readers) tell(events);
+  }
+
+  /** Oldest first. What was written before the first reader came is not new. */
+  async #newEntries(): Promise<JournalEntryBody[]> {
+    const { entries } = await journalPage(this.#services(), OUTSIDE, { limit: ENTRIES_MAX });
+    const seen = this.#seen;
+    this.#seen = new Set(entries.map(({ id }) => id));
+    return seen ? entries.filter(({ id }) => !seen.has(id)).toReversed() : [];
+  }
+}
+
+/** Without what every look changes. */
+function whatMatters(body: OverviewBody): string {
+  const leader = body.leader && { ...body.leader, lease_until: null };
+  return JSON.stringify({ ...body, at: null, counted_at: null, leader });
+}
+
+function overviewEvent(body: OverviewBody): ServerEvent {
+  return { event: "overview", data: body };
+}

@@ -1,0 +1,165 @@
+/**
+ * The cluster at a glance: what this node knows of the others, and what it finds in its store. Where each node has a store of its own, all
+ * of them are asked, and their answers made into one.
+ */
+
+import { alertsOf, mergeAlerts, type Alert } from "../core/alerts.ts";
+import { JOB_STATUSES, type JobStatus } from "../core/job.ts";
+import { mixedQuantiles } from "../core/quantiles.ts";
+import { everywhere } from "./everywhere.ts";
+import { isoOf, isoOrNull } from "./fields.ts";
+import type { Inbound } from "./hop.ts";
+import { alertBody, alertOf, OverviewBody } from "./overview-body.ts";
+import type { LeaderInfo, NodeServices } from "./services.ts";
+
+/** What a leader's lease looks like changes with each renewal: asking the backend for it is not worth holding up an answer. */
+const LEADERS_MS = 500;
+
+export class Overview {
+  readonly #services: () => NodeServices;
+  /** As last told: what goes on keeps its beginning. */
+  #alerts: readonly Alert[] = [];
+
+  constructor(services: () => NodeServices) {
+    this.#services = services;
+  }
+
+  /** Of all nodes; of this one alone for another node that asks. */
+  async read(inbound: Inbound): Promise<OverviewBody> {
+    const services = this.#services();
+    const { answers, partial, unreachable } = await everywhere<OverviewBody>(services, inbound, {
+      here: () => this.#own(services),
+      path: () => "/cluster/overview",
+      read: (body) => OverviewBody.parse(body),
+    });
+    const own = answers[0]!.answer;
+    if (answers.length === 1) return { ...own, partial, unreachable: [...unreachable] };
+    return { ...merged(answers.map(({ answer }) => answer)), partial, unreachable: [...unreachable] };
+  }
+
+  async #own(services: NodeServices): Promise<OverviewBody> {
+    const { identity, cluster, clock, guarantees, insight, health } = services;
+    const [look, leader] = await Promise.all([insight.look(), leaderOf(services)]);
+    const now = clock.now();
+    const info = cluster.info();
+    const nodes = cluster.nodes();
+    const living = nodes.filter(({ alive }) => alive);
+    // Where the store is not shared, each tells of its own traffic.
+    const counted = guarantees.shared ? living : living.filter(({ name }) => name === identity.name);
+    const sum = (pick: (load: (typeof nodes)[number]["load"]) => number | undefined): number =>
+      counted.reduce((all, { load }) => all + (pick(load) ?? 0), 0);
+    const rates = {
+      submitted: round(sum(({ traffic }) => traffic?.submitted)),
+      finished: round(sum(({ traffic }) => traffic?.finished)),
+      failed: round(sum(({ traffic }) => traffic?.failed)),
+    };
+    this.#alerts = alertsOf(
+      {
+        now,
+        formed: info.formed,
+        leader: leader?.node_id ?? null,
+        nodes,
+        waiting: look.waiting,
+        rates,
+        late: look.late,
+        refused: look.refused,
+        agents: look.agents,
+        storeTrouble: health.problem ?? look.trouble,
+      },
+      this.#alerts,
+    );
+    const oldest = look.waiting.reduce((at, { since }) => Math.min(at, since), Infinity);
+    return {
+      at: isoOf(now),
+      node: identity.name,
+      partial: false,
+      unreachable: [],
+      cluster: {
+        name: info.name,
+        formed: info.formed,
+        total_nodes: info.totalNodes,
+        active_nodes: info.activeNodes,
+        draining_nodes: info.drainingNodes,
+        dead_nodes: info.deadNodes,
+        joining_nodes: info.joiningNodes,
+        ...info.fabric,
+        store: guarantees.name,
+      },
+      leader,
+      jobs: { ...look.jobs },
+      counted_at: isoOrNull(look.countedAt),
+      rates: {
+        submitted_per_second: rates.submitted,
+        finished_per_second: rates.finished,
+        failed_per_second: rates.failed,
+      },
+      times: { wait_ms: look.times.wait, run_ms: look.times.run, of: look.times.of },
+      backlog: {
+        ready: look.jobs.queued,
+        oldest_age_ms: oldest === Infinity ? null : Math.max(0, Math.round(now - oldest)),
+      },
+      workers: { slots: sum(({ slots }) => slots), running: sum(({ jobs }) => jobs) },
+      alerts: this.#alerts.map(alertBody),
+    };
+  }
+}
+
+/** As this node last saw it, with the times of its lease if the backend tells them soon. */
+async function leaderOf(services: NodeServices): Promise<OverviewBody["leader"]> {
+  const { leadership, cluster, clock } = services;
+  const term = leadership.current();
+  if (!term) return null;
+  const over = new AbortController();
+  const asked = (async () => cluster.leaders())().catch((): readonly LeaderInfo[] => []);
+  const late = clock.sleep(LEADERS_MS, over.signal).then((): readonly LeaderInfo[] => []);
+  const leaders = await Promise.race([asked, late]);
+  over.abort();
+  const known = leaders.find(({ role, epoch }) => role === "scheduler" && epoch === term.epoch);
+  return {
+    node_id: term.leader,
+    epoch: term.epoch,
+    acquired_at: isoOrNull(known?.acquiredAt ?? null),
+    lease_until: isoOrNull(known?.leaseUntil ?? null),
+  };
+}
+
+/** The first is our own: what everybody knows alike is taken from it. */
+function merged(parts: readonly OverviewBody[]): OverviewBody {
+  const own = parts[0]!;
+  const sum = (pick: (part: OverviewBody) => number): number =>
+    round(parts.reduce((all, part) => all + pick(part), 0));
+  const oldest = parts.flatMap(({ backlog }) =>
+    backlog.oldest_age_ms === null ? [] : [backlog.oldest_age_ms],
+  );
+  const counted = parts.map(({ counted_at }) => counted_at).filter((at) => at !== null);
+  return {
+    ...own,
+    jobs: Object.fromEntries(
+      JOB_STATUSES.map((status) => [status, sum(({ jobs }) => jobs[status])]),
+    ) as Record<JobStatus, number>,
+    counted_at: counted.length < parts.length ? null : counted.sort()[0]!,
+    rates: {
+      submitted_per_second: sum(({ rates }) => rates.submitted_per_second),
+      finished_per_second: sum(({ rates }) => rates.finished_per_second),
+      failed_per_second: sum(({ rates }) => rates.failed_per_second),
+    },
+    times: {
+      wait_ms: mixedQuantiles(parts.map(({ times }) => ({ of: times.of, quantiles: times.wait_ms }))),
+      run_ms: mixedQuantiles(parts.map(({ times }) => ({ of: times.of, quantiles: times.run_ms }))),
+      of: sum(({ times }) => times.of),
+    },
+    backlog: {
+      ready: sum(({ backlog }) => backlog.ready),
+      oldest_age_ms: oldest.length === 0 ? null : Math.max(...oldest),
+    },
+    workers: {
+      slots: sum(({ workers }) => workers.slots),
+      running: sum(({ workers }) => workers.running),
+    },
+    alerts: mergeAlerts(parts.map(({ alerts }) => alerts.map(alertOf))).map(alertBody),
+  };
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,69 @@
+/**
+ * The JSON Schema of what a task takes, for forms: asked of the task's own schema, in whatever way its library has. Null where it has
+ * none, or where what it has cannot be said in JSON Schema.
+ */
+
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { z } from "zod";
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** More would be no form that anybody fills in. */
+const LENGTH_MAX = 65_536;
+const TARGET = "draft-2020-12";
+
+const known = new WeakMap<object, { readonly schema: JsonSchema | null }>();
+
+/** Asked once of each schema. */
+export function payloadSchema(schema: StandardSchemaV1 | undefined): JsonSchema | null {
+  if (!schema) return null;
+  let found = known.get(schema);
+  if (!found) known.set(schema, (found = { schema: convert(schema) }));
+  return found.schema;
+}
+
+interface Convertible {
+  readonly "~standard": StandardSchemaV1["~standard"] & {
+    /** Of libraries that keep the extension of the standard for it. */
+    readonly jsonSchema?: { input?: (options: { target: string }) => unknown };
+  };
+  /** Of zod, before it kept that. */
+  readonly _zod?: unknown;
+  /** Of arktype. */
+  readonly toJsonSchema?: () => unknown;
+}
+
+function convert(schema: StandardSchemaV1): JsonSchema | null {
+  const given = schema as unknown as Convertible;
+  const ways: (() => unknown)[] = [
+    () => given["~standard"].jsonSchema?.input?.({ target: TARGET }),
+    () =>
+      given._zod === undefined
+        ? null
+        : z.toJSONSchema(schema as unknown as z.ZodType, {
+            io: "input",
+            target: TARGET,
+            unrepresentable: "any",
+          }),
+    () => given.toJsonSchema?.(),
+  ];
+  for (const way of ways) {
+    try {
+      const answer = plain(way());
+      if (answer) return answer;
+    } catch {
+      // The library says that it cannot: the next way may.
+    }
+  }
+  return null;
+}
+
+function plain(answer: unknown): JsonSchema | null {
+  if (typeof answer !== "object" || answer === null) return null;
+  const text = JSON.stringify(answer);
+  if (text.length > LENGTH_MAX) return null;
+  const schema = JSON.parse(text) as Record<string, unknown>;
+  delete schema["$schema"];
+  delete schema["~standard"];
+  return schema;
+}
