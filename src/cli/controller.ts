@@ -23,7 +23,7 @@ const CHILD_SLACK_MS = 8_000;
 
 export function addControllerCommands(program: Command, terminal: Terminal): void {
   const controller = withSettingsOptions(program.command("controller"))
-    .description("keep a controller and an agent running; the agent is off while the controller leads")
+    .description("keep a controller and an agent running, by role")
     .option("--no-moonlight", "no agent, also while another node leads")
     .addHelpText(
       "after",

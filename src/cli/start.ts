@@ -17,7 +17,7 @@ import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
 import { keepMemoryCalm } from "./calm-memory.ts";
 import { invocation } from "./invocation.ts";
-import { drainText } from "./node.ts";
+import { drainText } from "./drain-text.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { loadFrom, withSettingsOptions } from "./settings-options.ts";
 import { untilSignalled } from "./shutdown.ts";
