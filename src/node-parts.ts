@@ -379,6 +379,7 @@ export function buildParts(options: PartsOptions) {
         log,
         clock,
         access,
+        journal: (entry) => journal.journal.note(entry),
         rateLimit: settings.http.rateLimit,
         trustedProxies: settings.http.trustedProxies,
         secure: settings.http.url.startsWith("https:"),
