@@ -28,7 +28,7 @@ interface AgentCommandOptions {
 export function addAgentCommand(program: Command, terminal: Terminal): void {
   program
     .command("agent")
-    .description("run jobs of a cluster, leased over HTTP from whoever leads")
+    .description("run jobs of a cluster, leased over HTTP")
     .option(
       "--url <url,url…>",
       `URLs of some nodes; it learns of the others (BATON_URL; default ${DEFAULT_URL})`,

@@ -13,8 +13,9 @@ export interface Started {
   readonly data: string;
   /** As it was set, but for a password. */
   readonly store: string;
-  /** Empty where there is none. */
+  /** Empty where there is none, as `etcd`. */
   readonly redis: string;
+  readonly etcd: string;
   /** Whether jobs can be submitted here. */
   readonly gateway: boolean;
   readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
@@ -54,6 +55,7 @@ export function showBanner(terminal: Terminal, started: Started): void {
     ...(started.redis === ""
       ? []
       : [`  ${label("redis")} ${started.redis}: elects, carries messages and jobs`]),
+    ...(started.etcd === "" ? [] : [`  ${label("etcd")} ${started.etcd}: elects and knows the nodes`]),
     ...(started.peers === null ? [] : [`  ${label("cluster")} ${started.peers}`]),
     ...(started.access === null ? [] : [`  ${label("access")} ${started.access}`]),
     `  ${label("tasks")} ${tasksText(started)}`,

@@ -18,10 +18,11 @@ interface CallOptions extends NodeOptions {
 
 export function addCallCommand(program: Command, terminal: Terminal): void {
   withNodeOptions(program.command("call"))
-    .description("run a task now and print its result; --timeout is how long to wait for it (default 30s)")
+    .description("run a task now and print its result")
     .argument("<task>", "name of the task")
     .argument("[json]", "the payload")
     .option("--payload-file <file>", "read the payload from a file, or from stdin with -")
+    .addHelpText("after", "\n--timeout is how long to wait for the result (default 30s).")
     .action((task: string, json: string | undefined, options: CallOptions) =>
       call(terminal, task, json, options),
     );

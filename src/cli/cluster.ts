@@ -1,51 +1,44 @@
-/** `baton cluster`, `baton nodes` and `baton leaders`: the cluster as any of its nodes sees it. */
+/** `baton cluster`: the cluster as any of its nodes sees it. */
 
 import type { Command } from "commander";
-import type { NodeBody } from "../api/node-body.ts";
-import type { ClusterBody, LeaderBody } from "../api/operations/cluster.ts";
-import type { NodeOptions } from "./node-options.ts";
+import type { ClusterBody } from "../api/operations/cluster.ts";
+import type { AlertBody, OverviewBody } from "../api/overview-body.ts";
+import { JOB_STATUSES } from "../core/job.ts";
+import { count, perSecond, several, span } from "./figures.ts";
+import { defaultCommand } from "./group.ts";
+import { leadersTable } from "./leader.ts";
 import { connect, withNodeOptions } from "./node-options.ts";
-import { ago, facts, print, statusText, table } from "./output.ts";
+import { nodesTable } from "./nodes.ts";
+import { facts, print } from "./output.ts";
+import { sayUnreachable } from "./partial.ts";
 import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
+import type { WatchOptions } from "./watch.ts";
+import { watched, withWatch } from "./watch.ts";
 
 export function addClusterCommands(program: Command, terminal: Terminal): void {
-  const cluster = program.command("cluster").description("look at the cluster");
+  const cluster = program.command("cluster").description("look at the cluster as a whole");
 
-  withNodeOptions(cluster.command("status"))
+  withWatch(withNodeOptions(defaultCommand(cluster, "status")))
     .description("show the cluster: its numbers, its leaders, its nodes, and what to know about it")
-    .action((options: NodeOptions) => clusterStatus(terminal, options));
-
-  const nodes = program.command("nodes").description("look at the nodes of the cluster");
-
-  withNodeOptions(nodes.command("list"))
-    .description("list nodes, with what they do and how busy they are")
-    .action(async (options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.cluster.nodes();
-      print(terminal, options.output, answer, () => nodesTable(terminal, answer.nodes));
-    });
-
-  withNodeOptions(program.command("leaders"))
-    .description("show who leads in each role")
-    .action(async (options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.cluster.leaders();
-      print(terminal, options.output, answer, () => leadersTable(terminal, answer.leaders));
-    });
+    .action((options: WatchOptions) => watched(terminal, options, (page) => clusterStatus(page, options)));
 }
 
-async function clusterStatus(terminal: Terminal, options: NodeOptions): Promise<void> {
+async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise<void> {
   await using client = await connect(terminal, options);
-  const [cluster, { leaders }, { nodes }] = await Promise.all([
+  const [overview, cluster, { leaders }, { nodes }] = await Promise.all([
+    client.cluster.overview(),
     client.cluster.info(),
     client.cluster.leaders(),
     client.cluster.nodes(),
   ]);
-  print(terminal, options.output, { cluster, leaders, nodes }, () => {
+  print(terminal, options.output, { overview, cluster, leaders, nodes }, () => {
     const title = (text: string): string => styled(terminal.out, "bold", text);
     return [
-      clusterFacts(terminal, cluster),
+      clusterFacts(terminal, cluster, overview),
+      ...(overview.alerts.length === 0
+        ? []
+        : [`${title("Alerts")}\n${alertsText(terminal, overview.alerts)}`]),
       ...(cluster.notes.length === 0
         ? []
         : [[title("Notes"), ...cluster.notes.map((note) => `  - ${note}`)].join("\n")]),
@@ -53,9 +46,19 @@ async function clusterStatus(terminal: Terminal, options: NodeOptions): Promise<
       `${title("Nodes")}\n${nodesTable(terminal, nodes)}`,
     ].join("\n\n");
   });
+  sayUnreachable(terminal, overview.unreachable);
 }
 
-function clusterFacts(terminal: Terminal, cluster: ClusterBody): string {
+function alertsText(terminal: Terminal, alerts: readonly AlertBody[]): string {
+  return alerts
+    .map(({ severity, message, remedy }) => {
+      const word = styled(terminal.out, severity === "critical" ? ["bold", "red"] : "yellow", severity);
+      return `  ${word} ${message}\n    ${styled(terminal.out, "cyan", `→ ${remedy}`)}`;
+    })
+    .join("\n");
+}
+
+function clusterFacts(terminal: Terminal, cluster: ClusterBody, overview: OverviewBody): string {
   const parts = [
     [cluster.active_nodes, "active"],
     [cluster.joining_nodes, "joining"],
@@ -71,59 +74,27 @@ function clusterFacts(terminal: Terminal, cluster: ClusterBody): string {
     ["state", state],
     ["nodes", `${cluster.total_nodes} (${counted.join(", ") || "none"})`],
     ["leader", cluster.scheduler_leader ?? "none"],
+    ["jobs", jobsText(overview)],
+    ["flow", flowText(overview)],
+    ["waiting", waitingText(overview)],
   ]);
 }
 
-function leadersTable(terminal: Terminal, leaders: readonly LeaderBody[]): string {
-  if (leaders.length === 0) return "nobody leads";
-  return table(
-    terminal,
-    ["role", "node", "epoch", "since", "lease until", "valid"],
-    leaders.map((leader) => [
-      leader.role,
-      leader.node_id,
-      String(leader.epoch),
-      ago(terminal, leader.acquired_at),
-      leader.lease_until,
-      leader.valid ? "yes" : "no",
-    ]),
+function jobsText({ jobs, workers }: OverviewBody): string {
+  const parts = JOB_STATUSES.filter((status) => jobs[status] > 0).map(
+    (status) => `${count(jobs[status])} ${status}`,
   );
+  return `${parts.join(", ") || "none"}; ${count(workers.running)} of ${several(workers.slots, "place")} in use`;
 }
 
-function nodesTable(terminal: Terminal, nodes: readonly NodeBody[]): string {
-  // Only where jobs are dispatched is there an owner; an older node says nothing of it.
-  const owns = nodes.some((node) => typeof node.load.owned === "number");
-  return table(
-    terminal,
-    [
-      "name",
-      "status",
-      "roles",
-      "url",
-      "version",
-      "jobs",
-      ...(owns ? ["owned"] : []),
-      "cpu",
-      "memory",
-      "loop lag",
-      "last seen",
-    ],
-    nodes.map((node) => [
-      node.name,
-      statusText(terminal, node.status),
-      node.roles.join(","),
-      node.url ?? "-",
-      node.version,
-      String(node.load.jobs),
-      ...(owns ? [String(node.load.owned ?? "-")] : []),
-      percent(node.load.cpu),
-      percent(node.load.memory),
-      `${Math.round(node.load.loop_lag_ms)}ms`,
-      ago(terminal, node.last_seen),
-    ]),
-  );
+function flowText({ rates, times }: OverviewBody): string {
+  const of = (name: string, ms: OverviewBody["times"]["run_ms"]): string =>
+    ms === null ? "" : `; ${name} p50 ${span(ms.p50)}, p95 ${span(ms.p95)}`;
+  const { submitted_per_second: come, finished_per_second: end, failed_per_second: fail } = rates;
+  return `in ${perSecond(come)}, out ${perSecond(end)}, failing ${perSecond(fail)}${of("wait", times.wait_ms)}${of("run", times.run_ms)}`;
 }
 
-function percent(share: number): string {
-  return `${Math.round(share * 100)}%`;
+function waitingText({ backlog }: OverviewBody): string | null {
+  if (backlog.ready === 0) return null;
+  return `${several(backlog.ready, "job")}, the oldest for ${span(backlog.oldest_age_ms)}`;
 }

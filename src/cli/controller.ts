@@ -8,6 +8,7 @@ import { secretMistakes } from "../config/secret.ts";
 import { BatonError } from "../core/errors.ts";
 import { systemRandom } from "../platform/random.ts";
 import type { ChildReport, SupervisorReport } from "../supervisor/report.ts";
+import { tokenFrom } from "./credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { OutputFormat } from "./output.ts";
 import { ago, facts, OUTPUT_FORMATS, print, table } from "./output.ts";
@@ -23,7 +24,7 @@ const CHILD_SLACK_MS = 8_000;
 
 export function addControllerCommands(program: Command, terminal: Terminal): void {
   const controller = withSettingsOptions(program.command("controller"))
-    .description("keep a controller and an agent running; the agent is off while the controller leads")
+    .description("keep a controller and an agent running, by role")
     .option("--no-moonlight", "no agent, also while another node leads")
     .addHelpText(
       "after",
@@ -63,6 +64,7 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
       },
       pid: process.pid,
     },
+    token: tokenFrom(terminal, {}) ?? null,
     clock: terminal.clock,
     random: systemRandom,
     log: createLog({ ...settings.log, name: settings.name }),

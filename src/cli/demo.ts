@@ -40,7 +40,7 @@ interface DemoOptions {
 export function addDemoCommand(program: Command, terminal: Terminal): void {
   program
     .command("demo")
-    .description("start a cluster of three nodes on this machine, with example tasks, and watch it")
+    .description("a cluster of three nodes here, to look at and to hurt")
     .option(
       "--port <number>",
       `port of the first node (default ${FIRST_PORT}, or the next free one)`,

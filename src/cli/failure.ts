@@ -43,7 +43,7 @@ export function tell(terminal: Terminal, error: unknown): ExitCode {
   return failure.exitCode;
 }
 
-function asFailure(error: unknown): CliFailure {
+export function asFailure(error: unknown): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof BatonClientError) return fromClient(error);
   if (hasCode(error, "BAD_CONFIG")) return fromConfig(error.message);

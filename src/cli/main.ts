@@ -6,12 +6,16 @@ import { VERSION } from "../version.ts";
 import { addAgentCommand } from "./agent.ts";
 import { addCallCommand } from "./call.ts";
 import { addClusterCommands } from "./cluster.ts";
+import { addCompletionCommand } from "./completion/completion.ts";
 import { addConfigCommands } from "./config.ts";
 import { addControllerCommands } from "./controller.ts";
 import { addDemoCommand } from "./demo.ts";
+import { addDoctorCommand } from "./doctor/doctor.ts";
 import { EXIT, tell } from "./failure.ts";
 import { addJobsCommands } from "./jobs.ts";
+import { addLeaderCommand } from "./leader.ts";
 import { addNodeCommands } from "./node.ts";
+import { addNodesCommands } from "./nodes.ts";
 import { addQueuesCommands } from "./queues.ts";
 import { addSchedulesCommands } from "./schedules.ts";
 import { addSecretCommands } from "./secret.ts";
@@ -22,10 +26,48 @@ import { addSubmitCommand } from "./submit.ts";
 import { addUserCommands } from "./user.ts";
 import type { Terminal } from "./terminal.ts";
 import { systemTerminal } from "./terminal.ts";
+import { addTopCommand } from "./top/top.ts";
+
+/** Where help goes that no terminal shows. */
+const HELP_WIDTH = 80;
 
 const EPILOGUE = `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 node not reachable, 78 wrong configuration,
-124 took too long.`;
+Commands that talk to a node take --url (several with commas) or BATON_URL, and
+-o table|json|yaml: data goes to stdout, the rest to stderr.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused,
+5 node not reachable, 78 wrong configuration, 124 took too long.`;
+
+/** By what people want; a group's name ends in "commands:". */
+const GROUPS: readonly (readonly [string, readonly ((program: Command, terminal: Terminal) => void)[]])[] = [
+  ["Starting commands:", [addDemoCommand, addStartCommand, addAgentCommand, addControllerCommands]],
+  [
+    "Job commands:",
+    [addSubmitCommand, addCallCommand, addJobsCommands, addQueuesCommands, addSchedulesCommands],
+  ],
+  [
+    "Cluster commands:",
+    [
+      addTopCommand,
+      addStatusCommands,
+      addClusterCommands,
+      addNodesCommands,
+      addNodeCommands,
+      addLeaderCommand,
+    ],
+  ],
+  [
+    "Set-up commands:",
+    [
+      addDoctorCommand,
+      addConfigCommands,
+      addTokenCommands,
+      addUserCommands,
+      addSecretCommands,
+      addCompletionCommand,
+    ],
+  ],
+];
 
 /** Gives the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -34,29 +76,24 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     .version(VERSION, "-V, --version")
     .showHelpAfterError("(add --help for the possibilities)")
     .addHelpText("after", EPILOGUE)
+    .configureHelp({ subcommandTerm: term })
+    .addHelpCommand(
+      new Command("help")
+        .argument("[command]")
+        .description("show the help of a command")
+        .helpGroup("Set-up commands:"),
+    )
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void terminal.out.write(text),
       writeErr: (text) => void terminal.err.write(text),
-      getOutHelpWidth: () => terminal.out.columns ?? 100,
-      getErrHelpWidth: () => terminal.err.columns ?? 100,
+      getOutHelpWidth: () => terminal.out.columns ?? HELP_WIDTH,
+      getErrHelpWidth: () => terminal.err.columns ?? HELP_WIDTH,
     });
-  addDemoCommand(program, terminal);
-  addStartCommand(program, terminal);
-  addControllerCommands(program, terminal);
-  addAgentCommand(program, terminal);
-  addSubmitCommand(program, terminal);
-  addCallCommand(program, terminal);
-  addJobsCommands(program, terminal);
-  addQueuesCommands(program, terminal);
-  addSchedulesCommands(program, terminal);
-  addStatusCommands(program, terminal);
-  addClusterCommands(program, terminal);
-  addNodeCommands(program, terminal);
-  addConfigCommands(program, terminal);
-  addSecretCommands(program, terminal);
-  addTokenCommands(program, terminal);
-  addUserCommands(program, terminal);
+  for (const [group, adders] of GROUPS) {
+    program.commandsGroup(group);
+    for (const add of adders) add(program, terminal);
+  }
   try {
     await program.parseAsync([...args], { from: "user" });
     return EXIT.ok;
@@ -65,6 +102,15 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     return tell(terminal, error);
   }
+}
+
+/** Without "[options]", which all of them have. */
+function term(command: Command): string {
+  const places = command.registeredArguments.map((argument) => {
+    const name = argument.name() + (argument.variadic ? "..." : "");
+    return argument.required ? `<${name}>` : `[${name}]`;
+  });
+  return [[command.name(), ...command.aliases()].join("|"), ...places].join(" ");
 }
 
 /** Called by bin/baton.mjs. */

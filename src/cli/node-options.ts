@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
-import { DEFAULT_URL, isAddress, normal } from "../client/addresses.ts";
-import type { BatonClient } from "../client/client.ts";
+import { DEFAULT_URL, isAddress, unique } from "../client/addresses.ts";
+import type { BatonClient, BatonClientOptions } from "../client/client.ts";
 import { parseDuration } from "../config/duration.ts";
 import { Mistake } from "../config/mistake.ts";
 import { isJobId } from "../core/ids.ts";
@@ -26,7 +26,7 @@ export interface NodeOptions {
 
 export function withNodeOptions(command: Command): Command {
   return command
-    .option("--url <url>", `URL of any node (BATON_URL; default ${DEFAULT_URL})`)
+    .option("--url <url,url…>", `URLs of one or more nodes (BATON_URL; default ${DEFAULT_URL})`)
     .option(...TOKEN_OPTION)
     .option("--timeout <duration>", "give up after this long (default 10s for each call)", duration)
     .addOption(
@@ -34,33 +34,60 @@ export function withNodeOptions(command: Command): Command {
     );
 }
 
+/** For what asks before it changes something. */
+export function withYes(command: Command): Command {
+  return command.option("-y, --yes", "do not ask");
+}
+
 export async function connect(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
+  // A command is over before it would have learned of other nodes, and speaks of the one that it was told to ask.
+  return opened(terminal, options, { urls: nodeUrls(terminal, options), discover: false });
+}
+
+/** One node and no other, and each call once: for whoever wants to know how that node fares. */
+export async function connectTo(
+  terminal: Terminal,
+  options: CallSettings,
+  url: string,
+): Promise<BatonClient> {
+  return opened(terminal, options, { url, retry: false });
+}
+
+type CallSettings = Pick<NodeOptions, "timeout" | "token">;
+
+async function opened(
+  terminal: Terminal,
+  options: CallSettings,
+  where: BatonClientOptions,
+): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/client.ts");
   const token = tokenFrom(terminal, options);
   return new BatonClient({
-    urls: nodeUrl(terminal, options),
+    ...where,
     ...(token !== undefined && { token }),
     timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
-    // A command is over before it would have learned of other nodes, and speaks of the one that it was told to ask.
-    discover: false,
     clock: terminal.clock,
   });
 }
 
-/** One, or several with commas between them: the first that answers is asked. */
+/** At least one; the first that answers is asked. */
+export function nodeUrls(terminal: Terminal, options: Pick<NodeOptions, "url">): readonly string[] {
+  const text = options.url ?? (terminal.environment["BATON_URL"] || DEFAULT_URL);
+  const urls = text.split(",").map((url) => url.trim());
+  const bad = urls.find((url) => !isAddress(url));
+  if (bad === undefined) return unique(urls);
+  const who = options.url !== undefined ? "--url" : "BATON_URL";
+  throw new CliFailure(
+    EXIT.usage,
+    `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(bad)}`,
+    /^[\w.-]+:\d{1,5}$/.test(bad) ? `write http://${bad}` : null,
+  );
+}
+
+/** One, or several with commas between them. */
 export function nodeUrl(terminal: Terminal, options: Pick<NodeOptions, "url">): string {
-  const fromEnvironment = terminal.environment["BATON_URL"] || undefined;
-  const url = options.url ?? fromEnvironment ?? DEFAULT_URL;
-  const urls = url.split(",").map((each) => each.trim());
-  if (!urls.every(isAddress)) {
-    const who = options.url !== undefined ? "--url" : "BATON_URL";
-    throw new CliFailure(
-      EXIT.usage,
-      `${who} must be a URL such as ${DEFAULT_URL}, not ${JSON.stringify(url)}`,
-    );
-  }
-  return urls.map(normal).join(",");
+  return nodeUrls(terminal, options).join(",");
 }
 
 // Readers of option values. Commander puts the name of the option before the message.

@@ -1,54 +1,72 @@
-/** `baton node`: ask one node of the cluster, through any of them, to drain or to work again; or take it out. */
+/** `baton node`: look at one node of the cluster through any of them, ask it to drain or to work again, or take it out. */
 
 import type { Command } from "commander";
 import { BatonClientError } from "../client/error.ts";
 import type { BatonClient, NodeBody } from "../client/client.ts";
 import { formatDuration } from "../config/duration.ts";
+import type { ConfirmOptions } from "./confirm.ts";
+import { confirm } from "./confirm.ts";
+import { drainText } from "./drain-text.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { several } from "./figures.ts";
+import { nodeFacts } from "./node-facts.ts";
 import type { NodeOptions } from "./node-options.ts";
-import { connect, withNodeOptions } from "./node-options.ts";
+import { connect, withNodeOptions, withYes } from "./node-options.ts";
 import { print } from "./output.ts";
+import { progressLine } from "./progress-bar.ts";
 import { ProgressLine } from "./progress-line.ts";
 import type { Terminal } from "./terminal.ts";
-import { say } from "./terminal.ts";
+import { isAttended, say } from "./terminal.ts";
 
 /** Nodes tell how busy they are once a second by default, so looking more often shows nothing new. */
 const LOOK_MS = 500;
 
-interface DrainOptions extends NodeOptions {
+interface SteerOptions extends NodeOptions, ConfirmOptions {}
+
+interface DrainOptions extends SteerOptions {
   readonly wait: boolean;
   readonly watch?: boolean;
 }
 
 export function addNodeCommands(program: Command, terminal: Terminal): void {
-  const node = program.command("node").description("drain a node, let it work again, or remove it");
+  const node = program.command("node").description("look at a node, drain it, let it work again, remove it");
 
-  withNodeOptions(node.command("drain"))
+  withNodeOptions(node.command("show"))
+    .description("show everything about a node, and whom it reaches")
+    .argument("<node>", "its name")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.cluster.node(name);
+      print(terminal, options.output, answer, () => nodeFacts(terminal, answer));
+    });
+
+  withYes(withNodeOptions(node.command("drain")))
     .description(
       "let a node take no more work; it finishes what runs and stays until it is stopped or resumed",
     )
-    .argument("<name>", "name of the node")
+    .argument("<node>", "its name")
     .option("--wait", "until nothing runs there any more; --timeout then bounds the whole wait", true)
     .option("--no-wait", "only ask")
-    .option("--watch", "tell of every step in a line of its own, also on a terminal")
+    .option("-w, --watch", "tell of every step in a line of its own, also on a terminal")
     .action((name: string, options: DrainOptions) => drain(terminal, name, options));
 
   withNodeOptions(node.command("resume"))
     .description("let a drained node take work again")
-    .argument("<name>", "name of the node")
+    .argument("<node>", "its name")
     .action(async (name: string, options: NodeOptions) => {
       await using client = await connect(terminal, options);
       const answer = await client.cluster.resume(name);
       print(terminal, options.output, answer, () => `${name} was asked to take work again`);
     });
 
-  withNodeOptions(node.command("remove"))
+  withYes(withNodeOptions(node.command("remove")))
     .description(
       "take a node out of a cluster of peers for good, unless it joins again; drain and stop it first",
     )
-    .argument("<name>", "name of the node")
-    .action(async (name: string, options: NodeOptions) => {
+    .argument("<node>", "its name")
+    .action(async (name: string, options: SteerOptions) => {
       await using client = await connect(terminal, options);
+      await confirm(terminal, options, `Take ${name} out of the cluster, with the jobs that only it has?`);
       const answer = await client.cluster.remove(name);
       print(terminal, options.output, answer, () => `${name} is no longer in the cluster`);
     });
@@ -56,6 +74,9 @@ export function addNodeCommands(program: Command, terminal: Terminal): void {
 
 async function drain(terminal: Terminal, name: string, options: DrainOptions): Promise<void> {
   await using client = await connect(terminal, options);
+  if (!options.yes && isAttended(terminal)) {
+    await confirm(terminal, options, drainQuestion(name, (await client.cluster.nodes()).nodes));
+  }
   const asked = await client.cluster.drain(name);
   if (!options.wait) {
     print(terminal, options.output, asked, () => `${name} was asked to drain`);
@@ -63,7 +84,7 @@ async function drain(terminal: Terminal, name: string, options: DrainOptions): P
   }
   const line = new ProgressLine(terminal);
   try {
-    const show = options.watch ? watchLines(terminal) : (text: string) => line.show(text);
+    const show = options.watch ? watchLines(terminal) : onOneLine(terminal, line, name);
     const { node, drain } = await untilDrained(terminal, client, name, options.timeout, show);
     line.clear();
     const ended = node === null ? "has been stopped" : "is drained: nothing runs there";
@@ -82,6 +103,15 @@ async function drain(terminal: Terminal, name: string, options: DrainOptions): P
   }
 }
 
+/** With what it means for the others. */
+export function drainQuestion(name: string, nodes: readonly NodeBody[]): string {
+  const jobs = nodes.find((node) => node.name === name)?.load.jobs ?? 0;
+  const working = nodes.filter((node) => node.status === "active" && node.roles.includes("worker"));
+  const alone = working.length === 1 && working[0]!.name === name;
+  const rest = alone ? " No other node works: jobs will wait." : "";
+  return `Drain ${name}? It finishes ${several(jobs, "running job")} and takes no more.${rest}`;
+}
+
 type Drain = NonNullable<NodeBody["drain"]>;
 
 /** The node when nothing runs on it any more, null when it has left the cluster; and how far it was seen to be. */
@@ -90,7 +120,7 @@ async function untilDrained(
   client: BatonClient,
   name: string,
   timeoutMs: number | undefined,
-  show: (text: string) => void,
+  show: Show,
 ): Promise<{ node: NodeBody | null; drain: Drain | null }> {
   const { clock } = terminal;
   const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs;
@@ -116,7 +146,8 @@ async function untilDrained(
       // The count may be older than the status: only what the node has said since then tells that nothing runs.
       if (node.load.jobs === 0 && seen > drainingSince && (drain?.waiting ?? 0) === 0) return { node, drain };
       const handed = drain && drain.owned > 0 ? `; ${drainText(drain)}` : "";
-      show(`${name} is draining, ${jobsText(node.load.jobs)}${handed}`);
+      const left = node.load.jobs + (drain?.waiting ?? 0);
+      show(`${name} is draining, ${jobsText(node.load.jobs)}${handed}`, left);
     } else if (drainingSince === null) show(`${name} was asked to drain and is ${node.status}`);
     else throw new CliFailure(EXIT.failure, `${name} is ${node.status} again: somebody has resumed it`);
     if (clock.monotonic() >= until) {
@@ -130,8 +161,11 @@ async function untilDrained(
   }
 }
 
+/** `left`: what must still end or change hands, once that is known. */
+type Show = (text: string, left?: number) => void;
+
 /** Every change in a line of its own. */
-function watchLines(terminal: Terminal): (text: string) => void {
+function watchLines(terminal: Terminal): Show {
   let last = "";
   return (text) => {
     if (text !== last) say(terminal, text);
@@ -139,17 +173,24 @@ function watchLines(terminal: Terminal): (text: string) => void {
   };
 }
 
-/** What a drain has done with the jobs that the node owned. */
-export function drainText(drain: Drain): string {
-  const { owned, handed_over: handedOver, finished, waiting, orphaned, released } = drain;
-  const parts = [
-    `${handedOver} of ${owned} owned ${owned === 1 ? "job" : "jobs"} handed over`,
-    ...(finished > 0 ? [`${finished} ended`] : []),
-    `${waiting} waiting`,
-    `${orphaned} orphaned`,
-    ...(released > 0 ? [`${released} released`] : []),
-  ];
-  return parts.join(", ");
+/** A bar of what was there at first, on a terminal. */
+function onOneLine(terminal: Terminal, line: ProgressLine, name: string): Show {
+  const { err, clock } = terminal;
+  const since = clock.monotonic();
+  let most = 0;
+  return (text, left = 0) => {
+    most = Math.max(most, left);
+    if (!err.isTTY || most === 0) return line.show(text);
+    const note = text.slice(`${name} is draining, `.length);
+    const progress = {
+      label: name,
+      done: most - left,
+      total: most,
+      elapsedMs: clock.monotonic() - since,
+      note,
+    };
+    line.show(progressLine(progress, (err.columns ?? 80) - 1));
+  };
 }
 
 function jobsText(jobs: number): string {

@@ -1,7 +1,9 @@
 /** Data on stdout, as a table for people or as JSON or YAML for programs. */
 
+import { stripVTControlCharacters } from "node:util";
 import Table from "cli-table3";
 import { stringify } from "yaml";
+import { columnsOf, shorten } from "./plain-text.ts";
 import type { Style, Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
@@ -10,11 +12,12 @@ export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 /** JSON and YAML show the data as it came from the node; only people need a selection. */
 export function print(terminal: Terminal, format: OutputFormat, data: unknown, table: () => string): void {
+  const { streaming = false } = terminal;
   const text =
     format === "json"
-      ? JSON.stringify(data, null, 2)
+      ? JSON.stringify(data, null, streaming ? undefined : 2)
       : format === "yaml"
-        ? stringify(data).trimEnd()
+        ? `${streaming ? "---\n" : ""}${stringify(data).trimEnd()}`
         : table();
   terminal.out.write(`${text}\n`);
 }
@@ -38,11 +41,23 @@ const NO_LINES = Object.fromEntries(
   ].map((part) => [part, ""]),
 );
 
+export interface TableOptions {
+  /** Columns that are left out on a terminal that is too narrow for all, the first of them first. */
+  readonly spare?: readonly string[];
+  /** The column whose text is cut before any is left out; the last one, mostly. */
+  readonly cut?: string;
+}
+
+/** Less than that of a sentence says nothing. */
+const CUT_MIN = 16;
+
 export function table(
   terminal: Terminal,
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
+  allNames: readonly string[],
+  allRows: readonly (readonly string[])[],
+  options: TableOptions = {},
 ): string {
+  const { head, rows } = fitting(terminal.out, allNames, allRows, options);
   const grid = new Table({
     head: head.map((name) => styled(terminal.out, "bold", name.toUpperCase())),
     chars: { ...NO_LINES, middle: "  " },
@@ -50,6 +65,35 @@ export function table(
   });
   grid.push(...rows.map((row) => [...row]));
   return trimmed(grid.toString());
+}
+
+function fitting(
+  { isTTY, columns = 80 }: Terminal["out"],
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  { spare = [], cut }: TableOptions,
+): { head: readonly string[]; rows: readonly (readonly string[])[] } {
+  if (!isTTY) return { head, rows };
+  const cutAt = cut === undefined ? -1 : head.indexOf(cut);
+  const widths = head.map((name, at) => Math.max(name.length, ...rows.map((row) => shownWidth(row[at]!))));
+  const least = widths.map((width, at) => (at === cutAt ? Math.min(width, CUT_MIN) : width));
+  const kept = new Set(head);
+  const width = (): number => head.reduce((sum, name, at) => sum + (kept.has(name) ? least[at]! + 2 : 0), -2);
+  for (const name of spare) {
+    if (width() <= columns) break;
+    kept.delete(name);
+  }
+  const room = cutAt < 0 ? 0 : Math.max(0, columns - width()) + least[cutAt]!;
+  const pick = (cells: readonly string[]): string[] =>
+    cells
+      .map((cell, at) => (at === cutAt && shownWidth(cell) > room ? shorten(cell, room) : cell))
+      .filter((_, at) => kept.has(head[at]!));
+  return { head: pick(head), rows: rows.map(pick) };
+}
+
+/** A cell may have several lines. */
+function shownWidth(cell: string): number {
+  return Math.max(...stripVTControlCharacters(cell).split("\n").map(columnsOf));
 }
 
 /** Names on the left, values on the right; lines without a value are left out. */
@@ -71,7 +115,7 @@ function trimmed(text: string): string {
     .join("\n");
 }
 
-const STATUS_STYLES: Readonly<Record<string, Style>> = {
+export const STATUS_STYLES: Readonly<Record<string, Style>> = {
   scheduled: "blue",
   queued: "cyan",
   processing: "yellow",

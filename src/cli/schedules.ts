@@ -2,18 +2,24 @@
 
 import type { Command } from "commander";
 import { Option } from "commander";
-import type { ScheduleBody } from "../api/schedule-body.ts";
+import type { OccurrenceBody, ScheduleBody } from "../api/schedule-body.ts";
 import { formatDuration } from "../config/duration.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../core/schedule.ts";
 import type { MissedPolicy, OverlapPolicy } from "../core/schedule.ts";
+import type { ConfirmOptions } from "./confirm.ts";
+import { confirm } from "./confirm.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { defaultCommand } from "./group.ts";
 import type { NodeOptions } from "./node-options.ts";
-import { connect, duration, wholeNumber, withNodeOptions } from "./node-options.ts";
-import { ago, print, table } from "./output.ts";
+import { connect, duration, wholeNumber, withNodeOptions, withYes } from "./node-options.ts";
+import { ago, facts, print, table } from "./output.ts";
 import { readPayload } from "./payload.ts";
 import type { JobOptions } from "./submit.ts";
 import { jobFields, withJobOptions } from "./submit.ts";
 import type { Terminal } from "./terminal.ts";
+import { styled } from "./terminal.ts";
+import type { WatchOptions } from "./watch.ts";
+import { watched, withWatch } from "./watch.ts";
 
 interface TimingOptions {
   readonly cron?: string;
@@ -34,9 +40,14 @@ interface PreviewOptions extends TimingOptions, NodeOptions {
 export function addSchedulesCommands(program: Command, terminal: Terminal): void {
   const schedules = program.command("schedules").description("jobs that are submitted by the clock");
 
-  withNodeOptions(schedules.command("list"))
-    .description("list schedules")
-    .action((options: NodeOptions) => list(terminal, options));
+  withWatch(withNodeOptions(defaultCommand(schedules, "list")))
+    .description("list schedules, with their timing in words and when they fire next")
+    .action((options: WatchOptions) => watched(terminal, options, (page) => list(page, options)));
+
+  withNodeOptions(schedules.command("show"))
+    .description("show a schedule, its next fires and its last ones")
+    .argument("<schedule>", "its name")
+    .action((name: string, options: NodeOptions) => show(terminal, name, options));
 
   withNodeOptions(withJobOptions(withTiming(schedules.command("add"))))
     .description("create a schedule, or replace the one of that name")
@@ -52,18 +63,19 @@ export function addSchedulesCommands(program: Command, terminal: Terminal): void
       add(terminal, name, task, json, options),
     );
 
-  withNodeOptions(schedules.command("remove"))
+  withYes(withNodeOptions(schedules.command("remove")))
     .description("remove a schedule; jobs that it made stay")
-    .argument("<name>")
-    .action(async (name: string, options: NodeOptions) => {
+    .argument("<schedule>", "its name")
+    .action(async (name: string, options: NodeOptions & ConfirmOptions) => {
       await using client = await connect(terminal, options);
+      await confirm(terminal, options, `Remove schedule ${name}?`);
       const answer = await client.removeSchedule(name);
       print(terminal, options.output, answer, () => `${name} removed`);
     });
 
   withNodeOptions(schedules.command("pause"))
     .description("pass over the fires of a schedule")
-    .argument("<name>")
+    .argument("<schedule>", "its name")
     .action(async (name: string, options: NodeOptions) => {
       await using client = await connect(terminal, options);
       const answer = await client.pauseSchedule(name);
@@ -72,16 +84,16 @@ export function addSchedulesCommands(program: Command, terminal: Terminal): void
 
   withNodeOptions(schedules.command("resume"))
     .description("let a paused schedule fire again")
-    .argument("<name>")
+    .argument("<schedule>", "its name")
     .action(async (name: string, options: NodeOptions) => {
       await using client = await connect(terminal, options);
       const answer = await client.resumeSchedule(name);
       print(terminal, options.output, answer, () => `${name} resumed, next at ${answer.next_at ?? "never"}`);
     });
 
-  withNodeOptions(schedules.command("trigger"))
+  withNodeOptions(schedules.command("trigger").alias("run"))
     .description("submit its job now, beside the plan")
-    .argument("<name>")
+    .argument("<schedule>", "its name")
     .action(async (name: string, options: NodeOptions) => {
       await using client = await connect(terminal, options);
       const answer = await client.triggerSchedule(name);
@@ -90,23 +102,18 @@ export function addSchedulesCommands(program: Command, terminal: Terminal): void
 
   withNodeOptions(withTiming(schedules.command("preview")))
     .description("show the next fires of a schedule, or of a timing that is not stored")
-    .argument("[name]", "a schedule that is stored")
+    .argument("[schedule]", "one that is stored")
     .option("--count <number>", "how many", wholeNumber, 10)
     .action((name: string | undefined, options: PreviewOptions) => preview(terminal, name, options));
 
   withNodeOptions(schedules.command("history"))
     .description("show which occurrences fired and why others were skipped, newest first")
-    .argument("<name>")
-    .action(async (name: string, options: NodeOptions) => {
+    .argument("<schedule>", "its name")
+    .option("--limit <number>", "at most so many", wholeNumber)
+    .action(async (name: string, options: NodeOptions & { readonly limit?: number }) => {
       await using client = await connect(terminal, options);
-      const answer = await client.scheduleHistory(name);
-      print(terminal, options.output, answer, () =>
-        table(
-          terminal,
-          ["at", "outcome", "reason", "job"],
-          answer.occurrences.map((each) => [each.at, each.outcome, each.reason ?? "", each.job_id ?? ""]),
-        ),
-      );
+      const answer = await client.scheduleHistory(name, options.limit);
+      print(terminal, options.output, answer, () => historyTable(terminal, answer.occurrences));
     });
 }
 
@@ -127,18 +134,59 @@ async function list(terminal: Terminal, options: NodeOptions): Promise<void> {
   await using client = await connect(terminal, options);
   const answer = await client.schedules();
   print(terminal, options.output, answer, () =>
-    table(
-      terminal,
-      ["schedule", "task", "timing", "next", "last", "state"],
-      answer.schedules.map((schedule) => [
-        schedule.name,
-        schedule.task,
-        timingText(schedule),
-        ago(terminal, schedule.next_at),
-        ago(terminal, schedule.last_fired_at),
-        schedule.paused ? "paused" : "active",
+    answer.schedules.length === 0
+      ? "there are no schedules; make one with `baton schedules add`"
+      : table(
+          terminal,
+          ["schedule", "task", "timing", "next", "last", "state"],
+          answer.schedules.map((schedule) => [
+            schedule.name,
+            schedule.task,
+            timingText(schedule),
+            ago(terminal, schedule.next_at),
+            ago(terminal, schedule.last_fired_at),
+            schedule.paused ? "paused" : "active",
+          ]),
+          { cut: "timing", spare: ["last"] },
+        ),
+  );
+}
+
+const SHOWN_FIRES = 5;
+
+async function show(terminal: Terminal, name: string, options: NodeOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const [schedule, { fires }, { occurrences }] = await Promise.all([
+    client.schedule(name),
+    client.previewStored(name, SHOWN_FIRES),
+    client.scheduleHistory(name, SHOWN_FIRES),
+  ]);
+  print(terminal, options.output, { schedule, fires, occurrences }, () => {
+    const title = (text: string): string => styled(terminal.out, "bold", text);
+    return [
+      facts(terminal, [
+        ["schedule", schedule.name],
+        ["task", schedule.task],
+        ["timing", timingText(schedule)],
+        ["written", expressionText(schedule)],
+        ["state", schedule.paused ? "paused" : "active"],
+        ["queue", `${schedule.queue}, priority ${schedule.priority}`],
+        ["missed fires", `${schedule.missed}, at most ${schedule.missed_max}`],
+        ["overlap", schedule.overlap],
+        ["last job", schedule.last_job_id],
+        ["payload", JSON.stringify(schedule.payload)],
       ]),
-    ),
+      [title("Next fires"), ...fires.map((at) => `${at}  ${ago(terminal, at)}`)].join("\n"),
+      ...(occurrences.length === 0 ? [] : [`${title("Last fires")}\n${historyTable(terminal, occurrences)}`]),
+    ].join("\n\n");
+  });
+}
+
+function historyTable(terminal: Terminal, occurrences: readonly OccurrenceBody[]): string {
+  return table(
+    terminal,
+    ["at", "outcome", "reason", "job"],
+    occurrences.map((each) => [each.at, each.outcome, each.reason ?? "", each.job_id ?? ""]),
   );
 }
 
@@ -185,7 +233,13 @@ async function preview(terminal: Terminal, name: string | undefined, options: Pr
   print(terminal, options.output, answer, () => answer.fires.join("\n"));
 }
 
-function timingText(schedule: Pick<ScheduleBody, "cron" | "every_ms" | "zone">): string {
-  if (schedule.every_ms !== null) return `every ${formatDuration(schedule.every_ms)}`;
-  return `${schedule.cron}${schedule.zone === null || schedule.zone === "UTC" ? "" : ` (${schedule.zone})`}`;
+/** In words; a zone that is not everybody's is among them. */
+function timingText({ in_words: words }: Pick<ScheduleBody, "in_words">): string {
+  return words;
+}
+
+/** As it was written. */
+function expressionText({ cron, every_ms: everyMs, zone }: ScheduleBody): string {
+  if (everyMs !== null) return `every ${formatDuration(everyMs)}`;
+  return `${cron}${zone === null ? "" : ` (${zone})`}`;
 }

@@ -59,18 +59,23 @@ export function flagsOf(
 }
 
 export function loadFrom(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
+  const loaded = loadQuietly(terminal, options);
+  for (const warning of loaded.warnings) say(terminal, `warning: ${warning}`);
+  return loaded;
+}
+
+/** For whoever tells of the warnings in another way. */
+export function loadQuietly(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
   const flags = FLAGGED.flatMap((row) => {
     const value = options[new Option(`${row.flag} <x>`).attributeName()];
     if (value === undefined) return [];
     // Commander says true for a flag without a value; settings are read from text.
     return [[row.path, value === true ? "true" : value]];
   });
-  const loaded = loadSettings({
+  return loadSettings({
     cwd: terminal.cwd,
     environment: terminal.environment,
     configFile: options["config"] as string | undefined,
     flags: Object.fromEntries(flags) as LoadOptions["flags"],
   });
-  for (const warning of loaded.warnings) say(terminal, `warning: ${warning}`);
-  return loaded;
 }

@@ -8,6 +8,7 @@ import type { Loaded } from "../config/load.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secret-file.ts";
 import { insecurities, secretMistakes } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
+import { maskedEtcd } from "../config/etcd-setting.ts";
 import { maskedRedis } from "../config/redis-setting.ts";
 import { maskedStore } from "../config/store-url.ts";
 import { BatonError } from "../core/errors.ts";
@@ -16,7 +17,7 @@ import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
 import { keepMemoryCalm } from "./calm-memory.ts";
 import { invocation } from "./invocation.ts";
-import { drainText } from "./node.ts";
+import { drainText } from "./drain-text.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { loadFrom, withSettingsOptions } from "./settings-options.ts";
 import { untilSignalled } from "./shutdown.ts";
@@ -82,6 +83,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     data: settings.data,
     store: maskedStore(settings.store),
     redis: maskedRedis(settings.redis.url),
+    etcd: maskedEtcd(settings.etcd.url),
     gateway: settings.roles.includes("gateway"),
     tasks: node.tasks(),
     guarantees: node.guarantees,

@@ -2,21 +2,16 @@
 
 import type { Command } from "commander";
 import { BatonClientError } from "../client/error.ts";
-import type { BatonClient, FollowEvent } from "../client/client.ts";
-import { formatDuration } from "../config/duration.ts";
+import type { SubmittedBody } from "../client/client.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { connect, duration, instant, wholeNumber, withNodeOptions } from "./node-options.ts";
 import { print, statusText } from "./output.ts";
 import { readPayload } from "./payload.ts";
-import { ProgressLine, progressText } from "./progress-line.ts";
+import { submitLines } from "./submit-lines.ts";
 import type { Terminal } from "./terminal.ts";
 import { say } from "./terminal.ts";
-
-/** A job that still waits after this long has a reason that the caller should see. */
-const EXPLAIN_AFTER_MS = 1_500;
-
-type EndEvent = Extract<FollowEvent, { event: "end" }>;
+import { waitForResult } from "./wait.ts";
 
 export interface JobOptions {
   readonly queue?: string;
@@ -31,6 +26,7 @@ interface SubmitOptions extends JobOptions, NodeOptions {
   readonly runAt?: string;
   readonly idempotencyKey?: string;
   readonly wait?: boolean;
+  readonly eachLine?: string;
 }
 
 /** What a submitted job and a schedule's job have in common. */
@@ -62,6 +58,7 @@ export function addSubmitCommand(program: Command, terminal: Terminal): void {
     .option("--delay <duration>", "run it this much later, such as 30s", duration)
     .option("--run-at <time>", "run it at this time, such as 2026-01-31T09:00:00Z", instant)
     .option("--idempotency-key <key>", "the same key gives the same job")
+    .option("--each-line <file>", "a job for each line of a file, which is its payload; - for stdin")
     .option("--wait", "wait for the result and print it; --timeout then bounds the whole wait")
     .action((task: string, json: string | undefined, options: SubmitOptions) =>
       submit(terminal, task, json, options),
@@ -77,22 +74,31 @@ async function submit(
   if (options.delay !== undefined && options.runAt !== undefined) {
     throw new CliFailure(EXIT.usage, "give --delay or --run-at, not both");
   }
+  const jobOf = (payload: unknown) => ({
+    task,
+    ...jobFields(options, payload),
+    delay_ms: options.delay,
+    run_at: options.runAt,
+  });
+  if (options.eachLine !== undefined) {
+    if (json !== undefined || options.payloadFile !== undefined || options.wait) {
+      throw new CliFailure(EXIT.usage, "--each-line goes with no other payload, and with no --wait");
+    }
+    await using client = await connect(terminal, options);
+    const { eachLine: file, output, idempotencyKey: key } = options;
+    await submitLines(terminal, client, { file, output, key, jobOf });
+    return;
+  }
   const payload = await readPayload(terminal, json, options.payloadFile);
   await using client = await connect(terminal, options);
-  const submitted = await client
-    .submit({
-      task,
-      ...jobFields(options, payload),
-      delay_ms: options.delay,
-      run_at: options.runAt,
-      idempotency_key: options.idempotencyKey,
-    })
-    .catch((error: unknown) => {
-      throw unknownOutcome(error) ?? error;
-    });
+  const body = { ...jobOf(payload), idempotency_key: options.idempotencyKey };
+  // Without a key of the client's making: among peers a key decides which node gets the job, and jobs of a person go in turn.
+  const submitted = (await client.request("POST /jobs", { body }).catch((error: unknown) => {
+    throw unknownOutcome(error) ?? error;
+  })) as SubmittedBody;
   if (options.wait) {
     // Awaited here: the connection is closed when this function returns.
-    await waitFor(terminal, client, submitted.job_id, options);
+    await waitForResult(terminal, client, submitted.job_id, options, `${submitted.job_id} submitted`);
     return;
   }
   print(terminal, options.output, submitted, () => submitted.job_id);
@@ -102,64 +108,9 @@ async function submit(
 /** No answer came, yet the job may be there: to submit it again could make two. */
 function unknownOutcome(error: unknown): CliFailure | null {
   if (!(error instanceof BatonClientError) || !error.maybeDone) return null;
-  const code = error.code === "TIMEOUT" ? EXIT.timeout : EXIT.unreachable;
+  const { code: why } = error.cause instanceof BatonClientError ? error.cause : error;
+  const code = why === "TIMEOUT" ? EXIT.timeout : EXIT.unreachable;
   const hint =
     "the job may have been taken: look with `baton jobs list`, or repeat with the same --idempotency-key";
   return new CliFailure(code, error.message, hint);
-}
-
-/** The result goes to stdout, the way there to stderr. */
-async function waitFor(
-  terminal: Terminal,
-  client: BatonClient,
-  id: string,
-  options: NodeOptions,
-): Promise<void> {
-  const line = new ProgressLine(terminal);
-  const explaining = terminal.clock.after(EXPLAIN_AFTER_MS, () => void explain(client, id, line));
-  let end: EndEvent | null;
-  try {
-    line.show(`${id} submitted`);
-    end = await untilEnd(terminal, client, id, options.timeout, line);
-  } finally {
-    explaining();
-    line.clear();
-  }
-  if (end === null) {
-    const message = `${id} is not finished after ${formatDuration(options.timeout!)}`;
-    throw new CliFailure(EXIT.timeout, message, `it goes on: baton jobs logs -f ${id}`);
-  }
-  if (end.status !== "completed") {
-    const why = end.error ? `: ${end.error.message} (${end.error.code})` : "";
-    throw new CliFailure(EXIT.failure, `${id} ${end.status === "failed" ? "" : "was "}${end.status}${why}`);
-  }
-  const { result } = await client.result(id);
-  print(terminal, options.output === "table" ? "json" : options.output, result, () => "");
-}
-
-/** Null if the time was up first. */
-async function untilEnd(
-  terminal: Terminal,
-  client: BatonClient,
-  id: string,
-  timeoutMs: number | undefined,
-  line: ProgressLine,
-): Promise<EndEvent | null> {
-  const patience = new AbortController();
-  const cancel = timeoutMs === undefined ? () => {} : terminal.clock.after(timeoutMs, () => patience.abort());
-  try {
-    for await (const event of client.followLogs(id, { signal: patience.signal })) {
-      if (event.event === "progress") line.show(`${id} ${progressText(event.progress, event.message)}`);
-      if (event.event === "end") return event;
-    }
-    return null;
-  } finally {
-    cancel();
-  }
-}
-
-/** Only a courtesy: if it cannot be had, the wait goes on without it. */
-async function explain(client: BatonClient, id: string, line: ProgressLine): Promise<void> {
-  const job = await client.job(id).catch(() => null);
-  if (job?.waiting_for) line.show(`${id} waits: ${job.waiting_for.message}`);
 }

@@ -13,8 +13,10 @@ type Body = Readonly<Record<string, unknown>>;
 export class NodeCalls {
   readonly #clock: Clock;
   readonly #callMs: number;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(clock: Clock, callMs: number) {
+  constructor(clock: Clock, callMs: number, token: string | null = null) {
+    this.#headers = token === null ? {} : { authorization: `Bearer ${token}` };
     this.#clock = clock;
     this.#callMs = callMs;
   }
@@ -58,7 +60,7 @@ export class NodeCalls {
     url: string,
   ): Promise<{ readonly jobs: readonly WaitingJob[]; readonly paused: ReadonlySet<string> } | null> {
     const [jobs, queues] = await Promise.all([
-      this.#get(`${url}/jobs?status=queued&limit=${WAITING_LOOKED_AT}`),
+      this.#get(`${url}/v1/jobs?status=queued&limit=${WAITING_LOOKED_AT}`),
       this.#get(`${url}/queues`),
     ]);
     if (jobs?.status !== 200 || queues?.status !== 200) return null;
@@ -80,7 +82,7 @@ export class NodeCalls {
   async works(url: string, agent: string, since: number): Promise<boolean | null> {
     const statuses = ["processing", "completed", "failed"];
     const answers = await Promise.all(
-      statuses.map((status) => this.#get(`${url}/jobs?status=${status}&limit=${WORK_LOOKED_AT}`)),
+      statuses.map((status) => this.#get(`${url}/v1/jobs?status=${status}&limit=${WORK_LOOKED_AT}`)),
     );
     if (answers.some((answer) => answer?.status !== 200)) return null;
     return answers
@@ -96,7 +98,7 @@ export class NodeCalls {
     const late = new AbortController();
     const cancel = this.#clock.after(this.#callMs, () => late.abort());
     try {
-      const answer = await fetch(url, { signal: late.signal });
+      const answer = await fetch(url, { signal: late.signal, headers: this.#headers });
       return { status: answer.status, body: (await answer.json()) as Body };
     } catch {
       return null;

@@ -4,18 +4,25 @@ import { fakeNode, JOB_ID, scheduleBody } from "./fake-node.ts";
 import { runCli } from "./run-cli.ts";
 
 describe("baton queues", () => {
-  it("lists queues with their counts", async () => {
-    const counts = { scheduled: 1, queued: 2, processing: 3, completed: 4, failed: 5, cancelled: 6 };
+  it("lists queues with their depth, their age and their throughput", async () => {
+    const counts = { scheduled: 1, queued: 2_000, processing: 3, completed: 4, failed: 5, cancelled: 6 };
+    const figures = { slots: 10, submitted_per_second: 1.25, finished_per_second: 0 };
+    const oldest_waiting_at = "2026-01-01T00:59:00.000Z";
     await using node = await fakeNode({
-      "GET /queues": { queues: [{ name: "mail", paused: true, counts }] },
+      "GET /queues": { queues: [{ name: "mail", paused: true, counts, oldest_waiting_at, ...figures }] },
     });
-    const { code, out } = await runCli(["queues", "list", "--url", node.url]);
+    const { code, out } = await runCli(["queues", "--url", node.url]);
     assert.equal(code, 0);
     assert.deepEqual(out.split("\n"), [
-      "QUEUE  PAUSED  SCHEDULED  QUEUED  PROCESSING  COMPLETED  FAILED  CANCELLED",
-      "mail   yes     1          2       3           4          5       6",
+      "QUEUE  STATE   WAITING  OLDEST  RUNNING  SLOTS  IN     OUT  SCHEDULED  COMPLETED  FAILED  CANCELLED",
+      "mail   paused  2,000    1m      3        10     1.3/s  0/s  1          4          5       6",
       "",
     ]);
+  });
+
+  it("says how to get one while there is none", async () => {
+    await using node = await fakeNode({ "GET /queues": { queues: [] } });
+    assert.match((await runCli(["queues", "--url", node.url])).out, /^there are no queues yet/);
   });
 
   it("pauses and resumes, also names with a slash", async () => {

@@ -107,14 +107,18 @@ describe("the command line", () => {
   it("prints help and version on stdout and exits with 0", async () => {
     const help = await runCli(["--help"], { cwd });
     assert.equal(help.code, 0);
-    assert.match(help.out, /start \[options\]/);
+    assert.match(help.out, /^Starting commands:\n {2}demo +\S.*\n {2}start +start a node$/m);
+    assert.ok(
+      help.out.split("\n").every((line) => line.length <= 80),
+      "readable at 80 columns",
+    );
     assert.match(help.out, /Exit codes: 0 done/);
     const version = await runCli(["--version"], { cwd });
     assert.match(version.out, /^\d+\.\d+\.\d+\n$/);
   });
 
   it("prints help on stderr and exits with 2 when no command is given", async () => {
-    for (const args of [[], ["jobs"], ["config"]]) {
+    for (const args of [[], ["node"], ["config"]]) {
       const { code, out, err } = await runCli(args, { cwd });
       assert.equal(code, 2);
       assert.equal(out, "");
@@ -123,8 +127,31 @@ describe("the command line", () => {
   });
 
   it("refuses arguments that are too many", async () => {
-    const { code, err } = await runCli(["status", "extra"], { cwd });
+    for (const args of [
+      ["status", "extra"],
+      ["jobs", "list", "extra"],
+    ]) {
+      const { code, err } = await runCli(args, { cwd });
+      assert.equal(code, 2);
+      assert.match(err, /too many arguments/);
+    }
+  });
+
+  it("suggests the nearest command also where a group has one that goes without saying", async () => {
+    for (const [args, said] of [
+      [["jobs", "shwo"], "unknown command 'shwo'\n(Did you mean show?)"],
+      [["queues", "puase", "mail"], "unknown command 'puase'\n(Did you mean pause?)"],
+      [["nodes", "xyz"], "unknown command 'xyz'"],
+    ] as const) {
+      const { code, out, err } = await runCli(args, { cwd });
+      assert.deepEqual([code, out], [2, ""]);
+      assert.ok(err.includes(said), err);
+    }
+  });
+
+  it("suggests the nearest option", async () => {
+    const { code, err } = await runCli(["jobs", "--statos", "failed"], { cwd });
     assert.equal(code, 2);
-    assert.match(err, /too many arguments/);
+    assert.match(err, /Did you mean --status\?/);
   });
 });

@@ -25,8 +25,8 @@ describe("baton jobs list", () => {
       status: "failed",
       error: { code: "ERROR", message: "no\nmore" },
     });
-    const page = { server: "node-1", jobs: [jobBody(), failed], next_cursor: "abc" };
-    await using node = await fakeNode({ "GET /admin/jobs": page });
+    const page = { items: [jobBody(), failed], nodes: [], partial: false, next_cursor: "abc" };
+    await using node = await fakeNode({ "GET /cluster/jobs": page });
     const filters = [
       "--status",
       "failed",
@@ -36,6 +36,8 @@ describe("baton jobs list", () => {
       "t",
       "--since",
       "2h",
+      "--until",
+      "2026-01-01T00:30:00Z",
       "--limit",
       "2",
       "--cursor",
@@ -55,14 +57,15 @@ describe("baton jobs list", () => {
       queue: "q",
       task: "t",
       since: "2025-12-31T23:00:00.000Z",
+      until: "2026-01-01T00:30:00.000Z",
       limit: "2",
       cursor: "c",
     });
   });
 
   it("prints the node's own answer as JSON or YAML", async () => {
-    const page = { server: "node-1", jobs: [jobBody()], next_cursor: null };
-    await using node = await fakeNode({ "GET /admin/jobs": page });
+    const page = { items: [jobBody()], nodes: [], partial: false, next_cursor: null };
+    await using node = await fakeNode({ "GET /cluster/jobs": page });
     const json = await runCli(["jobs", "list", "--url", node.url, "-o", "json"]);
     assert.deepEqual(JSON.parse(json.out), page);
     const yaml = await runCli(["jobs", "list", "--url", node.url, "-o", "yaml"]);
@@ -70,10 +73,30 @@ describe("baton jobs list", () => {
   });
 
   it("finds the node through BATON_URL", async () => {
-    await using node = await fakeNode({ "GET /admin/jobs": { server: "n", jobs: [], next_cursor: null } });
-    const { code } = await runCli(["jobs", "list"], { environment: { BATON_URL: node.url } });
-    assert.equal(code, 0);
+    const page = { items: [], nodes: [], partial: false, next_cursor: null };
+    await using node = await fakeNode({ "GET /cluster/jobs": page });
+    const { code, out } = await runCli(["jobs", "--task", "t"], { environment: { BATON_URL: node.url } });
+    assert.deepEqual([code, out], [0, "no jobs of task t\n"]);
     assert.equal(node.asked.length, 1);
+  });
+
+  it("goes to the next of several nodes when one does not answer", async () => {
+    const page = { items: [], nodes: [], partial: false, next_cursor: null };
+    await using node = await fakeNode({ "GET /cluster/jobs": page });
+    const { code, err } = await runCli(["jobs", "--url", `http://127.0.0.1:1, ${node.url}`]);
+    assert.equal(code, 0, err);
+  });
+
+  it("says whose jobs are missing", async () => {
+    const nodes = [
+      { name: "a", reachable: true, job_count: 1 },
+      { name: "b", reachable: false, job_count: 0 },
+    ];
+    await using node = await fakeNode({
+      "GET /cluster/jobs": { items: [jobBody()], nodes, partial: true, next_cursor: null },
+    });
+    const { err } = await runCli(["jobs", "--url", node.url]);
+    assert.equal(err, "partial: b could not be reached, so what b has is missing here\n");
   });
 });
 
@@ -223,6 +246,9 @@ describe("a node that does not answer", () => {
   it("is not even tried when its URL is none", async () => {
     const { code, err } = await runCli(["status"], { environment: { BATON_URL: "localhost:80" } });
     assert.equal(code, 2);
-    assert.equal(err, 'error: BATON_URL must be a URL such as http://127.0.0.1:8420, not "localhost:80"\n');
+    assert.equal(
+      err,
+      'error: BATON_URL must be a URL such as http://127.0.0.1:8420, not "localhost:80"\nhint: write http://localhost:80\n',
+    );
   });
 });

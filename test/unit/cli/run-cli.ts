@@ -43,7 +43,7 @@ export async function runCli(args: readonly string[], options: RunOptions = {}):
   return { code, out: out.text(), err: err.text() };
 }
 
-function caught(columns?: number): { stream: Writable; text: () => string } {
+export function caught(columns?: number): { stream: Writable; text: () => string } {
   const parts: string[] = [];
   const stream = new Writable({
     write(part: Buffer, _encoding, done) {

@@ -1,0 +1,222 @@
+/** The checks of the doctor: what each looks at, and who judges what it saw. None waits for another but through what both need. */
+
+import { resolve } from "node:path";
+import type { Loaded } from "../../config/load.ts";
+import { fabricOf } from "../../config/fabric.ts";
+import { mayBeFile } from "../../config/environment.ts";
+import { secretMistakes } from "../../config/secret.ts";
+import type { Setting } from "../../config/settings.ts";
+import { environmentName, SETTINGS } from "../../config/settings.ts";
+import { isPostgresUrl } from "../../config/store-url.ts";
+import type { BatonError } from "../../core/errors.ts";
+import type { Terminal } from "../terminal.ts";
+import type { Judgement } from "./finding.ts";
+import { failed, ok, skipped, warning } from "./finding.ts";
+import { directoryFacts, modeOf, openFilesLimit } from "./gather-machine.ts";
+import type { NodesAnswer, NoNode } from "./gather-nodes.ts";
+import type { PostgresAnswer } from "./gather-postgres.ts";
+import type { RedisAnswer } from "./gather-redis.ts";
+import { judgeClocks } from "./judge-clocks.ts";
+import type { EtcdMember } from "./judge-etcd.ts";
+import { judgeEtcd } from "./judge-etcd.ts";
+import { judgeDirectory, judgeOpenFiles, judgeRuntime } from "./judge-machine.ts";
+import { judgeCluster, judgeReach, judgeSettings } from "./judge-nodes.ts";
+import { judgePostgres } from "./judge-postgres.ts";
+import { judgeRedis } from "./judge-redis.ts";
+import type { SecretFile } from "./judge-secrets.ts";
+import { judgeExposure, judgeSecretFiles } from "./judge-secrets.ts";
+import { judgePort } from "./port-check.ts";
+
+export interface Patient {
+  readonly terminal: Terminal;
+  /** Null when the configuration is wrong, or there is none to look at. */
+  readonly loaded: Loaded | null;
+  /** What is wrong with it; null if nothing is. */
+  readonly mistakes: BatonError | null;
+  /** Whether the settings are those of a node that is, or shall be, on this machine. */
+  readonly local: boolean;
+  readonly nodes: () => Promise<NodesAnswer | NoNode | null>;
+  readonly database: () => Promise<PostgresAnswer | null>;
+  readonly redis: () => Promise<RedisAnswer | null>;
+  readonly etcd: () => Promise<readonly EtcdMember[] | null>;
+}
+
+export interface Check {
+  readonly name: string;
+  readonly run: (patient: Patient) => readonly Judgement[] | Promise<readonly Judgement[]>;
+}
+
+function noConfiguration({ mistakes }: Patient): readonly Judgement[] {
+  if (mistakes) return [skipped("the configuration is wrong, and comes first")];
+  return [skipped("no configuration here", "run it where a node's file is, or name one with --config")];
+}
+
+export const CHECKS: readonly Check[] = [
+  { name: "configuration", run: configuration },
+  {
+    name: "runtime",
+    run: () => [...judgeRuntime(process.versions.node), ...judgeOpenFiles(openFilesLimit())],
+  },
+  { name: "data", run: data },
+  { name: "secrets", run: secrets },
+  { name: "exposure", run: exposure },
+  { name: "port", run: port },
+  { name: "database", run: database },
+  { name: "redis", run: redis },
+  { name: "etcd", run: etcd },
+  { name: "nodes", run: reach },
+  { name: "cluster", run: (patient) => withNodes(patient, ({ cluster }) => judgeCluster(cluster)) },
+  { name: "settings", run: (patient) => withNodes(patient, ({ settings }) => judgeSettings(settings)) },
+  { name: "clocks", run: clocks },
+];
+
+function configuration(patient: Patient): readonly Judgement[] {
+  const { loaded, mistakes, local } = patient;
+  if (mistakes) {
+    return mistakes.message
+      .split("\n")
+      .map((line) => failed(line, "correct it; docs/configuration.md has every setting"));
+  }
+  if (loaded === null || !local) return noConfiguration(patient);
+  const wrong = secretMistakes(loaded.settings).map((line) => {
+    const [message, remedy] = line.split(/; (?=type )/) as [string, string?];
+    return failed(message, remedy ?? "`baton secret create` makes one");
+  });
+  const warnings = loaded.warnings.map((line) => {
+    const [message, remedy] = line.split(/; (?=type: |did you mean )/) as [string, string?];
+    return warning(message, remedy ?? "see docs/configuration.md");
+  });
+  if (wrong.length + warnings.length > 0) return [...wrong, ...warnings];
+  return [ok(`valid (${loaded.file ?? "no file: defaults and environment"})`)];
+}
+
+async function data(patient: Patient): Promise<readonly Judgement[]> {
+  const { loaded, local } = patient;
+  if (loaded === null || !local) return noConfiguration(patient);
+  if (isPostgresUrl(loaded.settings.store))
+    return [skipped("jobs are in the database; the node keeps nothing here")];
+  if (loaded.settings.store === "memory") {
+    return [
+      warning("store is memory: all jobs end with the process", "use sqlite or a database for what matters"),
+    ];
+  }
+  return judgeDirectory(await directoryFacts(loaded.settings.data));
+}
+
+function secrets(patient: Patient): readonly Judgement[] {
+  const { loaded, local, terminal } = patient;
+  if (loaded === null || !local) return noConfiguration(patient);
+  return judgeSecretFiles(secretFiles(loaded, terminal));
+}
+
+/** The configuration file if a secret stands in it, and the files that `*_FILE` variables name. */
+function secretFiles({ file, sources, values }: Loaded, { environment, cwd }: Terminal): SecretFile[] {
+  const rows = (SETTINGS as readonly Setting[]).filter(mayBeFile);
+  const inFile = rows.filter((row) => {
+    const value = String(values.get(row.path) ?? "");
+    const secret = row.secret ? value !== "" : /:\/\/[^/]*:[^/]*@/.test(value);
+    return secret && sources.get(row.path)?.from === "file";
+  });
+  const named = rows.flatMap((row) =>
+    [environmentName(row.path), row.variable].flatMap((name) => {
+      const path = name === undefined ? undefined : environment[`${name}_FILE`];
+      return path ? [{ path, holds: row.path, mode: modeOf(resolve(cwd, path)) }] : [];
+    }),
+  );
+  if (file === null || inFile.length === 0) return named;
+  const holds = inFile.map(({ path }) => path).join(", ");
+  return [{ path: file, holds, mode: modeOf(resolve(cwd, file)) }, ...named];
+}
+
+function exposure(patient: Patient): readonly Judgement[] {
+  const { loaded, local } = patient;
+  if (loaded === null || !local) return noConfiguration(patient);
+  return judgeExposure({ host: loaded.settings.http.host, guarded: null });
+}
+
+async function port(patient: Patient): Promise<readonly Judgement[]> {
+  const { loaded, local, nodes } = patient;
+  if (loaded === null || !local) return noConfiguration(patient);
+  const { http, name } = loaded.settings;
+  const seen = await nodes();
+  const known = seen?.url ? seen.nodes.find((node) => node.name === name && node.fromHere?.ok) : undefined;
+  return judgePort({ ...http, name, ownUrl: known?.url ?? null });
+}
+
+async function database(patient: Patient): Promise<readonly Judgement[]> {
+  const { loaded, database: ask, nodes } = patient;
+  if (loaded === null) return noConfiguration(patient);
+  if (!isPostgresUrl(loaded.settings.store)) return [skipped(`the store is ${loaded.settings.store}`)];
+  let answer: PostgresAnswer | null;
+  try {
+    answer = await ask();
+  } catch (error) {
+    return [
+      failed(
+        `the database cannot be asked: ${(error as Error).message}`,
+        "does it run, and can this machine reach it? see --store",
+      ),
+    ];
+  }
+  const { connections, schema } = loaded.settings.postgres;
+  const seen = await nodes();
+  const alive = seen?.url ? seen.nodes.filter((node) => node.alive).length : 0;
+  return judgePostgres(answer!.facts, { connections, schema, nodes: Math.max(1, alive) });
+}
+
+async function redis(patient: Patient): Promise<readonly Judgement[]> {
+  const { loaded, redis: ask } = patient;
+  if (loaded === null) return noConfiguration(patient);
+  if (loaded.settings.redis.url === "") return [skipped("none is configured")];
+  try {
+    return judgeRedis((await ask())!.facts);
+  } catch (error) {
+    return [
+      failed(
+        `Redis cannot be asked: ${(error as Error).message}`,
+        "does it run, and can this machine reach it? see --redis",
+      ),
+    ];
+  }
+}
+
+async function etcd(patient: Patient): Promise<readonly Judgement[]> {
+  const { loaded, etcd: ask } = patient;
+  if (loaded === null) return noConfiguration(patient);
+  if (loaded.settings.etcd.url === "") return [skipped("none is configured")];
+  return judgeEtcd((await ask())!);
+}
+
+async function reach({ nodes, loaded }: Patient): Promise<readonly Judgement[]> {
+  const answer = await nodes();
+  if (answer === null) return [skipped("no node was named and none answers here", "name one with --url")];
+  if (answer.url !== null) return judgeReach(answer.nodes);
+  const peers = loaded !== null && fabricOf(loaded.settings) === "peers";
+  const remedy = peers
+    ? "start the nodes, or name one that runs with --url"
+    : "start a node with `baton start`, or name another with --url";
+  return answer.reasons.map((reason) => failed(`no node answers at ${reason}`, remedy));
+}
+
+async function withNodes(
+  { nodes }: Patient,
+  judge: (answer: NodesAnswer) => readonly Judgement[],
+): Promise<readonly Judgement[]> {
+  const answer = await nodes();
+  return answer?.url ? judge(answer) : [skipped("no node answers")];
+}
+
+async function clocks({
+  nodes,
+  database: askDatabase,
+  redis: askRedis,
+}: Patient): Promise<readonly Judgement[]> {
+  const silent = (): null => null;
+  const [seen, stored, beside] = await Promise.all([
+    nodes(),
+    askDatabase().catch(silent),
+    askRedis().catch(silent),
+  ]);
+  const readings = [...(seen?.url ? seen.clocks : []), stored?.clock ?? [], beside?.clock ?? []].flat();
+  return judgeClocks(readings);
+}

@@ -1,0 +1,120 @@
+/** The nodes as they can be asked from here: through the addresses that were given, and then each by itself. */
+
+import type { BatonClient, NodeBody } from "../../client/client.ts";
+import { BatonClientError } from "../../client/error.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { times } from "./clock-samples.ts";
+import type { ClockReading } from "./judge-clocks.ts";
+import { readingOf } from "./judge-clocks.ts";
+import type { ClusterFacts, NodeFacts, NodeSettings, Reach } from "./judge-nodes.ts";
+
+export interface NodesQuestion {
+  /** Asked in turn until one answers. */
+  readonly urls: readonly string[];
+  readonly connect: (url: string) => Promise<BatonClient>;
+  readonly clock: Clock;
+}
+
+export interface NodesAnswer {
+  /** The address that answered. */
+  readonly url: string;
+  readonly nodes: readonly NodeFacts[];
+  readonly clocks: readonly ClockReading[];
+  readonly cluster: ClusterFacts;
+  readonly settings: readonly NodeSettings[];
+}
+
+export interface NoNode {
+  readonly url: null;
+  /** Why, address by address. */
+  readonly reasons: readonly string[];
+}
+
+export async function askNodes({ urls, connect, clock }: NodesQuestion): Promise<NodesAnswer | NoNode> {
+  const reasons: string[] = [];
+  for (const url of urls) {
+    await using client = await connect(url);
+    try {
+      return await askThrough(client, url, connect, clock);
+    } catch (error) {
+      reasons.push(`${url}: ${reasonOf(error)}`);
+    }
+  }
+  return { url: null, reasons };
+}
+
+async function askThrough(
+  client: BatonClient,
+  url: string,
+  connect: NodesQuestion["connect"],
+  clock: Clock,
+): Promise<NodesAnswer> {
+  const [{ nodes }, info, overview] = await Promise.all([
+    client.cluster.nodes(),
+    client.cluster.info(),
+    unlessRefused(client.cluster.overview()),
+  ]);
+  const asked = await Promise.all(nodes.map((node) => askOne(node, connect, clock)));
+  return {
+    url,
+    nodes: asked.map(({ facts }) => facts),
+    clocks: asked.flatMap((each) => each.clock ?? []),
+    settings: asked.flatMap((each) => each.settings ?? []),
+    cluster: {
+      formed: info.formed,
+      minimumNodes: info.minimum_nodes,
+      leader: info.scheduler_leader,
+      nodes,
+      alerts: overview?.alerts ?? [],
+      notes: info.notes,
+    },
+  };
+}
+
+interface AskedNode {
+  readonly facts: NodeFacts;
+  readonly clock: ClockReading | null;
+  readonly settings: NodeSettings | null;
+}
+
+async function askOne(node: NodeBody, connect: NodesQuestion["connect"], clock: Clock): Promise<AskedNode> {
+  const { name, alive, status, version, url } = node;
+  const reach = (node as { reach?: readonly Reach[] }).reach ?? null;
+  const facts = { name, alive, status, version, url, reach };
+  if (url === null || !alive) return { facts: { ...facts, fromHere: null }, clock: null, settings: null };
+  await using client = await connect(url);
+  try {
+    const samples = await times(clock, async () => {
+      const { started_at: startedAt, uptime_ms: uptimeMs } = await client.status();
+      return Date.parse(startedAt) + uptimeMs;
+    });
+    const settings = await unlessRefused(client.settings());
+    return {
+      facts: { ...facts, fromHere: { ok: true, reason: null } },
+      clock: readingOf(name, samples),
+      settings,
+    };
+  } catch (error) {
+    return {
+      facts: { ...facts, fromHere: { ok: false, reason: reasonOf(error) } },
+      clock: null,
+      settings: null,
+    };
+  }
+}
+
+/** Null from a node that is too old, or for a caller who may not ask. */
+async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof BatonClientError && error.status !== null && error.status < 500) return null;
+    throw error;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof BatonClientError)) throw error;
+  if (error.code === "TIMEOUT") return "no answer in time";
+  return /\(([A-Z_]+)\)/.exec(error.message)?.[1] ?? error.message;
+}

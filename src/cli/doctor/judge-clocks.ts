@@ -1,0 +1,78 @@
+/**
+ * Clocks that differ. An answer that came back after a round trip tells the other clock to within half of it: whoever answered
+ * read it at some moment in between. Of several answers the quickest tells most.
+ */
+
+import { span } from "../figures.ts";
+import type { Judgement } from "./finding.ts";
+import { failed, ok, skipped, warning } from "./finding.ts";
+
+export interface ClockSample {
+  /** By our clock. */
+  readonly sentAt: number;
+  readonly receivedAt: number;
+  readonly theirs: number;
+}
+
+export interface ClockReading {
+  readonly name: string;
+  /** Theirs less ours. */
+  readonly offsetMs: number;
+  readonly uncertainMs: number;
+}
+
+/** Where a schedule fires visibly early or late. */
+const SKEW_MS_WISHED = 500;
+/** Nodes refuse signed calls at 30 s; half-way there something must be done. */
+const SKEW_MS_MAX = 10_000;
+const REMEDY =
+  "let a time service keep it: `timedatectl status` or `chronyc tracking` there tells whether one does";
+
+/** Null without a sample. */
+export function readingOf(name: string, samples: readonly ClockSample[]): ClockReading | null {
+  let best: ClockReading | null = null;
+  for (const { sentAt, receivedAt, theirs } of samples) {
+    const uncertainMs = Math.max(1, (receivedAt - sentAt) / 2);
+    if (best && best.uncertainMs <= uncertainMs) continue;
+    best = { name, offsetMs: theirs - (sentAt + receivedAt) / 2, uncertainMs };
+  }
+  return best;
+}
+
+/** Who is off, compared with the middle of all; this machine is one of them, with no offset. */
+export function judgeClocks(others: readonly ClockReading[]): readonly Judgement[] {
+  if (others.length === 0) return [skipped("no other clock could be read")];
+  const here: ClockReading = { name: "this machine", offsetMs: 0, uncertainMs: 0 };
+  const all = others.length > 1 ? others : [...others, here];
+  const middle = median(all.map(({ offsetMs }) => offsetMs));
+  const problems = others.flatMap((each) => judged(each, middle));
+  // With one other clock it cannot be known which of the two is wrong.
+  if (others.length > 1) problems.push(...judged(here, middle));
+  if (problems.length > 0) return problems;
+  const offsets = [...all, here].map(({ offsetMs }) => offsetMs);
+  const widest = Math.max(...offsets) - Math.min(...offsets);
+  const uncertain = Math.max(...others.map(({ uncertainMs }) => uncertainMs));
+  const names = others.map(({ name }) => name).join(", ");
+  return [
+    ok(`${names} and this machine agree within ${span(Math.ceil(widest))} (± ${span(Math.ceil(uncertain))})`),
+  ];
+}
+
+function judged({ name, offsetMs, uncertainMs }: ClockReading, middle: number): Judgement[] {
+  const off = offsetMs - middle;
+  const surely = Math.abs(off) - uncertainMs;
+  if (surely < SKEW_MS_WISHED) return [];
+  const how = `the clock of ${name} is ${span(Math.abs(off))} ${off > 0 ? "ahead of" : "behind"} the others (± ${span(Math.ceil(uncertainMs))})`;
+  if (name === "this machine") return [warning(`${how}: "3m ago" means something else here`, REMEDY)];
+  return [
+    surely >= SKEW_MS_MAX
+      ? failed(`${how}: nodes refuse calls that are 30 s off, and schedules fire at the wrong time`, REMEDY)
+      : warning(`${how}: schedules fire by the clock of whoever leads`, REMEDY),
+  ];
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}

@@ -1,0 +1,148 @@
+/** The nodes: who reaches whom, whether they are of one version and of one mind, and who leads. */
+
+import { several, span } from "../figures.ts";
+import type { Judgement } from "./finding.ts";
+import { failed, skipped, unless, warning } from "./finding.ts";
+
+export interface NodeFacts {
+  readonly name: string;
+  readonly alive: boolean;
+  readonly status: string;
+  readonly version: string;
+  readonly url: string | null;
+  /** Asked from here; null if it has no address. */
+  readonly fromHere: { readonly ok: boolean; readonly reason: string | null } | null;
+  /** What it says of the others; null if it says nothing. */
+  readonly reach: readonly Reach[] | null;
+}
+
+export interface Reach {
+  readonly node: string;
+  readonly ok: boolean;
+  readonly latency_ms: number | null;
+  readonly reason: string | null;
+}
+
+const WALLS =
+  "look at firewalls, at http.host and at http.url of that node: it must be an address that the others can use";
+
+export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
+  const alive = nodes.filter((node) => node.alive);
+  const problems: Judgement[] = [];
+  for (const { name, url, fromHere } of alive) {
+    if (url === null) {
+      problems.push(warning(`${name} has no address that others could use`, "set http.url there"));
+    } else if (fromHere && !fromHere.ok) {
+      problems.push(warning(`${name} cannot be reached from here (${url}: ${fromHere.reason})`, WALLS));
+    }
+  }
+  const names = new Set(alive.map(({ name }) => name));
+  const pairs = alive.flatMap((from) =>
+    (from.reach ?? []).filter(({ node }) => names.has(node)).map((to) => ({ from: from.name, ...to })),
+  );
+  for (const { from, node, reason } of pairs.filter((pair) => !pair.ok)) {
+    problems.push(failed(`${from} does not reach ${node}${reason === null ? "" : ` (${reason})`}`, WALLS));
+  }
+  if (pairs.length === 0 && alive.length > 1) {
+    problems.push(
+      skipped("the nodes do not tell whom of the others they reach", "look again in some seconds"),
+    );
+  }
+  const slowest = pairs.reduce((worst, pair) => Math.max(worst, pair.latency_ms ?? 0), 0);
+  const between =
+    pairs.length === 0
+      ? ""
+      : `, and each other (${several(pairs.length, "way")}, the slowest ${span(slowest)})`;
+  return unless(problems, `${several(alive.length, "node")} can be reached from here${between}`);
+}
+
+export interface ClusterFacts {
+  readonly formed: boolean;
+  readonly minimumNodes: number;
+  readonly leader: string | null;
+  readonly nodes: readonly Pick<NodeFacts, "name" | "alive" | "status" | "version">[];
+  readonly alerts: readonly {
+    readonly severity: string;
+    readonly message: string;
+    readonly remedy: string;
+  }[];
+  /** What the cluster itself says that people should know. */
+  readonly notes: readonly string[];
+}
+
+export function judgeCluster(facts: ClusterFacts): readonly Judgement[] {
+  const { formed, minimumNodes, leader, nodes, alerts, notes } = facts;
+  const problems: Judgement[] = [];
+  if (!formed) {
+    problems.push(
+      failed(
+        `the cluster has not formed: at least ${minimumNodes} nodes must gather`,
+        "start the others, or lower cluster.minimum_nodes",
+      ),
+    );
+  } else if (leader === null) {
+    problems.push(
+      failed(
+        "nobody leads: schedules do not fire, and jobs of dead nodes stay where they are",
+        "look at `baton leader --history`; a node with the role scheduler must be up",
+      ),
+    );
+  }
+  for (const { name, status } of nodes.filter((node) => node.status === "dead")) {
+    problems.push(
+      warning(
+        `${name} is ${status}`,
+        `start it again; it is forgotten by itself, in a cluster of peers with \`baton node remove ${name}\``,
+      ),
+    );
+  }
+  const versions = [...new Set(nodes.filter(({ alive }) => alive).map(({ version }) => version))].sort();
+  if (versions.length > 1) {
+    problems.push(
+      warning(
+        `nodes of several versions work together: ${versions.join(", ")}`,
+        "bring the older ones up to date: docs/operations.md, Upgrade",
+      ),
+    );
+  }
+  // Those are said above already, in the doctor's own words.
+  const own = /^(?:no_leader|node_dead|version_mix)$/;
+  for (const alert of alerts.filter((each) => !own.test((each as { code?: string }).code ?? ""))) {
+    const say = alert.severity === "critical" ? failed : warning;
+    problems.push(say(alert.message, alert.remedy));
+  }
+  for (const note of notes) problems.push(warning(note, "see docs/operations.md"));
+  return unless(
+    problems,
+    `${leader} leads ${several(nodes.length, "node")} of version ${versions[0] ?? "?"}`,
+  );
+}
+
+export interface NodeSettings {
+  readonly node: string;
+  readonly settings: readonly { readonly path: string; readonly value: unknown }[];
+}
+
+/** What may well differ from node to node, or is about one machine. */
+const OWN =
+  /^(?:name|data|tasks|roles|nodes|join|discover|http\.|log\.|worker\.|manager\.|agents?\.|controller\.|threads\.|profile$)/;
+
+export function judgeSettings(all: readonly NodeSettings[]): readonly Judgement[] {
+  if (all.length < 2) return [skipped("the settings of fewer than two nodes could be read")];
+  const problems: Judgement[] = [];
+  const paths = new Set(all.flatMap(({ settings }) => settings.map(({ path }) => path)));
+  for (const path of [...paths].filter((each) => !OWN.test(each))) {
+    const groups = new Map<string, string[]>();
+    for (const { node, settings } of all) {
+      const found = settings.find((each) => each.path === path);
+      const value = found === undefined ? "(not known)" : JSON.stringify(found.value);
+      groups.set(value, [...(groups.get(value) ?? []), node]);
+    }
+    if (groups.size < 2) continue;
+    const each = [...groups].map(([value, nodes]) => `${value} on ${nodes.join(", ")}`).join("; ");
+    problems.push(
+      warning(`${path} is ${each}`, `give all nodes the same ${path}, and restart those that differ`),
+    );
+  }
+  return unless(problems, `the settings of ${all.map(({ node }) => node).join(", ")} agree where they must`);
+}

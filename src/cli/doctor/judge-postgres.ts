@@ -1,0 +1,227 @@
+/** The database: whether it keeps what it promises, has room for the nodes, and lets nothing stand in the way of cleaning up. */
+
+import { count, several, span } from "../figures.ts";
+import type { Judgement } from "./finding.ts";
+import { failed, unless, warning } from "./finding.ts";
+
+export interface PostgresFacts {
+  /** As 180004. */
+  readonly version: number;
+  readonly user: string;
+  readonly superuser: boolean;
+  readonly inRecovery: boolean;
+  /** Settings as this user's sessions have them, in their base units. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Sessions of others than Baton. */
+  readonly otherSessions: number;
+  /** Null: no limit. */
+  readonly roleLimit: number | null;
+  readonly databaseLimit: number | null;
+  readonly pooled: boolean;
+  /** Open for longer than some minutes. */
+  readonly longTransactions: readonly LongTransaction[];
+  /** Null: the schema is not there yet. */
+  readonly schemaOwner: string | null;
+  readonly mayCreate: boolean;
+  /** Tables of ours that are mostly dead rows. */
+  readonly bloated: readonly { readonly table: string; readonly dead: number; readonly live: number }[];
+}
+
+export interface LongTransaction {
+  /** As "pid 4711 (psql, idle in transaction)". */
+  readonly who: string;
+  readonly ageMs: number;
+  readonly remedy: string;
+}
+
+export interface PostgresNeeds {
+  readonly nodes: number;
+  /** The setting `postgres.connections`. */
+  readonly connections: number;
+  readonly schema: string;
+}
+
+const VERSION_MIN = 150_000;
+/** Leader roles, life, leases, listening and sending: see docs/postgres.md. */
+const SESSIONS_BESIDE = 7;
+
+export function judgePostgres(facts: PostgresFacts, needs: PostgresNeeds): readonly Judgement[] {
+  const { version } = facts;
+  const shown = `${Math.floor(version / 10_000)}.${version % 10_000}`;
+  const problems = [
+    ...identity(facts, shown),
+    ...durability(facts),
+    ...room(facts, needs),
+    ...limits(facts),
+    ...cleaning(facts),
+    ...rights(facts, needs),
+  ];
+  const schema = facts.schemaOwner === null ? `; the schema ${needs.schema} is made by the first node` : "";
+  return unless(
+    problems,
+    `PostgreSQL ${shown}: settings, connections and rights are as they should be${schema}`,
+  );
+}
+
+function identity({ version, inRecovery, settings, pooled }: PostgresFacts, shown: string): Judgement[] {
+  const found: Judgement[] = [];
+  if (version < VERSION_MIN) {
+    found.push(failed(`PostgreSQL ${shown} is too old: 15 is needed`, "upgrade the server (pg_upgrade)"));
+  }
+  if (inRecovery || settings["default_transaction_read_only"] === "on") {
+    const what = inRecovery ? "this server is a standby" : "sessions of this user are read-only";
+    found.push(failed(`${what}, where nothing can be written`, "give the address of the primary in --store"));
+  }
+  if (pooled) {
+    found.push(
+      warning(
+        "a transaction pooler stands in between: a dead leader is replaced only when its lease runs out",
+        "give the server's own address in --store, or a pool in session mode; docs/postgres.md has what differs",
+      ),
+    );
+  }
+  return found;
+}
+
+function durability({ settings }: PostgresFacts): Judgement[] {
+  const found: Judgement[] = [];
+  const on = (name: string): string => `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`;
+  if (settings["fsync"] === "off") {
+    found.push(failed("fsync is off: a loss of power can destroy the whole database", on("fsync")));
+  }
+  if (settings["full_page_writes"] === "off") {
+    found.push(
+      failed("full_page_writes is off: a loss of power can leave torn pages", on("full_page_writes")),
+    );
+  }
+  if (settings["synchronous_commit"] === "off") {
+    found.push(
+      failed(
+        "synchronous_commit is off: jobs that were acknowledged may be gone after a crash",
+        `${on("synchronous_commit")} look also at ALTER ROLE and ALTER DATABASE`,
+      ),
+    );
+  }
+  return found;
+}
+
+function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Judgement[] {
+  const { settings, otherSessions, roleLimit, databaseLimit } = facts;
+  const needed = nodes * (connections + SESSIONS_BESIDE);
+  const number = (name: string): number => Number(settings[name] ?? 0);
+  const open =
+    number("max_connections") - number("superuser_reserved_connections") - number("reserved_connections");
+  const wish = `${several(nodes, "node")} may open ${count(needed)} connections`;
+  const remedy = `raise max_connections (ALTER SYSTEM SET max_connections = ${Math.ceil((needed + otherSessions + 20) / 50) * 50}, then restart), or lower postgres.connections`;
+  if (needed > open) return [failed(`${wish}, and the server has ${count(open)}`, remedy)];
+  for (const [limit, whose, how] of [
+    [roleLimit, `user ${facts.user}`, `ALTER ROLE ${facts.user} CONNECTION LIMIT -1`],
+    [databaseLimit, "the database", "ALTER DATABASE … CONNECTION LIMIT -1"],
+  ] as const) {
+    if (limit !== null && needed > limit) {
+      return [
+        failed(
+          `${wish}, and ${whose} is limited to ${count(limit)}`,
+          `${how}, or lower postgres.connections`,
+        ),
+      ];
+    }
+  }
+  if (needed + otherSessions > open) {
+    return [
+      warning(`${wish}, others have ${count(otherSessions)}, and the server has ${count(open)}`, remedy),
+    ];
+  }
+  return [];
+}
+
+/** Ours are set by each session for itself; these are not. */
+function limits({ settings, user, pooled }: PostgresFacts): Judgement[] {
+  const ms = (name: string): number => Number(settings[name] ?? 0);
+  const never = (name: string): string => `ALTER ROLE ${user} SET ${name} = 0`;
+  const found: Judgement[] = [];
+  const idle = ms("idle_session_timeout");
+  if (idle > 0) {
+    found.push(
+      warning(
+        `idle_session_timeout is ${span(idle)}: standbys that wait for leadership and nodes that listen are cut off`,
+        never("idle_session_timeout"),
+      ),
+    );
+  }
+  for (const name of ["transaction_timeout", "lock_timeout"]) {
+    const limit = ms(name);
+    if (limit > 0 && limit < 30_000) {
+      found.push(
+        warning(
+          `${name} is ${span(limit)}: work of ours that takes longer is rolled back again and again`,
+          never(name),
+        ),
+      );
+    }
+  }
+  const statement = ms("statement_timeout");
+  if (pooled && statement === 0) {
+    found.push(
+      warning(
+        "behind a pooler nobody ends a statement whose caller has given up",
+        `ALTER ROLE ${user} SET statement_timeout = '15s'`,
+      ),
+    );
+  } else if (statement > 0 && statement < 2_000) {
+    found.push(
+      warning(
+        `statement_timeout is ${span(statement)} for this user: migrations and clean-up may not get through`,
+        `ALTER ROLE ${user} SET statement_timeout = '15s'`,
+      ),
+    );
+  }
+  return found;
+}
+
+function cleaning({ settings, longTransactions, bloated }: PostgresFacts): Judgement[] {
+  const found: Judgement[] = [];
+  for (const name of ["autovacuum", "track_counts"]) {
+    if (settings[name] !== "off") continue;
+    found.push(
+      failed(
+        `${name} is off: the tables of a queue grow and slow down within hours`,
+        `ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`,
+      ),
+    );
+  }
+  for (const { who, ageMs, remedy } of longTransactions) {
+    found.push(warning(`${who} is open for ${span(ageMs)} and keeps dead rows from being removed`, remedy));
+  }
+  for (const { table, dead, live } of bloated) {
+    found.push(
+      warning(
+        `${table} has ${count(dead)} dead rows beside ${count(live)} live ones`,
+        `VACUUM (VERBOSE) ${table}; if they come back, something above holds them, or autovacuum is too slow`,
+      ),
+    );
+  }
+  return found;
+}
+
+function rights(
+  { schemaOwner, mayCreate, user, superuser }: PostgresFacts,
+  { schema }: PostgresNeeds,
+): Judgement[] {
+  if (schemaOwner === null) {
+    if (mayCreate) return [];
+    return [
+      failed(
+        `${user} may not make the schema ${schema}, which is not there yet`,
+        `as a superuser: CREATE SCHEMA ${schema} AUTHORIZATION ${user}`,
+      ),
+    ];
+  }
+  if (superuser || schemaOwner === user) return [];
+  return [
+    warning(
+      `the schema ${schema} belongs to ${schemaOwner}, and ${user} cannot bring it up to date`,
+      `ALTER SCHEMA ${schema} OWNER TO ${user}, with its tables; or use ${schemaOwner} in --store`,
+    ),
+  ];
+}

@@ -1,0 +1,28 @@
+/** Commands that stand for several: what they do when none of them is named, and what they say to one that is not there. */
+
+import type { Command } from "commander";
+import { nearest } from "../core/errors.ts";
+
+/** `baton jobs` is `baton jobs list`. */
+export function defaultCommand(group: Command, name: string): Command {
+  const command = group.command(name, { isDefault: true }).allowExcessArguments();
+  // Commander hands a misspelled name on to the default command, as an argument too many.
+  return command.hook("preAction", () => {
+    const word = command.args[command.registeredArguments.length];
+    if (word !== undefined) unknownIn(group, command, word);
+  });
+}
+
+function unknownIn(group: Command, command: Command, word: string): never {
+  // Named itself: then it is its argument that is too much.
+  const named = group.args[0] === command.name();
+  const guess = nearest(
+    word,
+    group.commands.flatMap((each) => [each.name(), ...each.aliases()]),
+  );
+  const advice = guess === null ? "" : `\n(Did you mean ${guess}?)`;
+  const what = named
+    ? `too many arguments for '${command.name()}': '${word}'`
+    : `unknown command '${word}'${advice}`;
+  return (named ? command : group).error(`error: ${what}`, { code: "commander.unknownCommand" });
+}

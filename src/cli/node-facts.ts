@@ -1,0 +1,47 @@
+/** One node for a person to read: what it is, how busy it is, whom it reaches. */
+
+import type { NodeBody } from "../api/node-body.ts";
+import { percent, span } from "./figures.ts";
+import { drainText } from "./drain-text.ts";
+import { ago, facts, statusText, table } from "./output.ts";
+import type { Terminal } from "./terminal.ts";
+import { styled } from "./terminal.ts";
+
+/** Told by newer nodes only. */
+interface Told {
+  readonly reach?: readonly {
+    readonly node: string;
+    readonly ok: boolean;
+    readonly latency_ms: number | null;
+    readonly reason: string | null;
+  }[];
+}
+
+export function nodeFacts(terminal: Terminal, node: NodeBody & Told): string {
+  const { load, reach = [] } = node;
+  const about = facts(terminal, [
+    ["node", node.name],
+    ["status", statusText(terminal, node.status)],
+    ["drain", node.drain ? drainText(node.drain) : null],
+    ["url", node.url ?? "none"],
+    ["host", node.hostname],
+    ["version", node.version],
+    ["roles", node.roles.join(", ")],
+    ["tasks", node.capabilities.length === 0 ? "none" : node.capabilities.join(", ")],
+    ["jobs", `${load.jobs} run${typeof load.owned === "number" ? `, ${load.owned} owned` : ""}`],
+    [
+      "load",
+      `cpu ${percent(load.cpu)}, memory ${percent(load.memory)}, loop lag ${span(Math.round(load.loop_lag_ms))}`,
+    ],
+    ["started", `${node.started_at} (${ago(terminal, node.started_at)})`],
+    ["last seen", node.last_seen === null ? "never" : `${node.last_seen} (${ago(terminal, node.last_seen)})`],
+  ]);
+  if (reach.length === 0) return about;
+  const rows = reach.map((each) => [
+    each.node,
+    each.ok ? "yes" : styled(terminal.out, "red", "no"),
+    each.ok ? span(each.latency_ms) : "-",
+    each.reason ?? "",
+  ]);
+  return `${about}\n\n${table(terminal, ["reaches", "", "in", "why not"], rows, { cut: "why not" })}`;
+}

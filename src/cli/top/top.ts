@@ -1,0 +1,186 @@
+/** `baton top`: the cluster on one screen, live. */
+
+import type { Command } from "commander";
+import type { BatonClient } from "../../client/client.ts";
+import { BatonClientError } from "../../client/error.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import type { NodeOptions } from "../node-options.ts";
+import { connect, withNodeOptions } from "../node-options.ts";
+import { print } from "../output.ts";
+import type { Terminal } from "../terminal.ts";
+import { styled } from "../terminal.ts";
+import { feed } from "./feed.ts";
+import { Frame } from "./frame.ts";
+import type { Look } from "./header.ts";
+import { painted } from "./line.ts";
+import type { Action, Model, TopEvent } from "./model.ts";
+import { FIRST, step } from "./model.ts";
+import { entryLine, overviewLine } from "./plain-lines.ts";
+import { pageOf, screen } from "./screen.ts";
+import type { RawInput } from "./tty-session.ts";
+import { TtySession } from "./tty-session.ts";
+
+/** Ages on the screen are in seconds. */
+const REDRAW_MS = 1_000;
+/** Events of one burst are drawn together. Longer, and keys feel slow. */
+const GATHER_MS = 20;
+const MESSAGE_MS = 6_000;
+
+export function addTopCommand(program: Command, terminal: Terminal): void {
+  withNodeOptions(program.command("top"))
+    .description("the cluster on one screen, live; a line for each change where there is no terminal")
+    .action((options: NodeOptions) => top(terminal, options));
+}
+
+async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const input = terminal.input as Partial<RawInput> & { readonly isTTY?: boolean };
+  const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && input.setRawMode;
+  try {
+    if (asScreen) await new Top(terminal, client, input as RawInput).run();
+    else await lines(terminal, client, options);
+  } catch (error) {
+    if (!(error instanceof BatonClientError) || error.status !== 404) throw error;
+    throw new CliFailure(
+      EXIT.refused,
+      "this node is too old for baton top",
+      "look with `baton cluster status --watch`",
+    );
+  }
+}
+
+/** For pipes, logs and programs. */
+async function lines(terminal: Terminal, client: BatonClient, { output }: NodeOptions): Promise<void> {
+  // One call that fails at once where no node is; the stream would go on trying.
+  await client.health();
+  await feed({
+    client,
+    clock: terminal.clock,
+    signal: new AbortController().signal,
+    lists: false,
+    tell(event) {
+      const shown = { ...terminal, streaming: true };
+      if (event.kind === "overview") {
+        const { overview } = event;
+        print(shown, output, { event: "overview", data: overview }, () => overviewLine(overview));
+      } else if (event.kind === "journal") {
+        for (const entry of event.entries) {
+          print(shown, output, { event: "journal", data: entry }, () => entryLine(entry));
+        }
+      } else if (event.kind === "trouble") terminal.err.write(`${event.reason}; trying again\n`);
+    },
+  });
+}
+
+class Top {
+  readonly #terminal: Terminal;
+  readonly #client: BatonClient;
+  readonly #session: TtySession;
+  readonly #frame = new Frame();
+  readonly #over = new AbortController();
+  #model: Model = FIRST;
+  #drawing: (() => void) | null = null;
+  #quieting: () => void = () => {};
+
+  constructor(terminal: Terminal, client: BatonClient, input: RawInput) {
+    this.#terminal = terminal;
+    this.#client = client;
+    this.#session = new TtySession({
+      input,
+      output: terminal.out,
+      process,
+      onKey: (key) => this.#tell({ kind: "key", key, page: pageOf(this.#model, this.#look()) }),
+      onDirty: () => {
+        this.#frame.forget();
+        this.#draw();
+      },
+    });
+  }
+
+  async run(): Promise<void> {
+    const { clock } = this.#terminal;
+    const { signal } = this.#over;
+    this.#session.start();
+    try {
+      const ticking = async (): Promise<void> => {
+        while (!signal.aborted) {
+          this.#draw();
+          await clock.sleep(REDRAW_MS, signal);
+        }
+      };
+      const tell = (event: TopEvent): void => this.#tell(event);
+      await Promise.all([feed({ client: this.#client, clock, signal, tell, lists: true }), ticking()]);
+    } finally {
+      this.#over.abort();
+      this.#quieting();
+      this.#drawing?.();
+      this.#session.stop();
+    }
+  }
+
+  #tell(event: TopEvent): void {
+    if (this.#over.signal.aborted) return;
+    const { model, todo } = step(this.#model, event);
+    this.#model = model;
+    if (model.message !== null) this.#quietSoon();
+    if (todo === "quit") return this.#over.abort();
+    if (todo === "suspend") return this.#session.suspend();
+    if (todo === "redraw") this.#frame.forget();
+    else if (todo !== null) void this.#act(todo);
+    this.#drawing ??= this.#terminal.clock.after(GATHER_MS, () => this.#draw());
+  }
+
+  #quietSoon(): void {
+    this.#quieting();
+    this.#quieting = this.#terminal.clock.after(MESSAGE_MS, () => this.#tell({ kind: "quiet" }));
+  }
+
+  async #act(action: Action): Promise<void> {
+    try {
+      this.#tell({ kind: "told", text: await done(this.#client, action), bad: false });
+    } catch (error) {
+      if (!(error instanceof BatonClientError)) throw error;
+      this.#tell({ kind: "told", text: error.message, bad: true });
+    }
+  }
+
+  #look(): Look {
+    const { out, clock } = this.#terminal;
+    return { width: out.columns ?? 80, height: out.rows ?? 24, now: clock.now() };
+  }
+
+  #draw(): void {
+    this.#drawing?.();
+    this.#drawing = null;
+    if (this.#over.signal.aborted) return;
+    const { out } = this.#terminal;
+    const look = this.#look();
+    const lines = screen(this.#model, look).map(({ line, selected }) =>
+      painted(line, look.width, (style, text) => styled(out, style, text), selected ? "inverse" : null),
+    );
+    const text = this.#frame.next(lines, look.width);
+    if (text !== "") out.write(text);
+  }
+}
+
+/** Does it, and says so. */
+async function done(client: BatonClient, action: Action): Promise<string> {
+  switch (action.do) {
+    case "drain":
+      await client.cluster.drain(action.node);
+      return `${action.node} was asked to drain`;
+    case "resume":
+      await client.cluster.resume(action.node);
+      return `${action.node} was asked to take work again`;
+    case "pause":
+      await client.pauseQueue(action.queue);
+      return `${action.queue} is paused`;
+    case "unpause":
+      await client.resumeQueue(action.queue);
+      return `${action.queue} goes on`;
+    case "cancel": {
+      const { status } = await client.cancel(action.job);
+      return status === "cancelled" ? `${action.job} is cancelled` : `${action.job} was told to stop`;
+    }
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * The terminal while a program has it to itself: the other screen, no cursor, every key at once. However the program ends, by a key,
+ * a signal or a crash, the terminal is as it was before, and an error is printed where it can be read.
+ */
+
+import type { Output } from "../terminal.ts";
+import type { Key } from "./keys.ts";
+import { keysIn } from "./keys.ts";
+
+/** What `process` has of it. */
+export interface Signals {
+  on(event: string, listener: () => void): unknown;
+  removeListener(event: string, listener: () => void): unknown;
+  kill(pid: number, signal: string): unknown;
+  readonly pid: number;
+}
+
+export interface RawInput {
+  setRawMode(raw: boolean): unknown;
+  setEncoding(encoding: "utf8"): unknown;
+  on(event: "data", listener: (text: string) => void): unknown;
+  removeListener(event: "data", listener: (text: string) => void): unknown;
+  resume(): unknown;
+  pause(): unknown;
+}
+
+export interface TtySessionOptions {
+  readonly input: RawInput;
+  readonly output: Output;
+  readonly process: Signals;
+  readonly onKey: (key: Key) => void;
+  /** The size has changed, or somebody else has written on the screen. */
+  readonly onDirty: () => void;
+}
+
+const ENDING = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** The other screen, cleared; no cursor; no wrapping at the edge. */
+const ENTER = "\u001b[?1049h\u001b[2J\u001b[?25l\u001b[?7l";
+const LEAVE = "\u001b[?7h\u001b[?25h\u001b[0m\u001b[?1049l";
+
+export class TtySession {
+  readonly #o: TtySessionOptions;
+  readonly #listeners: readonly (readonly [string, () => void])[];
+  #open = false;
+
+  constructor(options: TtySessionOptions) {
+    this.#o = options;
+    const restore = (): void => this.#leave();
+    this.#listeners = [
+      ...ENDING.map((signal) => [signal, () => this.#endedBy(signal)] as const),
+      ["SIGTSTP", () => this.#suspended()],
+      ["SIGCONT", () => this.#continued()],
+      ["exit", restore],
+      // Before the error is printed: on the other screen it would be gone with it.
+      ["uncaughtExceptionMonitor", restore],
+    ];
+  }
+
+  start(): void {
+    const { input, output, process } = this.#o;
+    for (const [event, listener] of this.#listeners) process.on(event, listener);
+    output.on("resize", this.#o.onDirty);
+    input.setEncoding("utf8");
+    input.on("data", this.#read);
+    this.#enter();
+  }
+
+  stop(): void {
+    const { input, output, process } = this.#o;
+    for (const [event, listener] of this.#listeners) process.removeListener(event, listener);
+    output.removeListener("resize", this.#o.onDirty);
+    input.removeListener("data", this.#read);
+    this.#leave();
+  }
+
+  /** As Ctrl-Z does for other programs: the shell is back, and `fg` goes on. */
+  suspend(): void {
+    // The whole group, as the terminal would: a launcher above must stop too, or the shell waits for it.
+    this.#o.process.kill(0, "SIGTSTP");
+  }
+
+  readonly #read = (text: string): void => {
+    for (const key of keysIn(text)) this.#o.onKey(key);
+  };
+
+  #enter(): void {
+    if (this.#open) return;
+    this.#open = true;
+    this.#o.input.setRawMode(true);
+    this.#o.input.resume();
+    this.#o.output.write(ENTER);
+    this.#o.onDirty();
+  }
+
+  #leave(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#o.output.write(LEAVE);
+    try {
+      this.#o.input.setRawMode(false);
+    } catch {
+      // The terminal is gone, which is why we end.
+    }
+    this.#o.input.pause();
+  }
+
+  /** By the same signal, so that a shell sees 130 or 143. */
+  #endedBy(signal: string): void {
+    this.stop();
+    this.#o.process.kill(this.#o.process.pid, signal);
+  }
+
+  #suspended(): void {
+    this.#leave();
+    this.#o.process.kill(this.#o.process.pid, "SIGSTOP");
+  }
+
+  #continued(): void {
+    this.#enter();
+  }
+}
