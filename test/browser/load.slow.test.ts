@@ -20,7 +20,7 @@ describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
     const [node, browser] = await Promise.all([startNode(t), TestBrowser.start(t)]);
     const lines = SECONDS * PER_SECOND;
     const { job_id } = await node.client.submit({
-      task: "chatter",
+      task: "narrate",
       payload: { lines, perSecond: PER_SECOND },
     });
     const watched = await browser.open(`${node.url}/#/jobs/${job_id}`);
@@ -83,7 +83,7 @@ describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
     t.diagnostic(`ten pages: ${(share * 100).toFixed(1)} % of a core`);
     assert.ok(share < SHARE_MAX, `${share}`);
     // More than the six connections that a browser has to one address, and all of them are live.
-    const { job_id } = await node.client.submit({ task: "chatter", payload: { lines: 400, perSecond: 100 } });
+    const { job_id } = await node.client.submit({ task: "narrate", payload: { lines: 400, perSecond: 100 } });
     for (const { page } of pages) await page.goto(`${node.url}/#/jobs/${job_id}`);
     for (const { page, complaints } of pages) {
       await page.getByLabel("Log lines").getByText("line 400 of 400").waitFor();
