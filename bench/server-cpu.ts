@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** USER_HZ is 100 on every Linux that Node runs on. */
 const TICK_US = 10_000;
@@ -17,7 +17,13 @@ export function serverCpuUs(pid: number): number | null {
   }
 }
 
-function runUs(pid: number): number {
+/** Of one process with all its threads, exact; those of threads that have ended are lost. */
+export function processCpuUs(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.reduce((sum, thread) => sum + runUs(`${pid}/task/${thread}`), 0);
+}
+
+function runUs(pid: number | string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ", 1)[0]) / 1_000;
   } catch {

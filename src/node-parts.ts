@@ -1,6 +1,7 @@
 /** What a node is made of: everything is built and wired here, and nowhere else. */
 
 import { hostname } from "node:os";
+import { accessParts } from "./access-parts.ts";
 import type { NodeServices } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
@@ -316,6 +317,16 @@ export function buildParts(options: PartsOptions) {
     log,
   });
 
+  const { access, mounts } = accessParts({
+    settings,
+    identity,
+    store,
+    peers,
+    leadership: leaders.scheduler,
+    clock,
+    random,
+    log,
+  });
   const inFlight = new InFlight(clock);
   const insight = openInsight({ settings, store, schedules, services: () => services, clock });
   const services: NodeServices = {
@@ -347,13 +358,14 @@ export function buildParts(options: PartsOptions) {
     schedules,
     leadership: leaders.scheduler,
     membership: coordination.membership,
-    health: new Readiness({ draining, forming, store, leadership: leaders.scheduler, clock }),
+    health: new Readiness({ draining, forming, store, coordination, leadership: leaders.scheduler, clock }),
     tasks,
     controller,
     journal: journal.journal,
     ...insight,
     peers: peers?.peers ?? null,
     placement: peers?.placement ?? null,
+    access,
   };
   const http: HttpServer | null = options.http
     ? new HttpServer({
@@ -366,7 +378,12 @@ export function buildParts(options: PartsOptions) {
         inFlight,
         log,
         clock,
+        access,
+        rateLimit: settings.http.rateLimit,
+        trustedProxies: settings.http.trustedProxies,
+        secure: settings.http.url.startsWith("https:"),
         ...peers?.listener,
+        mounts: { ...peers?.listener.mounts, ...mounts },
       })
     : null;
   return {

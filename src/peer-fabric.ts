@@ -7,6 +7,7 @@ import type { Server } from "node:http";
 import { join } from "node:path";
 import type { Jobs, Peers, Placement } from "./api/services.ts";
 import { EVENTS_PATH, PeerEventWire } from "./cluster/peer-event-wire.ts";
+import { agreedToken } from "./access/token-text.ts";
 import { Position } from "./cluster/placement-position.ts";
 import { Rounds } from "./cluster/placement-rounds.ts";
 import { RoundRobinPlacement } from "./cluster/placement.ts";
@@ -198,6 +199,10 @@ export function openPeerFabric(options: PeerFabricOptions) {
     placement,
     schedules,
     eventWire,
+    nodes,
+    call,
+    /** What all nodes make of their secret; null where everybody knows that. */
+    firstToken: secret.from === "nothing" ? null : agreedToken(secret.secrets[0]!),
     warnings: secret.warnings,
     /** How the listener knows its peers. */
     listener: {

@@ -34,8 +34,8 @@ const checks: [string, string, string[]][] = [
 ];
 /** Those that say how long something takes have the machine to themselves; the others keep both of its cores busy. */
 const TIMED =
-  /(?:conformance\/|(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push|pair)[^/]*$)/;
-const whole = files.filter((file) => /^test\/(?:process|conformance)\//.test(file));
+  /(?:conformance\/|(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push|pair|takeover)[^/]*$)/;
+const whole = files.filter((file) => /^test\/(?:process|conformance|browser)\//.test(file));
 const groups = [
   { name: "tests", files: files.filter((file) => !whole.includes(file)), atOnce: 2 },
   { name: "process tests", files: whole.filter((file) => !TIMED.test(file)), atOnce: 2 },

@@ -17,6 +17,7 @@ import time
 import traceback
 import urllib.error
 import urllib.request
+import uuid
 
 VERSION = "1"
 POLL_MS = 20_000
@@ -296,6 +297,7 @@ class Agent:
         self.stopping = threading.Event()
         self.hurried = threading.Event()
         self.job = None
+        self.unanswered = []
 
     def run(self):
         say(f"{self.name} runs {', '.join(TASKS)}")
@@ -321,12 +323,15 @@ class Agent:
 
     def lease(self):
         """A lease on one job, or None when there was nothing to do for a while."""
+        request_id = uuid.uuid4().hex
         body = {
             "agent": self.name,
             "capabilities": list(TASKS),
             "max_tasks": 1,
             "timeout_ms": POLL_MS,
             "version": VERSION,
+            "request_id": request_id,
+            "unanswered": self.unanswered[-32:],
         }
         # The call waits on a thread of its own: a signal must not wait with it for the end of a poll.
         answers = []
@@ -344,8 +349,11 @@ class Agent:
         if not answers:
             return None  # the connection ends with the process, and the leader takes back what nobody waits for
         if isinstance(answers[0], NoLeader):
+            # Somebody may have leased us a job and died with the answer: whoever leads next puts it back.
+            self.unanswered.append(request_id)
             raise answers[0]
         status, answer = answers[0]
+        self.unanswered.clear()
         if status == 204:
             return None
         if status != 200:

@@ -16,6 +16,11 @@ export interface HeartOptions {
 
 /** Three beats within the time after which an agent counts as stale (15 s by default). */
 const BEAT_MS = 5_000;
+/**
+ * An agent that runs nothing is known to live by the poll that waits for it, and only makes sure that the leader does: every second beat.
+ * Sooner, and most of what idle agents cost are beats; later, and they wait in vain at one that hangs.
+ */
+const IDLE_MS = 9_000;
 /** Also how soon a leader that hangs is noticed by an agent that waits for jobs. Shorter, and a busy one looks dead. */
 const CALL_TIMEOUT_MS = 3_000;
 
@@ -26,6 +31,8 @@ const CALL_TIMEOUT_MS = 3_000;
 export class Heart {
   readonly #o: HeartOptions;
   readonly #stopped = new AbortController();
+  /** What was last told, if it was heard. */
+  #told: number | null = null;
 
   constructor(options: HeartOptions) {
     this.#o = options;
@@ -62,10 +69,24 @@ export class Heart {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       // One that is not heard is followed by the next; whoever waits for jobs tells that there is no leader.
-      await this.#beat({ running: this.#o.running() }, signal).catch(() => {});
+      if (!this.#quiet()) await this.#tell(signal);
       // Spread a little, so that agents that started together do not beat together for ever.
       await clock.sleep(BEAT_MS * (0.9 + 0.2 * random.chance()), signal);
     }
+  }
+
+  #quiet(): boolean {
+    const { clock, leader, running } = this.#o;
+    return running() === 0 && this.#told === 0 && clock.monotonic() - leader.answeredAt < IDLE_MS;
+  }
+
+  async #tell(signal: AbortSignal): Promise<void> {
+    const running = this.#o.running();
+    const heard = this.#beat({ running }, signal).then(
+      () => running,
+      () => null,
+    );
+    this.#told = await heard;
   }
 
   async #beat(fields: Pick<HeartbeatRequest, "running" | "unanswered">, signal: AbortSignal): Promise<void> {

@@ -33,8 +33,8 @@ export interface JobTakerOptions {
 
 /** The most that the API gives in one lease. */
 const BATCH_MAX = 64;
-/** As long as the API waits by default. Shorter, and idle agents cost the leader more requests. */
-const POLL_MS = 25_000;
+/** Shorter, and idle agents cost the leader more requests; longer, and what stands between us and it ends the wait, often after 60 s. */
+const POLL_MS = 50_000;
 /** What an answer may take beyond the wait. Shorter, and jobs that were leased late are leased for nobody. */
 const POLL_SLACK_MS = 5_000;
 /** An empty answer that comes sooner than this is no wait at all: asking again at once would be a flood. */

@@ -19,6 +19,8 @@ import type { FromLink, ToLink } from "./link-messages.ts";
 /** What can be copied to the thread. */
 export interface LinkSettings {
   readonly urls: readonly string[];
+  /** Shown to the controllers; undefined where none asks for one. */
+  readonly token?: string;
   readonly agent: string;
   readonly capabilities: readonly string[];
   /** Null for all. */

@@ -12,6 +12,8 @@ import { openLinkThread } from "./link-thread.ts";
 
 export interface OpenAgentOptions {
   readonly urls: readonly string[];
+  /** Shown to the controllers; undefined where none asks for one. */
+  readonly token?: string;
   readonly name: string;
   /** Folders of task modules. */
   readonly folders: readonly string[];
@@ -31,7 +33,7 @@ export interface OpenedAgent {
 }
 
 export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent> {
-  const { urls, name, folders, queues, clock, drain } = options;
+  const { urls, token, name, folders, queues, clock, drain } = options;
   const tasks = new TaskRegistry();
   for (const folder of folders) for (const task of await loadTaskFolder(folder)) tasks.add(task);
   if (tasks.names().size === 0) {
@@ -53,6 +55,7 @@ export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent>
     openLink: openLinkThread(
       {
         urls,
+        ...(token !== undefined && { token }),
         agent: name,
         capabilities: [...tasks.names()],
         queues: queues.length > 0 ? queues : null,

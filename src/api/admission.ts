@@ -63,7 +63,7 @@ export class Admission {
  * be resumed otherwise. Wishes are passed on at once, so nothing is lost by not waiting for them.
  */
 function isUpkeep({ tag }: Pick<Operation, "tag">): boolean {
-  return tag === "node" || tag === "cluster";
+  return tag === "node" || tag === "cluster" || tag === "access";
 }
 
 /** Whoever leads is the controller, gateway or not; it says itself what it takes while it drains. */

@@ -5,6 +5,9 @@
  * not. All of it means something only in a request whose signature was verified; from anybody else it is dropped.
  */
 
+import { readPrincipal, writePrincipal } from "../core/access.ts";
+import type { Principal } from "../core/access.ts";
+import { BatonError } from "../core/errors.ts";
 import { isUuid } from "../core/ids.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -21,6 +24,8 @@ export interface Inbound {
   readonly deadlineAt: number | null;
   /** False when the caller wants an answer of this very node. */
   readonly mayForward: boolean;
+  /** On whose behalf a node calls, by its own word; null for a caller from outside. */
+  readonly principal: Principal | null;
 }
 
 export const OUTSIDE: Inbound = {
@@ -29,6 +34,7 @@ export const OUTSIDE: Inbound = {
   configHash: null,
   deadlineAt: null,
   mayForward: true,
+  principal: null,
 };
 export const OUTSIDE_NOT_FORWARDED: Inbound = { ...OUTSIDE, mayForward: false };
 
@@ -38,11 +44,12 @@ export const CONFIG_HEADER = "x-baton-config";
 /** In the answer to a node that was not believed: it must not be taken for a refusal of the caller. */
 export const PEER_REFUSAL_HEADER = "x-baton-peer-refusal";
 export const VIA_HEADER = "x-baton-via";
+/** Who the caller is, by the word of the node that let it in. Signed, as all that a node sends. */
+export const PRINCIPAL_HEADER = "x-baton-principal";
 
-/** Whoever calls from outside: whatever else they send stays at the node that they sent it to. */
+/** Whoever calls from outside: whatever else they send stays at the node that they sent it to, tokens and cookies above all. */
 const PASSED_ON = [
   "accept",
-  "authorization",
   "content-type",
   "idempotency-key",
   "last-event-id",
@@ -64,13 +71,22 @@ const PASSED_BACK = [
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-export function headersOn(headers: Headers, requestId: string): Record<string, string> {
-  const passed: Record<string, string> = { "x-request-id": requestId };
+export function headersOn(
+  headers: Headers,
+  requestId: string,
+  principal: Principal | null,
+): Record<string, string> {
+  const passed: Record<string, string> = { "x-request-id": requestId, ...principalHeader(principal) };
   for (const name of PASSED_ON) {
     const value = headers[name];
     if (typeof value === "string") passed[name] = value;
   }
   return passed;
+}
+
+/** For every call to another node on somebody's behalf; without it a node calls on its own account, and may do everything. */
+export function principalHeader(principal: Principal | null): Record<string, string> {
+  return principal === null ? {} : { [PRINCIPAL_HEADER]: writePrincipal(principal) };
 }
 
 export function headersBack(headers: Headers): Record<string, string> {
@@ -143,7 +159,15 @@ export function arrival(
     configHash: typeof config === "string" ? config.slice(0, 64) : null,
     deadlineAt: patience === Number.MAX_SAFE_INTEGER ? null : clock.monotonic() + patience - late,
     mayForward: false,
+    principal: principalIn(from, headers[PRINCIPAL_HEADER]),
   };
+}
+
+function principalIn(from: string, header: string | string[] | undefined): Principal {
+  if (header === undefined) return { kind: "node", name: from, permission: "admin", id: null };
+  const principal = typeof header === "string" ? readPrincipal(header) : null;
+  if (principal) return principal;
+  throw new BatonError("FORBIDDEN", `${from} calls on behalf of somebody whom this node cannot make out`);
 }
 
 export function dropInternal(query: Record<string, unknown>): void {

@@ -4,17 +4,25 @@
  */
 
 import type { z } from "zod";
+import type { NeededPermission, Principal } from "../core/access.ts";
 import type { Target } from "../core/route.ts";
 import type { Inbound } from "./hop.ts";
 import type { NodeServices, PlacementRequest } from "./services.ts";
 
+export type { Permission } from "../core/access.ts";
+
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 /** `node` and `cluster` are answered by every node; the rest is for callers, whom gateways serve. */
-export type Tag = "jobs" | "functions" | "queues" | "schedules" | "controller" | "cluster" | "node";
-
-/** What a caller must be allowed to do; each includes those before it. */
-export type Permission = "read" | "submit" | "operate" | "admin";
+export type Tag =
+  | "jobs"
+  | "functions"
+  | "queues"
+  | "schedules"
+  | "controller"
+  | "cluster"
+  | "access"
+  | "node";
 
 type Schema = z.ZodType;
 type Maybe = Schema | undefined;
@@ -27,8 +35,12 @@ export interface Input<Params, Query, Body> {
   /** In lower case, as Node gives them. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly inbound: Inbound;
+  /** Who asks; null only where `permission` is `public`. */
+  readonly principal: Principal | null;
   /** With `waits` only. */
   readonly caller?: Caller;
+  /** With `login` only: whether the caller's connection is known to be https. */
+  readonly secure?: boolean;
 }
 
 /** Whoever waits for an answer that may take long, and may leave before it comes. */
@@ -80,7 +92,8 @@ export interface Operation<
   readonly path: Path;
   readonly summary: string;
   readonly tag: Tag;
-  readonly permission: Permission;
+  /** What a caller must be allowed to do; checked before the body is read. */
+  readonly permission: NeededPermission;
   /** Which node answers: always the same kind, or depending on the input. */
   readonly target: Target | ((input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>) => Target);
   readonly mutates: boolean;
@@ -95,6 +108,14 @@ export interface Operation<
   readonly waits?: boolean;
   /** True when an answer may be so large that whoever passes it on should not hold it in memory. */
   readonly large?: boolean;
+  /** True when it comes by the thousand: it is counted in the audit, and has no entry of its own. */
+  readonly frequent?: boolean;
+  /** What the audit tells of the body, which it does not tell by itself: payloads and passwords stay out of it. */
+  readonly audits?: (
+    input: Pick<Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>, "body">,
+  ) => Readonly<Record<string, unknown>>;
+  /** True when it takes a password: few tries are granted to an address, and to a user. */
+  readonly login?: boolean;
   /** For new work, with the target `any`: what it needs of the node that gets it. */
   readonly places?: (
     services: NodeServices,

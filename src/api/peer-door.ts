@@ -4,6 +4,7 @@
  * making an HTTP request of it once more; what the table does not know is answered by whoever is mounted under the path.
  */
 
+import { allows, principalText } from "../core/access.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -12,6 +13,7 @@ import type { PeerHandler, PeerReply, ReceivedRequest } from "../transport/trans
 import type { Admission } from "./admission.ts";
 import type { Gate } from "./decide.ts";
 import { arrival } from "./hop.ts";
+import type { Inbound } from "./hop.ts";
 import { invalidInput } from "./invalid.ts";
 import type { Finding, Part } from "./invalid.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -100,6 +102,7 @@ export class PeerDoor {
     const query: Record<string, unknown> = queryOf(search);
     const lateBy = (from: string, sentAt: number): number => lateness.by(from, sentAt);
     const inbound = arrival(request.from, query, request.headers, { clock, lateBy });
+    checkPermission(operation, inbound);
     const body = compilers.readJson(request.body);
     row.toNumbers?.(query);
     check(row.params, found.params, "params");
@@ -111,6 +114,7 @@ export class PeerDoor {
       body,
       headers: request.headers,
       inbound,
+      principal: inbound.principal,
     };
     admission.check(operation, inbound);
     const leave = admission.enter(operation);
@@ -194,6 +198,16 @@ export class PeerDoor {
     if (problem.retryAfter) headers["retry-after"] = "1";
     return { status: problem.status, headers, body: JSON.stringify(problem.body) };
   }
+}
+
+/** The node that passed it on has looked already; this one does not rely on its table being the same. */
+function checkPermission({ permission }: Operation, { principal }: Inbound): void {
+  if (principal && allows(principal.permission, permission)) return;
+  throw new BatonError(
+    "FORBIDDEN",
+    `this needs the permission ${permission}, and ${principal ? `${principalText(principal)} has ${principal.permission}` : "nobody asks for it"}`,
+    { needs: permission, has: principal?.permission ?? null },
+  );
 }
 
 function check(validate: Validate | null, value: unknown, part: Part): void {

@@ -2,6 +2,7 @@
  * What the operations of the API work with. `node.ts` builds the real thing; a test may hand in another.
  */
 
+import type { Access } from "../access/access.ts";
 import type { Leadership, Membership, NodeWish } from "../coordination/coordination.ts";
 import type { Job, JobStatus } from "../core/job.ts";
 import type { JobId, NodeName } from "../core/ids.ts";
@@ -59,6 +60,8 @@ export interface NodeServices {
   readonly peers?: Peers | null;
   /** Which node gets new jobs; with `peers` only. */
   readonly placement?: Placement | null;
+  /** Tokens, users and sessions; left out by stand-ins only. */
+  readonly access?: Pick<Access, "open" | "tokens" | "users" | "sessions" | "first">;
 }
 
 /** The cluster at a glance: one look a second, however many read. */

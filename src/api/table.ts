@@ -25,7 +25,10 @@ import {
   resumeSchedule,
   triggerSchedule,
 } from "./operations/schedules.ts";
+import { login, logout, whoAmI } from "./operations/session.ts";
 import { submitJobs } from "./operations/submit.ts";
+import { createToken, listTokens, revokeToken } from "./operations/tokens.ts";
+import { addUser, listUsers, removeUser, setPassword } from "./operations/users.ts";
 import { v1AgentHeartbeat, v1Events, v1ListAgents, v1RemoveAgent } from "./operations/v1-agents.ts";
 import { v1GetJob, v1ListJobs, v1SubmitJobs } from "./operations/v1-jobs.ts";
 import { v1Lease, v1PostLogs, v1PostResults, v1RenewLease } from "./operations/v1-leases.ts";
@@ -79,6 +82,16 @@ export const OPERATIONS = [
   getMetricsSummary,
   clusterJobs,
   getJournal,
+  whoAmI,
+  login,
+  logout,
+  listTokens,
+  createToken,
+  revokeToken,
+  listUsers,
+  addUser,
+  setPassword,
+  removeUser,
   health,
   healthz,
   livez,

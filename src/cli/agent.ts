@@ -6,6 +6,7 @@ import { loadSettings } from "../config/load.ts";
 import { AGENT_NAME } from "../core/agent.ts";
 import { THING_NAME } from "../core/ids.ts";
 import type { Log } from "../platform/log.ts";
+import { TOKEN_OPTION, tokenFrom } from "./credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import { DEFAULT_URL, nodeUrl } from "./node-options.ts";
 import { untilSignalled } from "./shutdown.ts";
@@ -14,6 +15,7 @@ import { say } from "./terminal.ts";
 
 interface AgentCommandOptions {
   readonly url?: readonly string[];
+  readonly token?: string;
   readonly tasks?: readonly string[];
   readonly name?: string;
   readonly concurrency?: string;
@@ -32,6 +34,7 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
       `URLs of some nodes; it learns of the others (BATON_URL; default ${DEFAULT_URL})`,
       list,
     )
+    .option(...TOKEN_OPTION)
     .option("--tasks <dir>", "directory of task modules (BATON_TASKS). May be repeated.", repeated)
     .option(
       "--name <name>",
@@ -65,8 +68,10 @@ async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promi
   const name = options.name ?? `${settings.name}-worker`;
   // Loaded when it is needed, as the HTTP client is.
   const { openAgent } = await import("../agent/open.ts");
+  const token = tokenFrom(terminal, options);
   const { agent, log, tasks } = await openAgent({
     urls,
+    ...(token !== undefined && { token }),
     name,
     folders: settings.tasks,
     concurrency,

@@ -13,14 +13,17 @@ export interface Started {
   readonly data: string;
   /** As it was set, but for a password. */
   readonly store: string;
-  /** Empty where there is none. */
+  /** Empty where there is none, as `etcd`. */
   readonly redis: string;
+  readonly etcd: string;
   /** Whether jobs can be submitted here. */
   readonly gateway: boolean;
   readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
   readonly guarantees: Guarantees;
   /** Whom a node among peers looks for; null for any other. */
   readonly peers: string | null;
+  /** What callers must know; null where nobody is asked anything. */
+  readonly access: string | null;
   /** What must not be overlooked. */
   readonly warnings: readonly string[];
   /** How the command line was called: `baton`, or `node bin/baton.mjs` in a checkout. */
@@ -38,6 +41,7 @@ export function showBanner(terminal: Terminal, started: Started): void {
   for (const warning of started.warnings) say(terminal, styled(err, ["bold", "red"], `WARNING ${warning}`));
   if (!err.isTTY) {
     say(terminal, `baton is listening on ${started.url}`);
+    if (started.access !== null) say(terminal, `access: ${started.access}`);
     say(terminal, `try: ${submitCommand(started)}`);
     return;
   }
@@ -51,7 +55,9 @@ export function showBanner(terminal: Terminal, started: Started): void {
     ...(started.redis === ""
       ? []
       : [`  ${label("redis")} ${started.redis}: elects, carries messages and jobs`]),
+    ...(started.etcd === "" ? [] : [`  ${label("etcd")} ${started.etcd}: elects and knows the nodes`]),
     ...(started.peers === null ? [] : [`  ${label("cluster")} ${started.peers}`]),
+    ...(started.access === null ? [] : [`  ${label("access")} ${started.access}`]),
     `  ${label("tasks")} ${tasksText(started)}`,
     "",
     `  ${label("try")} ${submitCommand(started)}`,
@@ -93,5 +99,6 @@ function curlCommand(started: Started): string {
   const task = taskToTry(started);
   if (task === null) return `curl ${started.url}/health`;
   const body = JSON.stringify({ task, payload: {} });
-  return `curl ${started.url}/jobs -H 'content-type: application/json' -d '${body}'`;
+  const token = started.access === null ? "" : ' -H "authorization: Bearer $BATON_TOKEN"';
+  return `curl ${started.url}/jobs${token} -H 'content-type: application/json' -d '${body}'`;
 }

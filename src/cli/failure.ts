@@ -77,6 +77,15 @@ function fromConfig(message: string): CliFailure {
   return new CliFailure(EXIT.config, [`${lines.length} mistakes in the configuration`, ...lines].join("\n"));
 }
 
+const HOW_TO_GET_IN =
+  "show a token with --token, BATON_TOKEN or BATON_TOKEN_FILE; the first one of a node is in the file admin-token of its data directory, or was shown when it started";
+
+function howToBeAllowed(body: unknown): string | null {
+  const { needs } = (body ?? {}) as { readonly needs?: unknown };
+  if (typeof needs !== "string") return null;
+  return `somebody with admin can make you a token: baton token create --name NAME --permission ${needs}`;
+}
+
 function fromClient(error: BatonClientError): CliFailure {
   if (error.code === "UNREACHABLE") {
     const hint = "start a node with `baton start`, or name another one with --url or BATON_URL";
@@ -90,6 +99,8 @@ function fromClient(error: BatonClientError): CliFailure {
     return new CliFailure(late ? EXIT.timeout : EXIT.unreachable, error.message, hint);
   }
   const message = `${error.message} (${error.code})`;
+  if (error.status === 401) return new CliFailure(EXIT.refused, message, HOW_TO_GET_IN);
+  if (error.status === 403) return new CliFailure(EXIT.refused, message, howToBeAllowed(error.body));
   if (error.status === 404) return new CliFailure(EXIT.notFound, message);
   const refused =
     (error.status !== null && error.status >= 400 && error.status < 500) || error.status === 503;

@@ -22,7 +22,9 @@ import { addSchedulesCommands } from "./schedules.ts";
 import { addSecretCommands } from "./secret.ts";
 import { addStartCommand } from "./start.ts";
 import { addStatusCommands } from "./status.ts";
+import { addTokenCommands } from "./token.ts";
 import { addSubmitCommand } from "./submit.ts";
+import { addUserCommands } from "./user.ts";
 import type { Terminal } from "./terminal.ts";
 import { systemTerminal } from "./terminal.ts";
 import { addTopCommand } from "./top/top.ts";
@@ -56,7 +58,17 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command, terminal:
       addEventsCommand,
     ],
   ],
-  ["Set-up commands:", [addDoctorCommand, addConfigCommands, addSecretCommands, addCompletionCommand]],
+  [
+    "Set-up commands:",
+    [
+      addDoctorCommand,
+      addConfigCommands,
+      addTokenCommands,
+      addUserCommands,
+      addSecretCommands,
+      addCompletionCommand,
+    ],
+  ],
 ];
 
 /** Gives the exit code. */

@@ -7,6 +7,7 @@ import type { BatonClient, BatonClientOptions } from "../client/client.ts";
 import { parseDuration } from "../config/duration.ts";
 import { Mistake } from "../config/mistake.ts";
 import { isJobId } from "../core/ids.ts";
+import { TOKEN_OPTION, tokenFrom } from "./credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { OutputFormat } from "./output.ts";
 import { OUTPUT_FORMATS } from "./output.ts";
@@ -18,6 +19,7 @@ const CALL_TIMEOUT_MS = 10_000;
 
 export interface NodeOptions {
   readonly url?: string;
+  readonly token?: string;
   readonly timeout?: number;
   readonly output: OutputFormat;
 }
@@ -25,6 +27,7 @@ export interface NodeOptions {
 export function withNodeOptions(command: Command): Command {
   return command
     .option("--url <url,url…>", `URLs of one or more nodes (BATON_URL; default ${DEFAULT_URL})`)
+    .option(...TOKEN_OPTION)
     .option("--timeout <duration>", "give up after this long (default 10s for each call)", duration)
     .addOption(
       new Option("-o, --output <format>", "how to print data").choices(OUTPUT_FORMATS).default("table"),
@@ -55,20 +58,20 @@ export async function connectTo(
   return opened(terminal, options, { url, retry: false });
 }
 
-type CallSettings = Pick<NodeOptions, "timeout">;
+type CallSettings = Pick<NodeOptions, "timeout" | "token">;
 
 async function opened(
   terminal: Terminal,
-  { timeout = CALL_TIMEOUT_MS }: CallSettings,
+  options: CallSettings,
   where: BatonClientOptions,
 ): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/client.ts");
-  const token = terminal.environment["BATON_TOKEN"] || undefined;
+  const token = tokenFrom(terminal, options);
   return new BatonClient({
     ...where,
     ...(token !== undefined && { token }),
-    timeoutMs: timeout,
+    timeoutMs: options.timeout ?? CALL_TIMEOUT_MS,
     clock: terminal.clock,
   });
 }

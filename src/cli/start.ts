@@ -1,11 +1,14 @@
 /** `baton start`: a node in this process, until a signal. */
 
+import { join } from "node:path";
 import type { Command } from "commander";
-import { isLoopback } from "../config/address.ts";
+import type { NodeServices } from "../api/services.ts";
 import { fabricOf, isPushed } from "../config/fabric.ts";
 import type { Loaded } from "../config/load.ts";
+import { ADMIN_TOKEN_FILE } from "../config/secret-file.ts";
 import { insecurities, secretMistakes } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
+import { maskedEtcd } from "../config/etcd-setting.ts";
 import { maskedRedis } from "../config/redis-setting.ts";
 import { maskedStore } from "../config/store-url.ts";
 import { BatonError } from "../core/errors.ts";
@@ -72,12 +75,6 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     throw portInUse(settings.http.host, settings.http.port, explicitPort);
   }
   void line?.follow(node.url, node.services);
-  if (!isLoopback(settings.http.host)) {
-    log.warn(
-      { host: settings.http.host },
-      "this node listens beyond this machine and knows no passwords yet: whoever reaches the port can run its tasks",
-    );
-  }
   const warnings = insecurities(settings);
   for (const warning of warnings) log.error({ insecure: true }, warning);
   showBanner(terminal, {
@@ -86,11 +83,13 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     data: settings.data,
     store: maskedStore(settings.store),
     redis: maskedRedis(settings.redis.url),
+    etcd: maskedEtcd(settings.etcd.url),
     gateway: settings.roles.includes("gateway"),
     tasks: node.tasks(),
     guarantees: node.guarantees,
     peers: fabricOf(settings) === "peers" ? peersText(settings) : null,
     warnings,
+    access: accessText(settings, node.services.access!),
     command: invocation(terminal),
   });
   keepMemoryCalm(terminal.clock);
@@ -144,6 +143,20 @@ function leftovers(running: readonly { readonly id: string; readonly task: strin
 function handoverText(drain: DrainProgress | null): string | null {
   if (!drain || drain.owned === 0) return null;
   return drainText({ ...drain, handed_over: drain.handedOver });
+}
+
+/** What callers must know, in words; null where nobody is asked anything. */
+function accessText(
+  { access, data, store }: Settings,
+  { open, first }: NonNullable<NodeServices["access"]>,
+): string | null {
+  if (open) return null;
+  if (first?.file) return `an admin token was made: export BATON_TOKEN_FILE=${first.file}`;
+  if (first) return `an admin token was made, and is shown only this once: ${first.text}`;
+  if (access.token !== "") return "callers show a token; access.token is one with admin";
+  // Peers make it when they have found each other.
+  const where = store === "sqlite" ? `; the first admin token is in ${join(data, ADMIN_TOKEN_FILE)}` : "";
+  return `callers show a token (baton token create)${where}`;
 }
 
 /** Who this node looks for, in words. */

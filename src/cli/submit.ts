@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { BatonClientError } from "../client/error.ts";
+import type { SubmittedBody } from "../client/client.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { connect, duration, instant, wholeNumber, withNodeOptions } from "./node-options.ts";
@@ -90,11 +91,11 @@ async function submit(
   }
   const payload = await readPayload(terminal, json, options.payloadFile);
   await using client = await connect(terminal, options);
-  const submitted = await client
-    .submit({ ...jobOf(payload), idempotency_key: options.idempotencyKey })
-    .catch((error: unknown) => {
-      throw unknownOutcome(error) ?? error;
-    });
+  const body = { ...jobOf(payload), idempotency_key: options.idempotencyKey };
+  // Without a key of the client's making: among peers a key decides which node gets the job, and jobs of a person go in turn.
+  const submitted = (await client.request("POST /jobs", { body }).catch((error: unknown) => {
+    throw unknownOutcome(error) ?? error;
+  })) as SubmittedBody;
   if (options.wait) {
     // Awaited here: the connection is closed when this function returns.
     await waitForResult(terminal, client, submitted.job_id, options, `${submitted.job_id} submitted`);
@@ -107,7 +108,8 @@ async function submit(
 /** No answer came, yet the job may be there: to submit it again could make two. */
 function unknownOutcome(error: unknown): CliFailure | null {
   if (!(error instanceof BatonClientError) || !error.maybeDone) return null;
-  const code = error.code === "TIMEOUT" ? EXIT.timeout : EXIT.unreachable;
+  const { code: why } = error.cause instanceof BatonClientError ? error.cause : error;
+  const code = why === "TIMEOUT" ? EXIT.timeout : EXIT.unreachable;
   const hint =
     "the job may have been taken: look with `baton jobs list`, or repeat with the same --idempotency-key";
   return new CliFailure(code, error.message, hint);

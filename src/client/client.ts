@@ -12,6 +12,7 @@ import { systemClock } from "../platform/clock.ts";
 import type { Clock } from "../platform/clock.ts";
 import { systemRandom } from "../platform/random.ts";
 import type { Random } from "../platform/random.ts";
+import { AccessCalls } from "./access.ts";
 import { address } from "./address.ts";
 import { addressesOf, DEFAULT_URL } from "./addresses.ts";
 import { ClusterCalls } from "./cluster.ts";
@@ -68,6 +69,7 @@ const ANSWER_SLACK_MS = 5_000;
 export class BatonClient implements AsyncDisposable {
   readonly cluster: ClusterCalls;
   readonly controller: ControllerCalls;
+  readonly access: AccessCalls;
   readonly #connection: ClusterConnection;
   readonly #timeoutMs: number;
   readonly #retry: boolean;
@@ -94,6 +96,7 @@ export class BatonClient implements AsyncDisposable {
       (route, signal) => this.#open(route, {}, signal),
       clock,
     );
+    this.access = new AccessCalls((route, parts) => this.request(route, parts));
     this.controller = new ControllerCalls({
       call: (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
       keyed: (jobs) => this.#keyed(jobs),

@@ -16,7 +16,7 @@ export interface LeaderConnectionOptions {
   /** At least one node that is likely to be there; it tells of the others. */
   readonly urls: readonly string[];
   readonly clock: Clock;
-  /** Sent as `Authorization: Bearer`. */
+  /** Shown to every node that is asked: those given, and those that they name. */
   readonly token?: string | undefined;
   /** How a node is reached; over HTTP unless told otherwise. */
   readonly connect?: (url: string) => Connection;
@@ -54,6 +54,7 @@ export class LeaderConnection {
   readonly #waiting = new Set<Waiting>();
   #list: NodeList;
   #epoch = 0;
+  #answeredAt = -Infinity;
   #learnedAt = -Infinity;
   #learning: Promise<void> = Promise.resolve();
   #closed = false;
@@ -78,6 +79,11 @@ export class LeaderConnection {
   /** The highest epoch that was heard of. */
   get epoch(): number {
     return this.#epoch;
+  }
+
+  /** When a leader last answered, monotonic. */
+  get answeredAt(): number {
+    return this.#answeredAt;
   }
 
   /**
@@ -156,6 +162,7 @@ export class LeaderConnection {
   }
 
   #settle(url: string, epoch: number): void {
+    this.#answeredAt = this.#o.clock.monotonic();
     this.#heardOf(epoch);
     if (this.leader !== url) {
       this.#list = worked(this.#list, url, true);

@@ -8,7 +8,7 @@
  * A node with the role `scheduler` stands for all of them; the others only look who leads.
  */
 
-import type { Coordination, Leadership } from "../coordination/coordination.ts";
+import type { Coordination, Leadership, LeaseLock, Membership } from "../coordination/coordination.ts";
 import { Elector, type TermChange } from "../coordination/elector.ts";
 import type { ElectorSettings } from "../coordination/elector-settings.ts";
 import { Observer } from "../coordination/observer.ts";
@@ -53,7 +53,8 @@ export class LeaderRoles extends Lifecycle {
       const lock = coordination.lock(role);
       if (!stands(role))
         return new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
-      const elector = new Elector({ lock, identity, role, clock, random, settings, log, onChange });
+      const own = whileListed(lock, coordination.membership);
+      const elector = new Elector({ lock: own, identity, role, clock, random, settings, log, onChange });
       return gate && role === "scheduler" ? new GatedLeadership({ elector, identity, gate, log }) : elector;
     });
     this.#electors = electors;
@@ -97,4 +98,21 @@ export class LeaderRoles extends Lifecycle {
   protected async onStop(): Promise<void> {
     await Promise.all([...this.#electors, ...this.#duties].map((service) => service.stop()));
   }
+}
+
+/** The lock, for as long as this node is who the others take it for. */
+function whileListed(lock: LeaseLock, membership: Pick<Membership, "displaced">): LeaseLock {
+  const displaced = (): boolean => (membership.displaced?.() ?? null) !== null;
+  return {
+    acquire: async (candidate, ttlMs) => (displaced() ? null : lock.acquire(candidate, ttlMs)),
+    renew: async (term, ttlMs) => {
+      if (!displaced()) return lock.renew(term, ttlMs);
+      await lock.release(term);
+      return false;
+    },
+    release: (term) => lock.release(term),
+    read: () => lock.read(),
+    tenure: () => lock.tenure(),
+    released: (signal) => lock.released(signal),
+  };
 }

@@ -1,7 +1,7 @@
 /** Whether a node can do its work now, and why not: the truth behind `/readyz`. */
 
 import type { Health } from "../api/services.ts";
-import type { Leadership } from "../coordination/coordination.ts";
+import type { Leadership, Membership } from "../coordination/coordination.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Store } from "../store/store.ts";
 
@@ -9,6 +9,7 @@ export interface ReadinessOptions {
   readonly draining: () => boolean;
   readonly forming: () => string | null;
   readonly store: Pick<Store, "terms" | "problem">;
+  readonly coordination: { readonly membership: Pick<Membership, "displaced"> };
   readonly leadership: Pick<Leadership, "current">;
   readonly clock: Clock;
 }
@@ -36,13 +37,18 @@ export class Readiness implements Health {
   }
 
   get problem(): string | null {
-    return this.#o.store.problem;
+    return this.#o.store.problem ?? this.#displaced;
+  }
+
+  get #displaced(): string | null {
+    return this.#o.coordination.membership.displaced?.() ?? null;
   }
 
   async ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, Check>> }> {
+    const outside = this.forming ?? this.#displaced;
     const checks = {
       running: fails(this.draining, "the node is being stopped"),
-      cluster: this.forming === null ? { ok: true } : { ok: false, reason: this.forming },
+      cluster: outside === null ? { ok: true } : { ok: false, reason: outside },
       store: await this.#storeAnswers(),
       leader: fails(this.#o.leadership.current() === null, "no leader is known"),
     };
@@ -50,7 +56,8 @@ export class Readiness implements Health {
   }
 
   async #storeAnswers(): Promise<Check> {
-    if (this.problem !== null) return { ok: false, reason: this.problem };
+    const { problem } = this.#o.store;
+    if (problem !== null) return { ok: false, reason: problem };
     const over = new AbortController();
     const late = this.#o.clock.sleep(ANSWER_MS, over.signal).then(() => {
       return { ok: false, reason: `the store is not available: no answer within ${ANSWER_MS} ms` };

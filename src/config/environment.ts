@@ -20,8 +20,9 @@ export interface EnvironmentContent {
 
 interface Variable {
   readonly path: string;
-  /** Whether it names a file that has the value. */
+  /** Whether it names a file that has the value, and whether one that everybody can read will do. */
   readonly file: boolean;
+  readonly ownerOnly?: boolean;
 }
 
 const VARIABLES: ReadonlyMap<string, Variable> = new Map(
@@ -29,7 +30,9 @@ const VARIABLES: ReadonlyMap<string, Variable> = new Map(
     const names = [environmentName(row.path), ...(row.variable ? [row.variable] : [])];
     return names.flatMap((name): [string, Variable][] => [
       [name, { path: row.path, file: false }],
-      ...(mayBeFile(row) ? [[`${name}_FILE`, { path: row.path, file: true }] as [string, Variable]] : []),
+      ...(mayBeFile(row)
+        ? [[`${name}_FILE`, { path: row.path, file: true, ownerOnly: row.ownerOnly }] as [string, Variable]]
+        : []),
     ]);
   }),
 );
@@ -62,7 +65,9 @@ export function readEnvironment(environment: Environment, cwd: string): Environm
         mistakes.push(`${other} and ${variable} both set ${meant.path}; set one of them`);
         continue;
       }
-      const content = meant.file ? readSecretFile(variable, resolve(cwd, value)) : { text: value };
+      const content = meant.file
+        ? readSecretFile(variable, resolve(cwd, value), meant.ownerOnly)
+        : { text: value };
       if ("mistake" in content) mistakes.push(content.mistake);
       else {
         if (content.warning) warnings.push(content.warning);
@@ -73,7 +78,7 @@ export function readEnvironment(environment: Environment, cwd: string): Environm
       const guess = nearest(variable, VARIABLES.keys());
       mistakes.push(`unknown variable ${variable}${guess ? `; did you mean ${guess}?` : ""}`);
     } else if (VARIABLE_BY_SINGLE.has(variable)) {
-      // Only a warning: Kubernetes sets BATON_HTTP_PORT by itself for a service named baton-http.
+      // Mostly a warning: Kubernetes sets BATON_HTTP_PORT by itself for a service named baton-http.
       warnings.push(`${variable} is ignored; did you mean ${VARIABLE_BY_SINGLE.get(variable)}?`);
     }
   }
@@ -82,15 +87,15 @@ export function readEnvironment(environment: Environment, cwd: string): Environm
 
 type SecretFile = { readonly text: string; readonly warning?: string } | { readonly mistake: string };
 
-function readSecretFile(variable: string, path: string): SecretFile {
+function readSecretFile(variable: string, path: string, ownerOnly = false): SecretFile {
   try {
     const text = readFileSync(path, "utf8").trim();
     if (text === "") return { mistake: `${variable} names an empty file (${path})` };
-    // Only a warning: Kubernetes and Docker mount secrets readable for all, in a container with one user.
+    // Mostly a warning: Kubernetes and Docker mount secrets readable for all, in a container with one user.
     const open = process.platform !== "win32" && (statSync(path).mode & 0o004) !== 0;
-    return open
-      ? { text, warning: `${path} (${variable}) can be read by every user; type: chmod 600 ${path}` }
-      : { text };
+    if (!open) return { text };
+    const why = `${path} (${variable}) can be read by every user; type: chmod 600 ${path}`;
+    return ownerOnly ? { mistake: `${why} (in Kubernetes, defaultMode: 0440)` } : { text, warning: why };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     const why =

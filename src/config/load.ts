@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, relative, resolve } from "node:path";
 import { BatonError } from "../core/errors.ts";
+import { accessMistakes } from "./access-checks.ts";
 import type { Environment } from "./environment.ts";
 import { readEnvironment } from "./environment.ts";
 import { readSettingsFile } from "./file.ts";
@@ -87,6 +88,7 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
     ...relationMistakes(values, sources),
     ...fabricMistakes(values, sources),
     ...peerMistakes(values, sources),
+    ...accessMistakes(values, sources),
   );
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
 

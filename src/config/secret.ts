@@ -132,7 +132,7 @@ function secretsIn({ cluster }: SecretSettings): string[] {
   return [...new Set(parts.filter((part) => part !== ""))];
 }
 
-function isWellKnown(secret: string): boolean {
+export function isWellKnown(secret: string): boolean {
   return WELL_KNOWN.has(secret.toLowerCase().replaceAll(/[^a-z0-9]/g, ""));
 }
 

@@ -36,6 +36,8 @@ export interface Setting {
   readonly patternIs?: string;
   /** Never shown: not in what is printed, not in mistakes. Its variable with `_FILE` behind it names a file that has it. */
   readonly secret?: true;
+  /** With `secret`: a file that others can read is refused, not only warned of. */
+  readonly ownerOnly?: true;
   /** A shorter name of its variable, beside the one made of its path. */
   readonly variable?: string;
   readonly about: string;

@@ -4,6 +4,7 @@
  */
 
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
+import { ACCESS_SETTINGS } from "./access-settings.ts";
 import { AGENT_SETTINGS } from "./agent-settings.ts";
 import { CLUSTER_SETTINGS } from "./cluster-settings.ts";
 import { CONTROLLER_SETTINGS } from "./controller-settings.ts";
@@ -199,6 +200,7 @@ export const SETTINGS = [
   ...PEER_SETTINGS,
   ...OWNERSHIP_SETTINGS,
   ...AGENT_SETTINGS,
+  ...ACCESS_SETTINGS,
   ...ETCD_SETTINGS,
   ...CONTROLLER_SETTINGS,
   {

@@ -100,6 +100,7 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   peers: "Calls between nodes",
   functions: "Functions",
   agents: "Agents",
+  access: "Access",
   controller: "The node-controller",
   drain: "Stopping",
   retention: "Keeping finished jobs",

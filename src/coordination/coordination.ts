@@ -64,6 +64,12 @@ export interface Membership {
   remove?(node: NodeName): Promise<boolean>;
 
   /**
+   * Why we are in nobody's list though we run: taken for dead, and another life has our name. Such a node does not lead, since callers
+   * would be sent to the other, and only a restart will help it. Left out where it cannot happen, or is found out otherwise.
+   */
+  displaced?(): string | null;
+
+  /**
    * A leader's look at everybody: who has died is marked dead, under the fence of its term. Answers with those lives whose
    * work nobody has taken back yet, until `laidToRest` says so: a leader that dies half-way leaves them to the next.
    */

@@ -3,7 +3,7 @@
  * of the others, so that `nodes()` never waits. A keeper brings the list.
  */
 
-import { BatonError } from "../core/errors.ts";
+import { BatonError, hasCode } from "../core/errors.ts";
 import { judge, NOTHING_SEEN, type NodeSign, type Watch } from "../core/failure-detector.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../core/node.ts";
@@ -97,6 +97,7 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
   #seenAt = 0;
   #seenMono = 0;
   #failing = false;
+  #displaced: string | null = null;
   #watched: { readonly term: number; readonly watch: Watch | null } = { term: 0, watch: NOTHING_SEEN };
   #stopping = new AbortController();
   #nap = new AbortController();
@@ -125,6 +126,10 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
       alive: node.status !== "dead" && ageMs + elapsedMs < settings.deadAfterMs,
     }));
     return [own, ...others].sort(byNameAndLife);
+  }
+
+  displaced(): string | null {
+    return this.#displaced;
   }
 
   /** A list that is out of reach hears of it with the next heartbeat that reaches it. */
@@ -222,11 +227,13 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
         this.#seenAt = roll.at;
         this.#others = roll.others;
         this.#failing = false;
+        this.#displaced = null;
         this.#heard = null;
         if (roll.wish !== null) this.#hear(roll.wish);
       } catch (error) {
         if (!this.#failing) this.#o.log.warn({ err: error }, this.#o.reason(error));
         this.#failing = true;
+        if (hasCode(error, "NAME_IN_USE")) this.#displaced = error.message;
       }
     });
     this.#beating = beat;
@@ -245,6 +252,15 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
 function byNameAndLife(a: NodeInfo, b: NodeInfo): number {
   if (a.name !== b.name) return a.name < b.name ? -1 : 1;
   return Number(a.status === "dead") - Number(b.status === "dead") || b.startedAt - a.startedAt;
+}
+
+/** For a heartbeat. Whoever has the name now is in the list, and the others send to it what is meant for us. */
+export function nameTaken({ name }: NodeIdentity): BatonError {
+  return new BatonError(
+    "NAME_IN_USE",
+    `this node was taken for dead, and another has taken the name ${name} meanwhile: it is not in the list of nodes and does not lead; restart it under another name`,
+    { field: "name", name },
+  );
 }
 
 function nameInUse({ name }: NodeIdentity, { hostname, version, startedAt }: Namesake): BatonError {

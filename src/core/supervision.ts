@@ -68,6 +68,16 @@ export function beforeLeading(limitMs: number): Patience {
   return { hurryMs: Math.min(300, limitMs / 2), killMs: limitMs };
 }
 
+/**
+ * What a node-controller ends with whose children ended so when they were asked: a child that had to be killed is a failure. One that
+ * was asked before it could listen ends by the very signal that asked it, and that is none.
+ */
+export function exitCodeOf(
+  ends: readonly { readonly code: number | null; readonly signal: string | null }[],
+): number {
+  return Math.max(0, ...ends.map(({ code, signal }) => code ?? (signal === "SIGTERM" ? 0 : 1)));
+}
+
 /** A job that waits, as far as an agent's idleness is judged by it. */
 export interface WaitingJob {
   readonly task: string;

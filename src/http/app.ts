@@ -1,6 +1,8 @@
 /** The Fastify instance that serves the table: limits, headers, errors. It does not listen; `server.ts` does. */
 
 import type { Socket } from "node:net";
+import { AuditTrail } from "../access/audit-trail.ts";
+import type { AuditEntry } from "../access/audit-trail.ts";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Admission } from "../api/admission.ts";
@@ -15,6 +17,7 @@ import { problemOf } from "../api/problem.ts";
 import type { NodeServices } from "../api/services.ts";
 import { OPERATIONS } from "../api/table.ts";
 import type { InFlight } from "../cluster/in-flight.ts";
+import { LOOPBACK } from "../core/access.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
@@ -24,12 +27,15 @@ import type { PeerHandler } from "../transport/transport.ts";
 import { checkPrefix, cutPrefix, prefixOf } from "./base-path.ts";
 import { serveDashboard } from "./dashboard.ts";
 import type { DashboardOptions } from "./dashboard.ts";
+import { Entrance } from "./entrance.ts";
+import type { Gatekeeper } from "./entrance.ts";
 import { EventStreams } from "./event-streams.ts";
-import { Guard } from "./guard.ts";
+import { Guard, isLoopback } from "./guard.ts";
 import { readInbound } from "./inbound.ts";
 import type { Authenticate } from "./inbound.ts";
 import { jsonBodyParser, jsonReader } from "./json-body.ts";
 import type { ReadJson } from "./json-body.ts";
+import { Limits } from "./limits.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
 import { PassOn } from "./pass-on.ts";
 import { servePeers } from "./peer-routes.ts";
@@ -51,6 +57,16 @@ export interface AppOptions {
   readonly basePath?: string;
   /** None unless told otherwise. */
   readonly dashboard?: DashboardOptions;
+  /** Who may come in; left out by stand-ins only, and then nobody but the own machine. */
+  readonly access?: Gatekeeper;
+  /** Where changes are told of. */
+  readonly journal?: (entry: AuditEntry) => void;
+  /** Requests in a second of each caller; 0 for as many as they like. */
+  readonly rateLimit?: number;
+  /** Proxies whose word on the caller's address is believed. */
+  readonly trustedProxies?: readonly string[];
+  /** Whether callers reach this node by https alone: cookies are then never sent over anything else. */
+  readonly secure?: boolean;
 }
 
 declare module "fastify" {
@@ -86,6 +102,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     requestTimeout: REQUEST_TIMEOUT_MS,
     // Requests on open connections are served to the end, with `Connection: close`.
     return503OnClosing: false,
+    trustProxy: options.trustedProxies?.length ? [...options.trustedProxies] : false,
     routerOptions: { maxParamLength: HEADER_BYTES_MAX },
     genReqId: requestIds(services.identity.incarnation),
     ajv: {
@@ -112,12 +129,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const readJson = jsonReader(app);
   app.decorateRequest("bodyText", "");
   app.decorateRequest("peerInbound", null);
+  app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
-  app.addHook(
-    "onRequest",
-    introduce(services, new Guard({ host: options.host, name: services.identity.name })),
-  );
+  const { authenticate = null, mounts = {}, clock, journal } = options;
+  const limits = await Limits.open(app, { perSecond: options.rateLimit ?? 0 });
+  const audit = journal ? new AuditTrail({ note: journal, clock }) : null;
+  const access = options.access ?? nobodyBut(isLoopback(options.host));
+  const entrance = new Entrance({ access, limits, audit, peers: authenticate !== null });
+  app.addHook("onRoute", entrance.onRoute);
+  app.addHook("onClose", () => audit?.flush());
+  const guard = new Guard({ host: options.host, name: services.identity.name });
+  app.addHook("onRequest", introduce(services, guard, entrance));
   app.addHook("preClose", () => {
     closing.now = true;
     return streams.endAll();
@@ -128,7 +151,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await collectRoutes(app, services.version);
   const admission = new Admission(services, options.inFlight ?? null);
   const gate = new Gate(services);
-  const { authenticate = null, mounts = {}, clock } = options;
   const { peers = null } = services;
   const lateness = new Lateness(clock);
   const passOn = peers ? new PassOn({ services, peers, admission, streams }) : null;
@@ -150,6 +172,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     passOn,
     readInbound: readInbound(authenticate, { clock, lateBy }),
     closing,
+    entrance,
+    limits,
+    audit,
+    secure: options.secure ?? false,
   });
   if (authenticate) await servePeers(app, { door, authenticate, streams });
   await serveDocs(app);
@@ -157,7 +183,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   if (prefix !== "") {
     checkPrefix(prefix, ["/docs", "/assets", ...OPERATIONS.map((operation) => operation.path)]);
     // The page's addresses are relative: without the slash they would lead past the prefix.
-    app.get(prefix, { schema: { hide: true } }, (_request, reply) => reply.redirect(`${prefix}/`, 308));
+    const config = { access: "public" } as const;
+    app.get(prefix, { schema: { hide: true }, config }, (_request, reply) =>
+      reply.redirect(`${prefix}/`, 308),
+    );
   }
   await app.ready();
   return app;
@@ -183,22 +212,46 @@ function requestIds(incarnation: string): (request: { headers: NodeJS.Dict<strin
   };
 }
 
+/** Without access, as tests build it: the own machine, and else nobody. */
+function nobodyBut(loopback: boolean): Gatekeeper {
+  return {
+    open: loopback,
+    anybody: LOOPBACK,
+    stale: false,
+    identify: () => null,
+    identifyAgain: async () => null,
+  };
+}
+
+/** What browsers are told of every answer: it is what it says, and it is never part of another site's page. */
+const PLAIN_ANSWER = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "frame-ancestors 'none'",
+} as const;
+
 /** The only hook of every request: who answers, under which epoch, and whether the caller is a web page. */
-function introduce(services: NodeServices, guard: Guard) {
+function introduce(services: NodeServices, guard: Guard, entrance: Entrance) {
   const { identity, leadership, health } = services;
-  return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+  return function (
+    this: FastifyInstance,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    done: (error?: Error) => void,
+  ): void {
     const draining = health.draining;
     reply.header("x-request-id", request.id);
     reply.header("x-baton-node", identity.name);
     reply.header("x-baton-role", roleOf(leadership.held(), draining));
     reply.header("x-baton-epoch", leadership.current()?.epoch ?? 0);
+    reply.headers(PLAIN_ANSWER);
     // Also for streams, and for what is refused before it is known what was asked for.
     if (request.url.startsWith("/v1/")) reply.headers(leaderHeaders(services));
     if (draining) reply.header("connection", "close");
     const { method } = request;
     const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
-    if (refusal === null) done();
-    else done(refusal);
+    if (refusal !== null) done(refusal);
+    else if (request.is404) entrance.onNotFound.call(this, request, reply, done);
+    else done();
   };
 }
 
@@ -207,7 +260,7 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log:
   if (problem.fault) {
     log.error({ error, reqId: request.id, method: request.method, path: request.url }, "a request failed");
   }
-  if (problem.retryAfter) reply.header("retry-after", "1");
+  if (problem.retryAfter && !reply.hasHeader("retry-after")) reply.header("retry-after", "1");
   reply.code(problem.status).send(problem.body);
 }
 

@@ -43,6 +43,9 @@ export async function serveDashboard(app: FastifyInstance, options: DashboardOpt
   if (!options.enabled) return;
   const directory = options.directory ?? BUILT;
   await app.register(async (scope) => {
+    scope.addHook("onRoute", (route) => {
+      route.config = { ...route.config, access: "public" };
+    });
     scope.addHook("onRequest", (_request, reply, done) => {
       reply.headers(PAGE_HEADERS);
       done();

@@ -153,6 +153,7 @@ export class EventStreams {
   ): Promise<void> {
     let calledOff = this.#clock.after(HEARTBEAT_MS, beat);
     const clock = this.#clock;
+    const turn = new Turn(response);
     function beat(): void {
       // A reader that took nothing for a whole beat is gone or stuck, and would hold our memory.
       if (response.writableNeedDrain) return void response.destroy();
@@ -162,12 +163,37 @@ export class EventStreams {
     try {
       for await (const event of events) {
         if (signal.aborted) break;
+        turn.gather();
         if (!response.write(format(event)) && !response.destroyed) await drained(response, signal);
       }
     } finally {
       calledOff();
+      turn.over(); // Node would send the end before what it has gathered
       response.end();
     }
+  }
+}
+
+/** What is written within one turn of the event loop goes out as one piece: thousands of events in a second are few of these. */
+class Turn {
+  readonly #response: ServerResponse;
+  #open = false;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  gather(): void {
+    if (this.#open) return;
+    this.#open = true;
+    this.#response.cork();
+    setImmediate(() => this.over());
+  }
+
+  over(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#response.uncork();
   }
 }
 

@@ -3,6 +3,7 @@
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
+import { SESSION_COOKIE } from "../api/session-cookie.ts";
 
 /** Before the routes: it collects them as they are declared. */
 export async function collectRoutes(app: FastifyInstance, version: string): Promise<void> {
@@ -15,6 +16,13 @@ export async function collectRoutes(app: FastifyInstance, version: string): Prom
         description:
           'A highly available job cluster. Refusals are flat: {"error": CODE, "message": …}; test the code, never the text.',
       },
+      components: {
+        securitySchemes: {
+          token: { type: "http", scheme: "bearer", description: "as `baton token create` prints it" },
+          session: { type: "apiKey", in: "cookie", name: SESSION_COOKIE },
+        },
+      },
+      security: [{ token: [] }, { session: [] }],
       tags: [
         { name: "jobs", description: "Submit jobs, look at them, steer them" },
         { name: "functions", description: "Run a task for a caller who waits" },
@@ -22,6 +30,7 @@ export async function collectRoutes(app: FastifyInstance, version: string): Prom
         { name: "schedules", description: "Jobs by the clock" },
         { name: "controller", description: "What agents do, and callers of whoever leads" },
         { name: "cluster", description: "The nodes together: who is there, who leads, how they fare" },
+        { name: "access", description: "Who may do what: tokens, users and sessions" },
         { name: "node", description: "This node: health, role, promises" },
       ],
     },

@@ -43,7 +43,7 @@ export class PassOn {
         mutates: operation.mutates,
         method: request.method,
         path: request.url,
-        headers: headersOn(request.headers, request.id),
+        headers: headersOn(request.headers, request.id, request.principal),
         body: request.bodyText,
         deadlineMs: patienceMs(request.headers, this.#o.peers.requestTimeoutMs),
       };
@@ -72,7 +72,7 @@ export class PassOn {
         ...wish,
         path: request.url,
         body: request.bodyText,
-        headers: headersOn(request.headers, request.id),
+        headers: headersOn(request.headers, request.id, request.principal),
         deadlineMs: waitsMs + patienceMs(request.headers, peers.requestTimeoutMs),
       });
       return placed.at === "here" ? undefined : this.#back(reply, placed.reply);

@@ -27,6 +27,7 @@ export async function servePeers(app: FastifyInstance, options: PeerRoutesOption
       method: [...METHODS],
       url: "/peer/*",
       schema: { hide: true },
+      config: { access: "peer" },
       exposeHeadRoute: false,
       handler: (request, reply) => serve(request, reply, options),
     });

@@ -11,9 +11,13 @@ import type { Caller, Input, Operation } from "../api/operation.ts";
 import type { NodeServices } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
+import type { AuditTrail } from "../access/audit-trail.ts";
+import { settle } from "./entrance.ts";
+import type { Entrance } from "./entrance.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { inboundOf } from "./inbound.ts";
 import type { readInbound } from "./inbound.ts";
+import type { Limits } from "./limits.ts";
 import type { PassOn } from "./pass-on.ts";
 
 export interface RoutesOptions {
@@ -25,6 +29,11 @@ export interface RoutesOptions {
   /** Null where every node answers for itself. */
   readonly passOn: PassOn | null;
   readonly readInbound: ReturnType<typeof readInbound>;
+  readonly entrance: Entrance;
+  readonly limits: Limits;
+  readonly audit: Pick<AuditTrail, "changed" | "counted"> | null;
+  /** Whether callers reach this node by https alone. */
+  readonly secure: boolean;
   /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
   readonly closing: { readonly now: boolean };
 }
@@ -35,8 +44,8 @@ export function bindOperations(app: FastifyInstance, options: RoutesOptions): vo
 }
 
 function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
-  const { services, admission, gate, streams, passOn, readInbound, closing } = options;
-  const { target, mutates } = operation;
+  const { services, admission, gate, streams, passOn, readInbound, closing, entrance, limits } = options;
+  const { target, mutates, permission } = operation;
   const schema = schemaOf(operation);
   const query = schema["querystring"] as JsonSchema | undefined;
 
@@ -48,7 +57,9 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       body: request.body,
       headers: request.headers,
       inbound,
+      principal: request.principal,
       ...(operation.waits && { caller: callerOf(reply.raw) }),
+      ...(operation.login && { secure: options.secure || request.protocol === "https" }),
     };
     admission.check(operation, inbound);
     const where = typeof target === "function" ? target(input) : target;
@@ -77,19 +88,27 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     }
   }
 
+  async function signedOrNot(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await readInbound(request, reply);
+    await entrance.afterSignature(request, reply, permission);
+  }
+
   const toNumbers = query ? numbersIn(query) : null;
   app.route({
     method: operation.method,
     url: fastifyPath(operation.path),
     schema,
+    config: { access: permission, hop: true },
     // A HEAD of a stream would be a stream.
     exposeHeadRoute: operation.method === "GET" && operation.streams !== true,
     preValidation: (request, reply, done) => {
       const asked = request.query as Record<string, unknown>;
       toNumbers?.(asked);
       if (asked["internal"] === undefined) done();
-      else void settle(readInbound(request, reply), done);
+      else void settle(signedOrNot(request, reply), done);
     },
+    ...(operation.login && { preHandler: (request, reply) => limits.login(request, reply) }),
+    ...(mutates && { onResponse: audited(operation, options) }),
     // Said when the answer is known: whoever waited for long may have waited for somebody who led.
     ...(operation.tag === "controller" && {
       onSend: (_request: FastifyRequest, reply: FastifyReply, payload: unknown, done: DoneSending) => {
@@ -99,6 +118,33 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     }),
     handler,
   });
+}
+
+/** After the answer, so that nobody waits for it. What a node passed on is told of there, where the caller came in. */
+function audited(operation: Operation, { audit, services }: RoutesOptions) {
+  const { name, frequent = false, audits } = operation;
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const { principal, peerInbound, params, query, body } = request;
+    const { statusCode: status } = reply;
+    // Refused at the entrance: counted there. Nobody there, or too many: only told of where it is about a login.
+    if (audit === null || peerInbound !== null || (principal === null && operation.permission !== "public"))
+      return done();
+    if (frequent) audit.counted({ operation: name, principal, status });
+    else {
+      // A body that was refused as such could be anything.
+      const told = status === 400 ? undefined : audits?.({ body });
+      const servedBy = reply.getHeader("x-baton-node");
+      audit.changed({
+        operation: name,
+        principal,
+        params: { ...(query as object), ...(params as object), ...told },
+        status,
+        requestId: request.id,
+        ...(typeof servedBy === "string" && servedBy !== services.identity.name && { servedBy }),
+      });
+    }
+    done();
+  };
 }
 
 type DoneSending = (error: Error | null, payload: unknown) => void;
@@ -122,16 +168,6 @@ function callerOf(response: ServerResponse): Caller {
       return () => response.off("close", leave);
     },
   };
-}
-
-/** Few requests need it, so the others do not pay for a promise. */
-async function settle(reading: Promise<void>, done: (error?: Error) => void): Promise<void> {
-  try {
-    await reading;
-  } catch (error) {
-    return done(error as Error);
-  }
-  done();
 }
 
 /** `/jobs/{id}` becomes `/jobs/:id`. */

@@ -10,8 +10,10 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { PeerHandler } from "../transport/transport.ts";
+import type { Access } from "../access/access.ts";
 import { buildApp } from "./app.ts";
 import type { DashboardOptions } from "./dashboard.ts";
+import type { AppOptions } from "./app.ts";
 import { bracketed } from "./guard.ts";
 import type { Authenticate } from "./inbound.ts";
 
@@ -26,6 +28,12 @@ export interface HttpServerOptions {
   readonly clock: Clock;
   /** Counts the changes that are being made, and refuses them once it is closed. */
   readonly inFlight?: Pick<InFlight, "enter">;
+  /** Begins and ends with the listener: nobody else asks who may come in. */
+  readonly access?: Access;
+  readonly journal?: AppOptions["journal"];
+  readonly rateLimit?: number;
+  readonly trustedProxies?: readonly string[];
+  readonly secure?: boolean;
   readonly authenticate?: Authenticate | null;
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
   readonly basePath?: string;
@@ -75,6 +83,7 @@ export class HttpServer extends Lifecycle {
   protected override async onStart(): Promise<void> {
     const { port, bodyLimitBytes = BODY_LIMIT_BYTES, attach, ...rest } = this.#options;
     const app = await buildApp({ ...rest, host: this.#host, bodyLimitBytes });
+    await rest.access?.start();
     this.#detach = attach?.(app.server) ?? null;
     app.server.on("connection", (socket: Socket) => {
       this.#sockets.add(socket);
@@ -84,6 +93,7 @@ export class HttpServer extends Lifecycle {
       await app.listen({ host: this.#host, port });
     } catch (error) {
       await app.close();
+      await rest.access?.stop();
       throw cannotListen(error as NodeJS.ErrnoException, this.#host, port);
     }
     this.#app = app;
@@ -105,6 +115,7 @@ export class HttpServer extends Lifecycle {
     this.#detach = null;
     await app.close();
     callOff();
+    await this.#options.access?.stop();
   }
 }
 

@@ -58,7 +58,7 @@ export class NodeCalls {
     url: string,
   ): Promise<{ readonly jobs: readonly WaitingJob[]; readonly paused: ReadonlySet<string> } | null> {
     const [jobs, queues] = await Promise.all([
-      this.#get(`${url}/jobs?status=queued&limit=${WAITING_LOOKED_AT}`),
+      this.#get(`${url}/v1/jobs?status=queued&limit=${WAITING_LOOKED_AT}`),
       this.#get(`${url}/queues`),
     ]);
     if (jobs?.status !== 200 || queues?.status !== 200) return null;
@@ -80,7 +80,7 @@ export class NodeCalls {
   async works(url: string, agent: string, since: number): Promise<boolean | null> {
     const statuses = ["processing", "completed", "failed"];
     const answers = await Promise.all(
-      statuses.map((status) => this.#get(`${url}/jobs?status=${status}&limit=${WORK_LOOKED_AT}`)),
+      statuses.map((status) => this.#get(`${url}/v1/jobs?status=${status}&limit=${WORK_LOOKED_AT}`)),
     );
     if (answers.some((answer) => answer?.status !== 200)) return null;
     return answers

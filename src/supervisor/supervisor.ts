@@ -12,7 +12,7 @@
 
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
-import { agentWanted, beforeLeading, type Patience, type Standing } from "../core/supervision.ts";
+import { agentWanted, beforeLeading, exitCodeOf, type Patience, type Standing } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
@@ -116,7 +116,8 @@ export class Supervisor extends Lifecycle {
       controller: () => (this.#controller.state === "running" ? this.#url : null),
       agent: () => {
         const { state, startedAt } = this.#agent;
-        if (state !== "running" || startedAt === null) return null;
+        // While nobody leads, no agent gets work, and none is heard of.
+        if (state !== "running" || startedAt === null || !this.#standing?.leader) return null;
         const known = controller.agentCommand.length === 0;
         return { name: agentName(settings), startedAt, queues, known };
       },
@@ -143,16 +144,10 @@ export class Supervisor extends Lifecycle {
     };
   }
 
-  /**
-   * Of the controller, if it came to its end when it was asked; a child that had to be killed is a failure. Not one that was in
-   * the way of a term long ago.
-   */
+  /** Of children that were ended by this stop, and not of one that was in the way of a term long ago. */
   get exitCode(): number {
-    const ends = [this.#agent.lastExit, this.#controller.lastExit].filter(
-      (end) => end && end.at >= this.#stoppingAt && end.reason.startsWith("asked"),
-    );
-    if (ends.some((end) => end!.code === null)) return 1;
-    return Math.max(0, ...ends.map((end) => end!.code!));
+    const ends = [this.#agent.lastExit, this.#controller.lastExit].filter((end) => end !== null);
+    return exitCodeOf(ends.filter(({ at, reason }) => at >= this.#stoppingAt && reason.startsWith("asked")));
   }
 
   /** With `hurry`, also while a gentle stop is under way, the children are told to hurry. */

@@ -2,70 +2,6 @@
 
 import type { JobStatus } from "../../../src/core/job.ts";
 
-export interface Percentiles {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-}
-
-export interface AlertBody {
-  readonly code: string;
-  readonly severity: "warning" | "critical";
-  readonly message: string;
-  readonly remedy: string;
-  readonly since: string;
-}
-
-export interface OverviewBody {
-  readonly at: string;
-  readonly node: string;
-  readonly partial: boolean;
-  readonly unreachable: readonly string[];
-  readonly cluster: {
-    readonly name: string;
-    readonly formed: boolean;
-    readonly total_nodes: number;
-    readonly active_nodes: number;
-    readonly draining_nodes: number;
-    readonly dead_nodes: number;
-    readonly joining_nodes: number;
-    readonly coordination: string;
-    readonly channels: string;
-    readonly dispatch: string;
-    readonly store: string;
-  };
-  readonly leader: {
-    readonly node_id: string;
-    readonly epoch: number;
-    readonly acquired_at: string;
-    readonly lease_until: string;
-  } | null;
-  readonly jobs: Readonly<Record<JobStatus, number>>;
-  readonly rates: {
-    readonly submitted_per_second: number;
-    readonly finished_per_second: number;
-    readonly failed_per_second: number;
-  };
-  readonly times: {
-    readonly wait_ms: Percentiles | null;
-    readonly run_ms: Percentiles | null;
-    readonly of: number;
-  };
-  readonly backlog: { readonly ready: number; readonly oldest_age_ms: number | null };
-  readonly workers: { readonly slots: number; readonly running: number };
-  readonly alerts: readonly AlertBody[];
-}
-
-export interface JournalEntryBody {
-  readonly id: string;
-  readonly at: string;
-  readonly kind: string;
-  readonly node: string;
-  readonly actor: string | null;
-  readonly subject: string | null;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
-
 export interface TermBody {
   readonly role: string;
   readonly epoch: number;
@@ -153,27 +89,7 @@ export interface TimelineBody {
   }[];
 }
 
-export interface SettingBody {
-  readonly path: string;
-  readonly value: unknown;
-  readonly source: string;
-  readonly is_default: boolean;
-}
-
-export interface SessionBody {
-  readonly principal: string;
-  readonly permission: "read" | "submit" | "operate" | "admin";
-  readonly open: boolean;
-}
-
 export interface ComingAnswers {
-  "GET /cluster/overview": OverviewBody;
-  "GET /cluster/journal": {
-    entries: readonly JournalEntryBody[];
-    next_cursor: string | null;
-    partial: boolean;
-    unreachable: readonly string[];
-  };
   "GET /cluster/leaders/history": {
     terms: readonly TermBody[];
     refused: { count: number; examples: readonly RefusedWriteBody[] };
@@ -187,10 +103,6 @@ export interface ComingAnswers {
   };
   "POST /cluster/jobs/bulk": BulkBody;
   "GET /jobs/{id}/timeline": TimelineBody;
-  "GET /node/settings": { node: string; settings: readonly SettingBody[] };
-  "GET /session": SessionBody;
-  "POST /session": SessionBody;
-  "DELETE /session": unknown;
 }
 
 export interface ComingParts {

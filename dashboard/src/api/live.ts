@@ -4,7 +4,8 @@ import { signal } from "@preact/signals";
 import { heardTime } from "../clock.ts";
 import { Line } from "../streams/line.ts";
 import type { FromHub, Link } from "../streams/messages.ts";
-import type { JournalEntryBody, OverviewBody } from "./coming.ts";
+import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
+import type { OverviewBody } from "../../../src/api/overview-body.ts";
 
 const ENTRIES_KEPT = 200;
 

@@ -3,7 +3,7 @@
  * node decides in any case.
  */
 
-import type { Permission } from "../../../src/api/operation.ts";
+import type { Permission } from "../../../src/core/access.ts";
 
 export const NEEDS = {
   "POST /jobs": "submit",
@@ -25,14 +25,3 @@ export const NEEDS = {
 } as const satisfies Record<string, Permission>;
 
 export type Guarded = keyof typeof NEEDS;
-
-/** Each includes those before it. */
-export const PERMISSIONS = ["read", "submit", "operate", "admin"] as const;
-
-export function includes(held: Permission, needed: Permission): boolean {
-  return rank(held) >= rank(needed);
-}
-
-function rank(permission: Permission): number {
-  return (PERMISSIONS as readonly string[]).indexOf(permission);
-}

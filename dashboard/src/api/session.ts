@@ -1,15 +1,16 @@
 /** Who looks at this page, and what they may do. */
 
 import { computed, effect, signal } from "@preact/signals";
+import { allows } from "../../../src/core/access.ts";
 import { call, refusals } from "./call.ts";
-import type { SessionBody } from "./coming.ts";
+import type { Answered } from "./call.ts";
 import { line } from "./live.ts";
-import { includes, NEEDS } from "./permissions.ts";
+import { NEEDS } from "./permissions.ts";
 import type { Guarded } from "./permissions.ts";
 import { asProblem } from "./problem.ts";
 
 /** Null: not known yet, or not signed in. */
-export const session = signal<SessionBody | null>(null);
+export const session = signal<Answered<"GET /session"> | null>(null);
 /** The node wants to know who we are before it tells anything. */
 export const mustSignIn = signal(false);
 
@@ -17,11 +18,14 @@ export const mustSignIn = signal(false);
 export function barredFrom(route: Guarded): string | null {
   const held = session.value?.permission;
   // Not known yet: the node will say.
-  if (held === undefined || includes(held, NEEDS[route])) return null;
+  if (held === undefined || allows(held, NEEDS[route])) return null;
   return `This needs the permission ${NEEDS[route]}; ${session.value?.principal ?? "you"} may only ${held}.`;
 }
 
-export const signedInAs = computed(() => (session.value?.open === false ? session.value.principal : null));
+/** Null where nobody is asked. */
+export const signedInAs = computed(() =>
+  session.value?.open === false ? session.value.principal.replace(/^\w+:/, "") : null,
+);
 
 export async function look(): Promise<void> {
   try {

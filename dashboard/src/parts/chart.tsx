@@ -19,13 +19,18 @@ export interface ChartProps {
   readonly times: readonly number[];
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
+  /** Of things that are not halved. */
+  readonly whole?: boolean;
 }
 
 const HEIGHT = 120;
+const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map((digit) => digit * 10 ** power),
+).flat();
 /** How far the axis goes when everything is 0. */
 const FLOOR = 1;
 
-export function Chart({ title, times, series, format }: ChartProps) {
+export function Chart({ title, times, series, format, whole = false }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data: uPlot.AlignedData = [[...times], ...series.map(({ values }) => [...values])];
@@ -35,7 +40,7 @@ export function Chart({ title, times, series, format }: ChartProps) {
 
   useEffect(() => {
     const element = box.current!;
-    const options = optionsFor(element, series, format);
+    const options = optionsFor(element, series, format, whole);
     const drawn = new uPlot(options, latest.current, element);
     plot.current = drawn;
     const resized = new ResizeObserver(() => {
@@ -77,6 +82,7 @@ function optionsFor(
   element: HTMLElement,
   series: readonly ChartSeries[],
   format: (value: number) => string,
+  whole: boolean,
 ): uPlot.Options {
   const muted = colourOf(element, "--muted");
   const grid = { stroke: colourOf(element, "--line"), width: 1 };
@@ -95,7 +101,13 @@ function optionsFor(
     axes: [
       // The formats of uPlot depend on the system's language, and fail where there is none.
       { ...axis, space: 70, size: 22, values: (_plot, splits) => splits.map((at) => clock(at * 1_000)) },
-      { ...axis, space: 30, size: 46, values: (_plot, splits) => splits.map((value) => format(value)) },
+      {
+        ...axis,
+        space: 30,
+        size: 46,
+        ...(whole && { incrs: WHOLE_STEPS }),
+        values: (_plot, splits) => splits.map((value) => format(value)),
+      },
     ],
     series: [
       {},

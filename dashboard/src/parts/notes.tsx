@@ -21,7 +21,7 @@ export function ProblemNote({ problem, retry }: { problem: Problem; retry?: () =
   );
 }
 
-function sentence(text: string): string {
+export function sentence(text: string): string {
   return text === "" ? text : text[0]!.toUpperCase() + text.slice(1);
 }
 

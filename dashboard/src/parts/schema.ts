@@ -97,7 +97,7 @@ export function hintOf(given: Schema): string {
     low !== undefined && high === undefined && `${low} or more`,
     low === undefined && high !== undefined && `up to ${high}`,
     minLength !== undefined && minLength > 1 && `at least ${minLength} characters`,
-    maxLength !== undefined && `at most ${maxLength} characters`,
+    maxLength !== undefined && `at most ${maxLength.toLocaleString("en-US")} characters`,
     format && format.replaceAll("-", " "),
   ]
     .filter(Boolean)

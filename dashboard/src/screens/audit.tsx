@@ -1,7 +1,7 @@
 /** Who did what, and all else that was noted of the cluster. */
 
 import { useResource } from "../api/resource.ts";
-import type { JournalEntryBody } from "../api/coming.ts";
+import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
 import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
 import { Table } from "../parts/table.tsx";

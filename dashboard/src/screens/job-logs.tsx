@@ -8,6 +8,11 @@ import { LogBook, oneLine, pieces } from "./log-book.ts";
 
 const ROW = 20;
 const MARGIN_ROWS = 10;
+const HEIGHT_MAX = 340;
+/** How long a turn of the wheel goes on. */
+const BY_HAND_MS = 400;
+/** Below the last row, for the bar that scrolls sideways. */
+const BAR = 16;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 
 interface Props {
@@ -133,15 +138,17 @@ function Rows({ lines, needle, follow, onFollow, onOpen }: RowsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(400);
-  /** Where we have scrolled to ourselves, to tell it from what the reader does. */
-  const ours = useRef(-1);
+  /** When the reader last touched it. A box that grows scrolls by itself, and that is no wish to stay. */
+  const touchedAt = useRef(-Infinity);
+  const touched = (): void => {
+    touchedAt.current = performance.now();
+  };
 
   useLayoutEffect(() => {
     const element = box.current!;
     setHeight(element.clientHeight);
     if (!follow) return;
     element.scrollTop = element.scrollHeight;
-    ours.current = element.scrollTop;
     setTop(element.scrollTop);
   });
 
@@ -151,10 +158,24 @@ function Rows({ lines, needle, follow, onFollow, onOpen }: RowsProps) {
     const element = box.current!;
     setTop(element.scrollTop);
     const atEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - ROW;
-    if (follow && !atEnd && element.scrollTop < ours.current) onFollow(false);
+    const byHand = performance.now() - touchedAt.current < BY_HAND_MS;
+    if (follow && !atEnd && byHand) onFollow(false);
   };
   return (
-    <div class="log" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="Log lines">
+    <div
+      class="log"
+      ref={box}
+      style={{ height: `${Math.min(HEIGHT_MAX, lines.length * ROW + BAR)}px` }}
+      onScroll={scrolled}
+      onWheel={touched}
+      onTouchMove={touched}
+      onPointerDown={touched}
+      onPointerMove={(event) => event.buttons !== 0 && touched()}
+      onKeyDown={touched}
+      tabIndex={0}
+      role="region"
+      aria-label="Log lines"
+    >
       <div class="log-all" style={{ height: `${lines.length * ROW}px` }}>
         <div class="log-view" style={{ transform: `translateY(${first * ROW}px)` }}>
           {lines.slice(first, last).map((each) => (

@@ -124,7 +124,7 @@ function JobFacts({ job }: { job: JobBody }) {
               />,
             ]
           : null,
-        ["Runs on", <NodeLink name={job.worker} />],
+        [job.status === "processing" ? "Runs on" : "Ran on", <NodeLink name={job.worker} />],
         ["Owned by", <NodeLink name={job.owner} />],
         ["Attempts", `${job.failures} of ${job.max_attempts} failed`],
         job.interruptions + job.crashes > 0
@@ -221,6 +221,11 @@ function JobActions({ job, onChange }: { job: JobBody; onChange: () => void }) {
   );
 }
 
+const NO_RESULT: Readonly<Record<string, string>> = {
+  failed: "It failed and has no result.",
+  cancelled: "It was cancelled and has no result.",
+};
+
 function Result({ job }: { job: JobBody }) {
   const finished = job.status === "completed";
   const { data, problem, reload } = useResource(
@@ -232,13 +237,7 @@ function Result({ job }: { job: JobBody }) {
     if (finished) reload();
   }, [job.job_epoch]);
   if (!finished) {
-    return (
-      <p class="muted">
-        {FINAL.has(job.status)
-          ? `It was ${job.status} and has no result.`
-          : "There is one when it is completed."}
-      </p>
-    );
+    return <p class="muted">{NO_RESULT[job.status] ?? "There is one when it is completed."}</p>;
   }
   if (problem) return <ProblemNote problem={problem} retry={reload} />;
   return data ? <JsonView value={data.result} label="Result" /> : <Loading what="the result" />;

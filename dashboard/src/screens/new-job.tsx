@@ -26,8 +26,8 @@ export function NewJobScreen() {
     { params: { id: clone ?? "" } },
     { freshMs: null },
   );
-  const known = here.data?.tasks.find(({ name }) => name === task) as { schema?: Schema | null } | undefined;
-  const schema = known?.schema ?? null;
+  const known = here.data?.tasks.find(({ name }) => name === task);
+  const schema = (known?.schema ?? null) as Schema | null;
 
   const [payload, setPayload] = useState<unknown>(undefined);
   const [options, setOptions] = useState<Options>({});

@@ -76,7 +76,7 @@ function Row({ node, marked, onChange }: { node: NodeBody; marked: boolean; onCh
           node.name
         )}{" "}
         {leads && <Status word={`leads, epoch ${leader.epoch}`} tone="busy" />}
-        <div class="muted">
+        <div class="muted node-about">
           {node.roles.join(", ")} · {node.version}
         </div>
       </td>

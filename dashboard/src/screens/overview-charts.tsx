@@ -36,6 +36,7 @@ export function OverviewCharts() {
       />
       <Chart
         title="Jobs"
+        whole
         times={times}
         format={compact}
         series={[

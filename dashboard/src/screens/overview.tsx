@@ -2,17 +2,20 @@
 
 import type { ComponentChildren } from "preact";
 import { JOB_STATUSES } from "../../../src/core/job.ts";
-import { link, news, overview } from "../api/live.ts";
-import type { OverviewBody, Percentiles } from "../api/coming.ts";
+import { link, overview } from "../api/live.ts";
+import { useResource } from "../api/resource.ts";
+import type { OverviewBody } from "../../../src/api/overview-body.ts";
 import { count, duration, perSecond } from "../parts/format.ts";
 import { NodeLink } from "../parts/links.tsx";
-import { Empty, Loading } from "../parts/notes.tsx";
+import { Empty, Loading, sentence } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago } from "../parts/time.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { JournalList } from "./journal-list.tsx";
 import { OverviewCharts } from "./overview-charts.tsx";
+
+type Percentiles = NonNullable<OverviewBody["times"]["wait_ms"]>;
 
 export function OverviewScreen() {
   const now = overview.value;
@@ -48,19 +51,30 @@ export function OverviewScreen() {
       <Counts now={now} />
       <Facts now={now} />
       <OverviewCharts />
-      <section aria-labelledby="news">
-        <h2 id="news">What happened</h2>
-        {news.value.length === 0 ? (
-          <p class="muted">
-            Nothing since this page was opened. <a href={to(["audit"], { kind: "all" })}>Earlier events</a>
-          </p>
-        ) : (
-          <JournalList entries={news.value.slice(0, 8)} />
-        )}
-      </section>
+      <News />
     </Page>
   );
 }
+
+/** Changes that people made are in the audit; here is what happened to the cluster. */
+function News() {
+  const { data } = useResource("GET /cluster/journal", { query: { limit: NEWS_ASKED } }, { freshMs: 1_000 });
+  const entries = (data?.entries ?? []).filter(({ kind }) => kind !== "audit").slice(0, NEWS_SHOWN);
+  return (
+    <section aria-labelledby="news">
+      <h2 id="news">What happened</h2>
+      {entries.length > 0 && <JournalList entries={entries} />}
+      <p class="more">
+        <a href={to(["audit"], { kind: "all" })}>
+          {entries.length > 0 ? "All events" : "Nothing lately; all events"}
+        </a>
+      </p>
+    </section>
+  );
+}
+
+const NEWS_ASKED = 30;
+const NEWS_SHOWN = 8;
 
 function Alerts({ alerts }: { alerts: OverviewBody["alerts"] }) {
   if (alerts.length === 0) {
@@ -75,12 +89,12 @@ function Alerts({ alerts }: { alerts: OverviewBody["alerts"] }) {
       {alerts.map(({ code, severity, message, remedy, since }) => (
         <li key={`${code} ${message}`} class={`note ${severity === "critical" ? "bad" : "wait"}`}>
           <p>
-            <Status word={severity} /> <strong>{message}</strong>{" "}
+            <Status word={severity} /> <strong>{sentence(message)}.</strong>{" "}
             <span class="muted">
-              since <Ago at={since} />
+              Noticed <Ago at={since} />.
             </span>
           </p>
-          <p>{remedy}</p>
+          <p>{sentence(remedy)}.</p>
         </li>
       ))}
     </ul>
@@ -127,10 +141,16 @@ function Facts({ now }: { now: OverviewBody }) {
         }
         more={away === 0 ? "all active" : awayText(cluster)}
       />
+      <Tile name="In per second" value={perSecond(rates.submitted_per_second)} more="submitted, lately" />
       <Tile
-        name="In / out per second"
-        value={`${perSecond(rates.submitted_per_second)} / ${perSecond(rates.finished_per_second)}`}
-        more={`${perSecond(rates.failed_per_second)} failed`}
+        name="Out per second"
+        value={perSecond(rates.finished_per_second)}
+        more={`of them ${perSecond(rates.failed_per_second)} failed`}
+      />
+      <Tile
+        name="Workers"
+        value={`${count(workers.running)} of ${count(workers.slots)}`}
+        more="places in use"
       />
       <Tile
         name="Oldest waiting"
@@ -139,11 +159,6 @@ function Facts({ now }: { now: OverviewBody }) {
       />
       <Tile name="Wait" value={median(times.wait_ms)} more={tail(times.wait_ms, times.of)} />
       <Tile name="Run" value={median(times.run_ms)} more={tail(times.run_ms, times.of)} />
-      <Tile
-        name="Workers"
-        value={`${count(workers.running)} of ${count(workers.slots)}`}
-        more="places in use"
-      />
     </dl>
   );
 }

@@ -13,12 +13,7 @@ import { Table } from "../parts/table.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 
-type QueueBody = Answered<"GET /queues">["queues"][number] & {
-  oldest_waiting_at?: string | null;
-  slots?: number | null;
-  submitted_per_second?: number | null;
-  finished_per_second?: number | null;
-};
+type QueueBody = Answered<"GET /queues">["queues"][number];
 
 export function QueuesScreen() {
   const { data, problem, reload } = useResource("GET /queues", {}, { everyMs: 10_000 });
@@ -44,7 +39,7 @@ export function QueuesScreen() {
               <th class="right">In / s</th>
               <th class="right">Out / s</th>
               <th>Running of slots</th>
-              <th class="right">Later</th>
+              <th class="right">Scheduled</th>
               <th class="right">Failed</th>
               <th class="right">Completed</th>
               <th>
@@ -54,7 +49,7 @@ export function QueuesScreen() {
           }
         >
           {data.queues.map((queue) => (
-            <Row key={queue.name} queue={queue as QueueBody} onChange={reload} />
+            <Row key={queue.name} queue={queue} onChange={reload} />
           ))}
         </Table>
       )}
@@ -147,6 +142,6 @@ function Row({ queue, onChange }: { queue: QueueBody; onChange: () => void }) {
   );
 }
 
-function rate(value: number | null | undefined): string {
-  return value === null || value === undefined ? "–" : perSecond(value);
+function rate(value: number | null): string {
+  return value === null ? "–" : perSecond(value);
 }

@@ -1,14 +1,6 @@
 import type { ScheduleBody } from "../../../src/api/schedule-body.ts";
 import { call } from "../api/call.ts";
 import { Action } from "../parts/action.tsx";
-import { duration } from "../parts/format.ts";
-
-/** In the node's words, once it has them. */
-export function inWords(schedule: ScheduleBody): string {
-  const { in_words } = schedule as ScheduleBody & { in_words?: string };
-  if (in_words !== undefined) return in_words;
-  return schedule.cron ?? `every ${duration(schedule.every_ms ?? 0)}`;
-}
 
 export function ScheduleActions({ schedule, onChange }: { schedule: ScheduleBody; onChange: () => void }) {
   const { name, paused, task } = schedule;

@@ -12,7 +12,7 @@ import { Facts, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { go, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { inWords, ScheduleActions } from "./schedule-actions.tsx";
+import { ScheduleActions } from "./schedule-actions.tsx";
 
 const FIRES = 10;
 
@@ -43,7 +43,7 @@ export function ScheduleScreen({ name }: { name: string }) {
   return (
     <Page
       title={name}
-      about={inWords(data)}
+      about={data.in_words}
       actions={
         <>
           <ScheduleActions schedule={data} onChange={changed} />

@@ -8,7 +8,7 @@ import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { inWords, ScheduleActions } from "./schedule-actions.tsx";
+import { ScheduleActions } from "./schedule-actions.tsx";
 
 export function SchedulesScreen() {
   const { data, problem, reload } = useResource("GET /schedules", {}, { everyMs: 10_000 });
@@ -47,7 +47,7 @@ export function SchedulesScreen() {
                 <a href={to(["schedules", schedule.name])}>{schedule.name}</a>
               </td>
               <td class="wide-cell">
-                {inWords(schedule)}
+                {schedule.in_words}
                 {schedule.cron !== null && (
                   <div class="muted mono">
                     {schedule.cron} {schedule.zone}

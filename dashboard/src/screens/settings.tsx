@@ -1,13 +1,15 @@
 /** The settings of the node that is asked, as they are in force, and where each comes from. */
 
 import { useState } from "preact/hooks";
-import type { SettingBody } from "../api/coming.ts";
+import type { Answered } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { Loading, ProblemNote } from "../parts/notes.tsx";
 import { Facts, Table } from "../parts/table.tsx";
 import { Took } from "../parts/time.tsx";
 import { Page } from "../shell/page.tsx";
+
+type SettingBody = Answered<"GET /node/settings">["settings"][number];
 
 export function SettingsScreen() {
   const barred = barredFrom("GET /node/settings");
@@ -111,5 +113,6 @@ function Row({ setting }: { setting: SettingBody }) {
 
 function valueText(value: unknown): string {
   if (value === null || value === "") return "–";
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(valueText).join(", ");
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -39,7 +39,7 @@ export function SignInScreen() {
         </button>
       </form>
       <p class="muted">
-        No user yet? An administrator makes one: <code>baton users add NAME</code>
+        No user yet? An administrator makes one: <code>baton user add NAME --permission operate</code>
       </p>
     </main>
   );

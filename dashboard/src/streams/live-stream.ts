@@ -1,6 +1,7 @@
 /** The one stream of the cluster's news, opened again whenever it breaks. */
 
-import type { JournalEntryBody, OverviewBody } from "../api/coming.ts";
+import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
+import type { OverviewBody } from "../../../src/api/overview-body.ts";
 import { asProblem, Problem } from "../api/problem.ts";
 import type { Link, Tell } from "./messages.ts";
 import { readEvents } from "./read-events.ts";

@@ -26,6 +26,7 @@ export const callFunction = operation({
   permission: "submit",
   target: { at: "any" },
   mutates: true,
+  frequent: true,
   params: z.strictObject({ task: Name }),
   query: z.strictObject({ timeout_ms: Patience.optional() }),
   body: Payload,

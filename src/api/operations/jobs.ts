@@ -90,6 +90,7 @@ export const cancelJob = operation({
   mutates: true,
   params: IdParams,
   body: z.strictObject({ reason: Reason.optional() }).nullable(),
+  audits: ({ body }) => (body?.reason === undefined ? {} : { reason: body.reason }),
   replies: {
     200: z.object({ job_id: z.string(), status: Status }),
     202: z.object({ job_id: z.string(), status: Status, cancel_requested: z.boolean() }),

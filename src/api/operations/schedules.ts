@@ -73,6 +73,7 @@ export const postSchedule = operation({
   target: { at: "leader" },
   mutates: true,
   body: NamedScheduleRequest,
+  audits: ({ body }) => ({ name: body.name }),
   replies: { 200: StoredBody, 201: StoredBody },
   handler: (services, { body }) => store(services, body.name, body),
 });

@@ -37,6 +37,7 @@ export const submitJobs = operation({
   permission: "submit",
   target: { at: "any" },
   mutates: true,
+  frequent: true,
   body: z.union([JobRequestBody, z.array(JobRequestBody).min(1).max(JOBS_MAX)]),
   replies: { 200: z.union([SubmittedBody, z.array(SubmittedBody)]) },
   places(_services, { body, headers }) {

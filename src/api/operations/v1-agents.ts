@@ -34,6 +34,7 @@ export const v1AgentHeartbeat = operation({
   summary: "An agent says that it lives; what it leaves out stays as it was",
   permission: "operate",
   mutates: true,
+  frequent: true,
   body: HeartbeatBody,
   replies: { 200: z.object({ ok: z.literal(true), leader_epoch: z.int() }) },
   async handler(services, { body: { agent, ...sign } }) {

@@ -25,6 +25,7 @@ export const v1SubmitJobs = operation({
   summary: "Submit one job, or an array of jobs of which all or none are taken; at the leader only",
   permission: "submit",
   mutates: true,
+  frequent: true,
   body: z.union([V1JobRequest, z.array(V1JobRequest).min(1).max(JOBS_MAX)]),
   replies: { 200: z.union([SubmittedUnder, z.array(SubmittedUnder)]) },
   async handler(services, { body }) {

@@ -25,6 +25,7 @@ const common = {
   permission: "operate",
   target: { at: "here" },
   mutates: true,
+  frequent: true,
 } as const;
 
 /** One that is not on a socket of ours. */

@@ -13,6 +13,7 @@ import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { Term } from "../../core/term.ts";
 import type { NodeWish } from "../coordination.ts";
+import { nameTaken } from "../registered-membership.ts";
 import type { Namesake, NodeSigns, Registry, Roll } from "../registered-membership.ts";
 import type { ControlSession } from "./control-session.ts";
 import { unavailable } from "./gateway-errors.ts";
@@ -282,12 +283,4 @@ export class NodeRegistry implements Registry {
 function stale({ epoch, role }: Term): BatonError {
   const message = `epoch ${epoch} of ${role} is over; nobody is taken for dead by it`;
   return new BatonError("STALE_EPOCH", message, { epoch });
-}
-
-function nameTaken({ name }: NodeIdentity): BatonError {
-  return new BatonError(
-    "NAME_IN_USE",
-    `this node was taken for dead, and another has taken the name ${name} meanwhile: it is not in the list of nodes; restart it under another name`,
-    { field: "name", name },
-  );
 }

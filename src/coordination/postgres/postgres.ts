@@ -4,7 +4,7 @@
  * store's pool: leases and heartbeats never wait behind other work.
  */
 
-import { BatonError } from "../../core/errors.ts";
+import { BatonError, hasCode } from "../../core/errors.ts";
 import type { NodeIdentity, OwnInfo } from "../../core/node.ts";
 import { LEADER_ROLES, type LeaderRole } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -17,7 +17,6 @@ import type { Coordination, LeaseLock } from "../coordination.ts";
 import { ControlSession } from "./control-session.ts";
 import { subjectOf } from "./leader-rows.ts";
 import { PostgresLock } from "./lock.ts";
-import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import { RegisteredMembership, type MembershipSettings } from "../registered-membership.ts";
 import { NodeRegistry, wishSubject } from "./registry.ts";
 
@@ -120,7 +119,5 @@ export class PostgresCoordination extends Lifecycle implements Coordination {
 }
 
 function reason(error: unknown): string {
-  return isUniqueViolation(error)
-    ? "this node was taken for dead, and another has taken its name meanwhile: it is not in the list of nodes; restart it under another name"
-    : "no heartbeat reaches the database; trying on";
+  return hasCode(error, "NAME_IN_USE") ? error.message : "no heartbeat reaches the database; trying on";
 }

@@ -20,6 +20,7 @@ import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import type { Statement } from "../../platform/drivers/postgres.ts";
 import type { NodeWish } from "../coordination.ts";
 import { WISH_CHANNEL, type ControlSession } from "./control-session.ts";
+import { nameTaken } from "../registered-membership.ts";
 import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
 import * as rows from "./node-rows.ts";
 
@@ -64,7 +65,11 @@ export class NodeRegistry implements Registry {
   /** Says that we live; `heard` is the wish that was told here, and that nobody has to tell again. */
   async beat(heard: string | null = null): Promise<Roll> {
     await this.#control.ensureLocked();
-    const found = await this.#control.query<rows.BeatRow>(rows.BEAT, [...this.#own(), heard]);
+    const found = await this.#control
+      .query<rows.BeatRow>(rows.BEAT, [...this.#own(), heard])
+      .catch((error: unknown) => {
+        throw isUniqueViolation(error) ? nameTaken(this.#o.identity) : error;
+      });
     const { at, own_wish } = found[0]!;
     return { at, wish: own_wish, others: found.filter(isNode).map(registered) };
   }

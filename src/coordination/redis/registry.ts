@@ -11,6 +11,7 @@ import type { NodeIdentity, NodeLoad, NodeStatus, OwnInfo } from "../../core/nod
 import type { Term } from "../../core/term.ts";
 import type { RedisScript } from "../../platform/drivers/redis-script.ts";
 import type { NodeWish } from "../coordination.ts";
+import { nameTaken } from "../registered-membership.ts";
 import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
 import type { ControlSession } from "./control-session.ts";
 import { leaderKey } from "./leader-scripts.ts";
@@ -180,12 +181,4 @@ function registered(fields: scripts.NodeFields, now: number): Registered {
     load: { ...IDLE, ...told.load },
   };
   return { node, ageMs: now - lastSeenAt };
-}
-
-function nameTaken({ name }: NodeIdentity): BatonError {
-  return new BatonError(
-    "NAME_IN_USE",
-    `this node was taken for dead, and another has taken the name ${name} meanwhile: it is not in the list of nodes; restart it under another name`,
-    { field: "name", name },
-  );
 }

@@ -288,6 +288,17 @@ void describe("nodes on etcd", () => {
     assert.equal(await count(cluster), 1);
   });
 
+  void test("a node that was taken for dead and whose name another has taken says so, until the name is free again", async () => {
+    await using cluster = new EtcdCluster(server);
+    const bob = await cluster.start("bob", { settings: QUICK });
+    assert.equal(bob.membership.displaced(), null);
+    await leaveEntry(cluster, "bob", { named: true });
+    await eventually("it to know", async () => bob.membership.displaced() !== null);
+    assert.match(bob.membership.displaced()!, /another has taken the name bob/);
+    await server.remove(cluster.key("name", "bob"));
+    await eventually("it to be back", async () => bob.membership.displaced() === null);
+  });
+
   void test("of two nodes of one name that start in the same moment one gets it", async () => {
     await using cluster = new EtcdCluster(server);
     const starts = await Promise.allSettled(

@@ -259,6 +259,18 @@ void describe("nodes on postgres", () => {
     assert.equal((await cluster.sql("SELECT 1 FROM baton.node WHERE name = 'bob'")).length, 1);
   });
 
+  void test("a node that was taken for dead and whose name another has taken says so, until the name is free again", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    const bob = await cluster.start("bob", { settings: QUICK });
+    assert.equal(bob.membership.displaced(), null);
+    await cluster.sql("UPDATE baton.node SET status = 'dead', name = 'away' WHERE name = 'bob'");
+    const other = await leaveRow(cluster, "bob");
+    await eventually("it to know", async () => bob.membership.displaced() !== null);
+    assert.match(bob.membership.displaced()!, /another has taken the name bob/);
+    await cluster.sql(`DELETE FROM baton.node WHERE incarnation = '${other.incarnation}'`);
+    await eventually("it to be back", async () => bob.membership.displaced() === null);
+  });
+
   void test("a predecessor whose session is gone does not hold up a restart, however young its heartbeat", async () => {
     await using cluster = await PostgresCluster.open(server);
     await settled(cluster);

@@ -292,6 +292,20 @@ void describe("nodes on redis", () => {
     assert.equal(await server.command("SCARD", cluster.key("nodes")), 1);
   });
 
+  void test("a node that was taken for dead and whose name another has taken says so, until the name is free again", async () => {
+    await using cluster = new RedisCluster(server);
+    const identity = candidate("bob", systemRandom.uuid());
+    const bob = await cluster.start("bob", { identity, settings: QUICK });
+    assert.equal(bob.membership.displaced(), null);
+    await server.command("HSET", cluster.key("nodes", identity.incarnation), "status", "dead");
+    const other = await leaveEntry(cluster, "bob");
+    await eventually("it to know", async () => bob.membership.displaced() !== null);
+    assert.match(bob.membership.displaced()!, /another has taken the name bob/);
+    await server.command("SREM", cluster.key("nodes"), other.incarnation);
+    await server.command("DEL", cluster.key("nodes", other.incarnation));
+    await eventually("it to be back", async () => bob.membership.displaced() === null);
+  });
+
   void test("a predecessor whose connection is gone does not hold up a restart, however young its heartbeat", async () => {
     await using cluster = new RedisCluster(server);
     await settled(CALM.deadAfterMs);

@@ -6,16 +6,19 @@ import { QUICK } from "../../support/cluster.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import type { PostgresServer } from "../../support/postgres-server.ts";
 import { eventually } from "../../support/process-node.ts";
-import { agentOf, ControllerProcess } from "./world.ts";
+import { agentOf, ControllerProcess, type WorldOptions } from "./world.ts";
 
 /** A leader, and a standby whose agent works. Leases outlast a test: nothing may wait for one to run out. */
 export async function workingPair(
   t: Scope,
   server: PostgresServer,
+  options: Pick<WorldOptions, "agent" | "settings"> = {},
 ): Promise<{ leader: ControllerProcess; standby: ControllerProcess }> {
-  const settings = { ...QUICK, STORE: await server.createDatabase(), AGENTS__LEASE: "60s" };
+  const url = await server.createDatabase();
+  const settings = { ...QUICK, STORE: url, AGENTS__LEASE: "60s", ...options.settings };
+  const { agent = "real" } = options;
   const nodes = await Promise.all(
-    ["ada", "bob"].map((name) => ControllerProcess.start(t, { name, agent: "real", settings })),
+    ["ada", "bob"].map((name) => ControllerProcess.start(t, { name, agent, settings })),
   );
   return eventually("a leader and a standby", async () => {
     const leader = nodes.find((node) => node.report()?.role === "LEADER");

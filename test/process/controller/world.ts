@@ -16,7 +16,7 @@ export interface WorldOptions {
   readonly name?: string;
   readonly data?: string;
   /** How the agent behaves; `real` is `baton agent`. */
-  readonly agent?: "deaf" | "crashing" | "parent" | "real";
+  readonly agent?: "deaf" | "crashing" | "parent" | "lazy" | "real";
   /** As in the environment, without the prefix. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
@@ -39,7 +39,7 @@ export class ControllerProcess {
   private constructor(data: string, options: WorldOptions) {
     this.data = data;
     this.name = options.name ?? "solo";
-    const agent = [process.execPath, AGENT, data, "{name}", ...(options.agent ? [options.agent] : [])];
+    const agent = [process.execPath, AGENT, data, "{name}", options.agent ?? "plain", "{urls}"];
     const settings = {
       LOG__FORMAT: "json",
       ...(options.agent === "real" ? { TASKS } : { CONTROLLER__AGENT_COMMAND: agent.join(",") }),

@@ -129,20 +129,23 @@ export class Chaos {
   #kill({ kind, member, pids }: Victim): void {
     const { fleet } = this.#o;
     if (kind === "sentinel") this.#unwatchedUntil = systemClock.monotonic() + UNWATCHED_MS;
-    const watched = systemClock.monotonic() > this.#unwatchedUntil;
-    if ((kind === "supervisor" && watched) || kind === "machine") this.#later(this.#gone(member));
+    const watched = kind === "machine" || systemClock.monotonic() > this.#unwatchedUntil;
     pids.forEach((pid) => this.#killed.add(pid));
     const own = pids.filter((pid) => pid === member.pid);
     for (const pid of pids.filter((each) => !own.includes(each))) fleet.signal(pid, "SIGKILL");
-    if (own.length > 0) member.kill();
+    if (own.length === 0) return;
+    member.kill();
+    if (member.node && watched) this.#later(this.#gone(member, own[0]!));
   }
 
   /** Whoever was killed leaves nobody behind, also nobody whom it was about to start. */
-  async #gone(member: Member): Promise<void> {
+  async #gone(member: Member, pid: number): Promise<void> {
+    const { fleet } = this.#o;
     const from = systemClock.monotonic();
-    for (let goneAt: number | null = null; ; await systemClock.sleep(100)) {
-      const [now, left] = [systemClock.monotonic(), this.#o.fleet.strays()];
-      if (left.length > 0) goneAt = null;
+    for (let goneAt: number | null = null; ; await systemClock.sleep(50)) {
+      const left = fleet.strays();
+      const now = systemClock.monotonic();
+      if (left.length > 0 || fleet.isThere(pid)) goneAt = null;
       else goneAt ??= now;
       if (goneAt === null && now - from > ORPHANS_MS) {
         const error = `left behind ${ORPHANS_MS} ms after ${member.name} was killed: ${JSON.stringify(left)}`;

@@ -10,6 +10,7 @@ import { BIN, COMPILED, eventually } from "../../support/process-node.ts";
 import { Member } from "./member.ts";
 import {
   childrenOf,
+  isMarked,
   MARK_VARIABLE,
   markedProcesses,
   signalMarked,
@@ -185,6 +186,10 @@ export class Fleet {
 
   signal(pid: number, signal: NodeJS.Signals): boolean {
     return signalMarked(pid, signal, this.#o.mark);
+  }
+
+  isThere(pid: number): boolean {
+    return isMarked(pid, this.#o.mark);
   }
 
   /** What is left of them all, by the mark. */

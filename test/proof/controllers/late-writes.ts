@@ -27,6 +27,7 @@ interface Write {
 }
 
 const PAUSE_MS = 700;
+const FOLLOW_MS = 250;
 const DEADLINE_MS = 4_000;
 /** A process that stands still reads what was sent when it goes on. */
 const STILL_DEADLINE_MS = 30_000;
@@ -38,23 +39,26 @@ export class LateWrites {
   readonly answers = { stale: 0, notLeader: 0, replayed: 0, none: 0 };
   /** Sent to leaders that stood still while another took over, and answered by them when they went on. */
   woken = 0;
+  /** Of runs whose job was taken from them and is open still. */
+  overtaken = 0;
   readonly #o: LateWritesOptions;
   readonly #over = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
+  #loops: readonly Promise<void>[] = [];
 
   constructor(options: LateWritesOptions) {
     this.#o = options;
   }
 
   start(): void {
-    this.#loop = this.#run().catch((error: unknown) => {
+    const failed = (error: unknown): void => {
       if (!this.#over.signal.aborted) this.#o.onBroken(error as Error);
-    });
+    };
+    this.#loops = [this.#run().catch(failed), this.#follow().catch(failed)];
   }
 
   async stop(): Promise<void> {
     this.#over.abort();
-    await this.#loop;
+    await Promise.all(this.#loops);
   }
 
   /** What a leader has leased; asked when it has just been stopped. */
@@ -84,6 +88,19 @@ export class LateWrites {
         for (const url of urls) await this.#send(url, write, DEADLINE_MS);
       }
       await systemClock.sleep(2 * PAUSE_MS * chance(), this.#over.signal);
+    }
+  }
+
+  /** Jobs that were taken from somebody are open for a second or two only. */
+  async #follow(): Promise<void> {
+    const { urls, witness } = this.#o;
+    while (!this.#over.signal.aborted) {
+      const [epoch, overtaken] = [await witness.epoch(), await witness.overtaken(EACH)];
+      const what = "of a run that was overtaken";
+      const writes = overtaken.flatMap((claim) => [result(what, claim, epoch), logs(what, claim, epoch)]);
+      this.overtaken += writes.length;
+      await Promise.all(urls.flatMap((url) => writes.map((write) => this.#send(url, write, DEADLINE_MS))));
+      await systemClock.sleep(FOLLOW_MS, this.#over.signal);
     }
   }
 

@@ -19,7 +19,9 @@ const LINES = 4;
 const plain = { status: "completed", failures: 0, lines: 0 } as const;
 const KINDS: readonly Kind[] = [
   { ...plain, task: "quick", share: 40, payload: () => ({}) },
-  { ...plain, task: "second", share: 22, payload: (chance) => ({ ms: 500 + Math.floor(1_000 * chance()) }) },
+  { ...plain, task: "second", share: 18, payload: (chance) => ({ ms: 500 + Math.floor(1_000 * chance()) }) },
+  // So long that its agent is killed, or sleeps through its lease and comes back, while another has begun.
+  { ...plain, task: "second", share: 4, payload: (chance) => ({ ms: 3_000 + Math.floor(4_000 * chance()) }) },
   { ...plain, task: "flaky", share: 14, failures: 1, payload: () => ({}) },
   { ...plain, task: "hopeless", share: 6, failures: 1, status: "failed", payload: () => ({}) },
   { ...plain, task: "chatty", share: 10, lines: LINES, payload: () => ({ lines: LINES }) },

@@ -170,7 +170,7 @@ function summary(all: {
     `${report.grants} terms; ${report.writes} writes of leaders, none under an older term than one that was granted before`,
     `${report.jobs} jobs acknowledged (${load.refusals} tries refused or unanswered, ${load.repeated} repeated in doubt), each ended as it should and once; none lost, none left`,
     `${report.claims} leases of jobs; begun: ${begun.join(", ")}; ${report.crashes} crashes counted, ${report.released} given back, ${report.failures} failures; no run begun twice`,
-    `late writes: ${stale} refused with STALE_EPOCH, ${notLeader} with NOT_LEADER, ${replayed} answered as at first, ${none} unanswered; ${lateWrites.woken} of them read first by a leader that had stood still; none stored`,
+    `late writes: ${stale} refused with STALE_EPOCH, ${notLeader} with NOT_LEADER, ${replayed} answered as at first, ${none} unanswered; ${lateWrites.overtaken} of them about jobs that were open, ${lateWrites.woken} read first by a leader that had stood still; none stored`,
     `from the death of a leader to the next accepted lease: ${ms(gaps.killed)}; stopped with SIGSTOP: ${ms(gaps.stopped)}; the other one hurt as well: ${ms(gaps.otherToo)}`,
     `children of a killed node-controller gone after: ${ms(chaos.orphanedMs)}; nobody left behind at the end`,
   ];

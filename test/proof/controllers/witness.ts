@@ -101,6 +101,13 @@ export class Witness {
     return this.#some(`w.job_epoch < coalesce(d.job_epoch, l.job_epoch)`, limit);
   }
 
+  /** Of those, the ones whose job is still open: what they say would count if nobody compared epochs. */
+  overtaken(limit: number): Promise<Claim[]> {
+    return this.sql<Claim>(`
+      SELECT ${CLAIM} ${CLAIMED} AND w.seq IN (SELECT seq FROM baton.live) AND w.job_epoch < l.job_epoch
+      ORDER BY w.n DESC LIMIT ${limit}`);
+  }
+
   /** Runs whose end was accepted as the last word on their job. */
   accepted(limit: number): Promise<(Claim & { readonly status: number })[]> {
     return this.#some(`w.job_epoch = d.job_epoch`, limit, ", d.status") as Promise<

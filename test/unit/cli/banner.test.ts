@@ -28,6 +28,7 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     url: "http://127.0.0.1:8420",
     data: "/srv/app/.baton",
     redis: "",
+    etcd: "",
     store: "sqlite",
     gateway: true,
     tasks: [
@@ -36,6 +37,7 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
     ],
     guarantees: { name: "sqlite", durability: "power loss", shared: false },
     peers: null,
+    access: null,
     warnings: [],
     command: "baton",
     ...started,
@@ -65,6 +67,14 @@ describe("the banner of a started node", () => {
       text,
       /^ {2}store +postgres:\/\/me:\*\*\*@db\/x: acknowledged jobs survive crashes and power loss$/m,
     );
+  });
+
+  it("names what stands beside the database, and what for", () => {
+    assert.doesNotMatch(banner({}, true), /redis|etcd/);
+    const redis = banner({ redis: "redis://me:***@r" }, true);
+    assert.match(redis, /^ {2}redis +redis:\/\/me:\*\*\*@r: elects, carries messages and jobs$/m);
+    const etcd = banner({ etcd: "http://me:***@a:2379,http://b:2379" }, true);
+    assert.match(etcd, /^ {2}etcd +http:\/\/me:\*\*\*@a:2379,http:\/\/b:2379: elects and knows the nodes$/m);
   });
 
   it("names the other nodes, and says before all else what must not be overlooked", () => {

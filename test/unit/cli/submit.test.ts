@@ -27,9 +27,7 @@ describe("baton submit", () => {
     assert.equal(code, 0);
     assert.equal(out, `${JOB_ID}\n`);
     assert.equal(err, "queued\n");
-    const { idempotency_key: key, ...body } = node.asked[0]!.body as { idempotency_key: string };
-    assert.deepEqual(body, { task: "hello", payload: { name: "world" } });
-    assert.match(key, /^client:/, "a try whose answer is lost can be repeated");
+    assert.deepEqual(node.asked[0]!.body, { task: "hello", payload: { name: "world" } });
   });
 
   it("passes every option on", async () => {
@@ -57,8 +55,7 @@ describe("baton submit", () => {
   it("takes a time only with its zone", async () => {
     await using node = await fakeNode({ "POST /jobs": submitted });
     await runCli(["submit", "t", "--run-at", "2026-01-31T10:00:00+01:00", "--url", node.url]);
-    const { task, run_at } = node.asked[0]!.body as Record<string, unknown>;
-    assert.deepEqual({ task, run_at }, { task: "t", run_at: "2026-01-31T09:00:00.000Z" });
+    assert.deepEqual(node.asked[0]!.body, { task: "t", run_at: "2026-01-31T09:00:00.000Z" });
     const { code, err } = await runCli(["submit", "t", "--run-at", "2026-01-31T10:00:00", "--url", node.url]);
     assert.equal(code, 2);
     assert.match(err, /It must be a time with its zone, such as 2026-01-31T09:00:00Z\./);

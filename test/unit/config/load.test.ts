@@ -49,8 +49,16 @@ describe("loading settings", () => {
       tasks: [],
       profile: "lan",
       roles: ["gateway", "function", "worker", "scheduler"],
-      http: { host: "127.0.0.1", port: 8420, url: "", bodyLimitBytes: 1_048_576, basePath: "/" },
       dashboard: { enabled: true },
+      http: {
+        host: "127.0.0.1",
+        port: 8420,
+        url: "",
+        bodyLimitBytes: 1_048_576,
+        basePath: "/",
+        rateLimit: 0,
+        trustedProxies: [],
+      },
       worker: { concurrency: 10, queues: [], leaseMs: 10_000, renewMs: 2_000, prefetchMax: 500 },
       jobs: {
         maxAttempts: 3,
@@ -96,6 +104,7 @@ describe("loading settings", () => {
         orphanCheckMs: 1_000,
       },
       rebalance: { enabled: true, ratio: 2, intervalMs: 10_000 },
+      access: { required: "auto", token: "" },
       agents: { leaseMs: 30_000, staleAfterMs: 15_000, forgetAfterMs: 3_600_000 },
       controller: {
         moonlight: true,
@@ -229,7 +238,7 @@ describe("mistakes in settings", () => {
       ["- a\n", "baton.yaml:1:1: a configuration file is a map of settings, such as `name: node-1`"],
       [
         "http: 80\n",
-        "baton.yaml:1:7: http is a section; write its settings (host, port, url, body_limit, base_path) below it",
+        "baton.yaml:1:7: http is a section; write its settings (host, port, url, body_limit, base_path, rate_limit, trusted_proxies) below it",
       ],
       ["http.port: 80\n", "baton.yaml:1:1: unknown setting http.port; write it as `port` under `http:`"],
       ["port: 80\n", "baton.yaml:1:1: unknown setting port; did you mean http.port?"],

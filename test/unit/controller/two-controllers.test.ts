@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { before, describe, it, type TestContext } from "node:test";
+import type { Task } from "../../../src/jobs/task.ts";
 import type { BatonNode } from "../../../src/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
@@ -31,13 +32,17 @@ before(async () => {
   scope.after(() => server.stop());
 });
 
-async function pair(t: TestContext, settings: Record<string, string> = {}): Promise<Pair> {
+async function pair(
+  t: TestContext,
+  settings: Record<string, string> = {},
+  tasks: readonly Task[] = [],
+): Promise<Pair> {
   const url = await server.createDatabase();
   // Nobody dies here without a word, so that the lease may be one that a busy machine keeps.
   const patient = { ...QUICK, LEADER__LEASE: "5s", LEADER__MARGIN: "1250ms" };
   const common = { ...patient, STORE: url, WORKER__CONCURRENCY: "0", ...settings };
   const open = (name: string): Promise<BatonNode> =>
-    nodeHere(t, { http: true, settings: { ...common, NAME: name } });
+    nodeHere(t, { http: true, settings: { ...common, NAME: name }, tasks });
   const leader = await open("one");
   await leads(leader);
   const standby = await open("two");
@@ -213,6 +218,47 @@ describe("two controllers on one database", () => {
     const { leader_id: leaderId, leader_epoch: next } = seen.get("leader.changed");
     assert.equal(leaderId, "two");
     assert.ok(next > epoch);
+  });
+
+  it("tells at every node what happens at any, under the same ids, and goes on at the other", async (t) => {
+    const tick = { name: "tick", run: () => "tock" };
+    const { leader, standby, atLeader, atStandby } = await pair(t, { WORKER__CONCURRENCY: "1" }, [tick]);
+    const stop = new AbortController();
+    atEnd(t, () => stop.abort());
+    const told: any[][] = [[], []];
+    const follow = async (node: BatonNode, into: any[]): Promise<void> => {
+      for await (const event of eventsOf(`${node.url}/v1/events`, stop.signal)) into.push(event);
+    };
+    [leader, standby].forEach((node, at) => void follow(node, told[at]!).catch(() => {}));
+    await until("both greet", () => told.every((events) => events.length > 0));
+    await systemClock.sleep(200); // until each knows that somebody reads at the other
+    const { body } = await atStandby.post("/jobs", { task: "tick" });
+    await until("it is done", async () => (await atLeader.job(body.job_id)).status === "completed");
+    const id = await atLeader.submit();
+    const lease = await atLeader.lease();
+    await atLeader.result(lease);
+    const numbered = (events: any[]) => events.filter((event) => event.id !== null);
+    await until("all is told", () =>
+      told.every((events) => events.at(-1).data.job_id === id && events.at(-1).event === "job.completed"),
+    );
+    assert.deepEqual(numbered(told[1]!), numbered(told[0]!));
+    assert.deepEqual(
+      numbered(told[1]!).map(({ event, data }) => [event, data.job_id ?? data.agent]),
+      [
+        ["job.submitted", body.job_id],
+        ["job.started", body.job_id],
+        ["job.completed", body.job_id],
+        ["job.submitted", id],
+        ["agent.seen", "ada"],
+        ["job.leased", id],
+        ["result.accepted", id],
+        ["job.completed", id],
+      ],
+    );
+    const [, second, third] = numbered(told[0]!);
+    const resumed = eventsOf(`${standby.url}/v1/events?since=${second.id}`, stop.signal);
+    assert.equal((await resumed.next()).value!.event, "hello");
+    assert.deepEqual((await resumed.next()).value, third);
   });
 
   it("leases to agents also where jobs are pushed to the workers of nodes", async (t) => {

@@ -8,10 +8,10 @@ import { BatonError } from "../../../src/core/errors.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
 
-/** What is under `/v1` has rules of its own: see v1.test.ts. */
+/** What is under `/v1` has rules of its own: see v1.test.ts; and so have credentials: see access.test.ts. */
 const ROWS = (OPERATIONS as readonly Operation[]).filter(
   // A stream that never ends is no answer to wait for.
-  ({ tag, name }) => tag !== "controller" && name !== "follow_cluster",
+  ({ tag, name }) => tag !== "controller" && tag !== "access" && name !== "follow_cluster",
 );
 const ID = "node-a-0198c0de-0000-7000-8000-000000000000";
 /** A good body for each route that needs one, so that what is refused is not the body. */

@@ -104,7 +104,7 @@ describe("a request about a job of another node", () => {
         traceparent,
         authorization: "Bearer caller",
         cookie: "secret=1",
-        "x-forwarded-for": "10.0.0.1",
+        "x-forwarded-host": "elsewhere.example",
         "x-http-method-override": "DELETE",
         "x-baton-config": "forged",
         "x-test-word": "forged",
@@ -116,12 +116,19 @@ describe("a request about a job of another node", () => {
       [
         headers!["x-request-id"],
         headers!["traceparent"],
-        headers!["authorization"],
         headers!["x-baton-config"],
+        headers!["x-baton-principal"],
       ],
-      ["mine-1", traceparent, "Bearer caller", "same"],
+      ["mine-1", traceparent, "same", "admin loopback loopback"],
     );
-    for (const name of ["cookie", "x-forwarded-for", "x-http-method-override", "host", "x-test-word"]) {
+    for (const name of [
+      "authorization",
+      "cookie",
+      "x-forwarded-host",
+      "x-http-method-override",
+      "host",
+      "x-test-word",
+    ]) {
       assert.equal(headers![name], undefined, name);
     }
   });

@@ -40,7 +40,7 @@ describe("the door for nodes", () => {
     };
     // Each call of a function makes a job with an id of its own; who may remove a node is another matter.
     // And a node that is asked by another answers of itself alone, where a caller gets the whole.
-    const others = new Set(["call_function", "remove_node", "get_overview", "follow_cluster"]);
+    const others = new Set(["call_function", "remove_node", "who_am_i", "get_overview", "follow_cluster"]);
     for (const row of ROWS.filter(({ name }) => !others.has(name))) {
       const path = row.path.replace("{id}", id).replace("{name}", "node-a").replace("{task}", "hello");
       const payload = bodies[row.name];

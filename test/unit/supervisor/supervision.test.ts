@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import {
   agentWanted,
   beforeLeading,
+  exitCodeOf,
   isDegraded,
   restartDelayMs,
   steadyAfterMs,
@@ -23,6 +24,21 @@ describe("which agent is wanted", () => {
     assert.equal(agentWanted({ role: "STANDBY", epoch: 1, leader: "bob" }), true);
     assert.equal(agentWanted({ role: "STANDBY", epoch: null, leader: null }), null);
     assert.equal(agentWanted(null), null);
+  });
+});
+
+describe("the exit code of a node-controller", () => {
+  const asked = { code: 0, signal: null };
+
+  it("is that of the child that did worse, and 0 when nobody had to be ended", () => {
+    assert.equal(exitCodeOf([]), 0);
+    assert.equal(exitCodeOf([asked, asked]), 0);
+    assert.equal(exitCodeOf([asked, { code: 6, signal: null }]), 6);
+  });
+
+  it("is 1 when a child had to be killed, but not when it was asked before it could listen", () => {
+    assert.equal(exitCodeOf([asked, { code: null, signal: "SIGKILL" }]), 1);
+    assert.equal(exitCodeOf([asked, { code: null, signal: "SIGTERM" }]), 0);
   });
 });
 

@@ -1,0 +1,112 @@
+/**
+ * Who may come in. A caller shows a token or a session, and is answered at once out of memory; where the node listens to its own
+ * machine only, everybody who gets that far may do everything, unless the settings say otherwise.
+ */
+
+import { LOOPBACK, principalText } from "../core/access.ts";
+import type { Principal } from "../core/access.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { Service } from "../platform/service.ts";
+import type { Credentials } from "./credentials.ts";
+import type { FirstToken } from "./first-token.ts";
+import { Passwords } from "./passwords.ts";
+import { SessionDesk } from "./session-desk.ts";
+import { digestOf, sameDigest } from "./token-text.ts";
+import { TokenDesk } from "./token-desk.ts";
+import { UserDesk } from "./user-desk.ts";
+
+export interface AccessOptions {
+  readonly credentials: Credentials;
+  /** Nobody is asked anything. */
+  readonly open: boolean;
+  /** The setting `access.token`; empty for none. */
+  readonly fixedToken: string;
+  readonly firstToken: FirstToken | null;
+  /** What else begins and ends with it. */
+  readonly beside?: readonly Service[];
+  readonly node: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+/** Where what a caller shows was found. */
+export type Shown = { readonly by: "bearer" | "cookie"; readonly text: string };
+
+const FIXED: Principal = { kind: "setting", name: "access.token", permission: "admin", id: null };
+
+export class Access extends Lifecycle {
+  readonly open: boolean;
+  readonly tokens: TokenDesk;
+  readonly users: UserDesk;
+  readonly sessions: SessionDesk;
+  readonly #o: AccessOptions;
+  readonly #fixed: string | null;
+
+  constructor(options: AccessOptions) {
+    super();
+    this.#o = options;
+    this.open = options.open;
+    this.#fixed = options.fixedToken === "" ? null : digestOf(options.fixedToken);
+    const passwords = new Passwords();
+    this.tokens = new TokenDesk(options);
+    this.users = new UserDesk({ ...options, passwords });
+    this.sessions = new SessionDesk({ ...options, passwords });
+  }
+
+  /** Whether what is known here may be out of date: then nobody may change anything by it. */
+  get stale(): boolean {
+    return this.#o.credentials.stale;
+  }
+
+  /** The token that this start has made because there was none; null if there was one. */
+  get first(): FirstToken["made"] {
+    return this.#o.firstToken?.made ?? null;
+  }
+
+  /** Null: nobody that is known here, now. */
+  identify({ by, text }: Shown): Principal | null {
+    const { credentials, clock } = this.#o;
+    const now = clock.now();
+    const known = by === "bearer" ? credentials.book.token(text, now) : credentials.book.session(text, now);
+    if (known) {
+      credentials.used(known.credential, now);
+      return known.principal;
+    }
+    return by === "bearer" && this.#isFixed(text) ? FIXED : null;
+  }
+
+  /** For what is not known: it may have been made elsewhere a moment ago. */
+  async identifyAgain(shown: Shown): Promise<Principal | null> {
+    await this.#o.credentials.catchUp();
+    return this.identify(shown);
+  }
+
+  /** Whoever calls where nobody is asked. */
+  get anybody(): Principal {
+    return LOOPBACK;
+  }
+
+  #isFixed(text: string): boolean {
+    const digest = this.#fixed === null ? null : digestOf(text);
+    return digest !== null && sameDigest(digest, this.#fixed!);
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { credentials, beside = [], firstToken, log } = this.#o;
+    await credentials.start();
+    for (const service of beside) await service.start();
+    await firstToken?.start();
+    if (this.open) log.debug({}, `no credentials are asked for: callers are ${principalText(LOOPBACK)}`);
+  }
+
+  protected override async onStop(): Promise<void> {
+    const { credentials, beside = [], firstToken } = this.#o;
+    await firstToken?.stop();
+    for (const service of [...beside].reverse()) await service.stop();
+    await credentials.stop();
+  }
+}

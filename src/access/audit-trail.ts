@@ -1,0 +1,126 @@
+/**
+ * Who changed what, for the journal. Changes by people have an entry each. What programs do all the time (submits, leases, results) is
+ * counted, one entry a minute for each caller and operation; so is what was refused, for each address.
+ */
+
+import type { Principal } from "../core/access.ts";
+import { principalText } from "../core/access.ts";
+import type { Clock } from "../platform/clock.ts";
+
+export interface AuditEntry {
+  readonly kind: "audit";
+  readonly actor: string | null;
+  readonly subject: string | null;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+export interface AuditTrailOptions {
+  readonly note: (entry: AuditEntry) => void;
+  readonly clock: Clock;
+}
+
+export interface Change {
+  readonly operation: string;
+  readonly principal: Principal | null;
+  /** Of the path and the query, and what else is worth knowing; never a payload. */
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly status: number;
+  readonly requestId: string;
+  /** Who has carried it out, if it was not this node. */
+  readonly servedBy?: string;
+}
+
+interface Count {
+  readonly actor: string | null;
+  readonly subject: string;
+  readonly detail: Record<string, unknown> & { count: number };
+}
+
+const MINUTE_MS = 60_000;
+/** Callers and addresses in one minute; the rest are counted together. */
+const COUNTS_MAX = 1_000;
+
+export class AuditTrail {
+  readonly #o: AuditTrailOptions;
+  #counts = new Map<string, Count>();
+  #since = 0;
+  #callOff: (() => void) | null = null;
+
+  constructor(options: AuditTrailOptions) {
+    this.#o = options;
+  }
+
+  changed({ operation, principal, params, status, requestId, servedBy }: Change): void {
+    this.#o.note({
+      kind: "audit",
+      actor: principal && principalText(principal),
+      subject: subjectOf(params) ?? operation,
+      detail: {
+        operation,
+        params,
+        status,
+        request_id: requestId,
+        ...(servedBy !== undefined && { served_by: servedBy }),
+      },
+    });
+  }
+
+  /** For operations that come by the thousand. */
+  counted({ operation, principal, status }: Pick<Change, "operation" | "principal" | "status">): void {
+    const actor = principal && principalText(principal);
+    const count = this.#count(`${actor} ${operation}`, () => ({
+      actor,
+      subject: operation,
+      detail: { operation, count: 0, refused: 0 },
+    }));
+    count.detail.count++;
+    if (status >= 400) count.detail["refused"] = (count.detail["refused"] as number) + 1;
+  }
+
+  refused(address: string, code: string, actor: string | null = null): void {
+    this.#count(`${address} ${code} ${actor}`, () => ({
+      actor,
+      subject: address,
+      detail: { operation: "refused", code, address, count: 0 },
+    })).detail.count++;
+  }
+
+  /** Writes down what was counted. */
+  flush(): void {
+    this.#callOff?.();
+    this.#callOff = null;
+    const counts = this.#counts;
+    this.#counts = new Map();
+    const seconds = Math.max(1, Math.round((this.#o.clock.now() - this.#since) / 1_000));
+    for (const { actor, subject, detail } of counts.values())
+      this.#o.note({ kind: "audit", actor, subject, detail: { ...detail, seconds } });
+  }
+
+  #count(key: string, make: () => Count): Count {
+    if (this.#callOff === null) {
+      this.#since = this.#o.clock.now();
+      this.#callOff = this.#o.clock.after(MINUTE_MS, () => this.flush());
+    }
+    const known = this.#counts.get(key);
+    if (known) return known;
+    const full = this.#counts.size >= COUNTS_MAX;
+    const made = full
+      ? (this.#counts.get("") ?? {
+          actor: null,
+          subject: "others",
+          detail: { operation: "others", count: 0, refused: 0 },
+        })
+      : make();
+    this.#counts.set(full ? "" : key, made);
+    return made;
+  }
+}
+
+/** What it is about, so that one finds all that was done to it. */
+function subjectOf(params: Readonly<Record<string, unknown>>): string | null {
+  for (const name of ["id", "name", "user", "task", "agent_name"]) {
+    const value = params[name];
+    if (typeof value === "string") return value;
+  }
+  return null;
+}

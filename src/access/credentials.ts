@@ -1,0 +1,172 @@
+/**
+ * The credentials of this node: what its store has, a copy in memory, and the way of changes between the two.
+ *
+ *   desks --put--> store --> book (this node) --> other nodes
+ *                    ^          ^ looked at every two seconds, and before an unknown token is refused: where the store is shared,
+ *                    |            others write into it
+ *                    '-- uses, now and then
+ */
+
+import type { Credential } from "../core/credential.ts";
+import { isForgotten, useStep } from "../core/credential.ts";
+import { BatonError } from "../core/errors.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { AccessStore, PutCondition } from "../store/access.ts";
+import { CredentialBook } from "./credential-book.ts";
+
+export interface CredentialsOptions {
+  /** Asked when it is used: it is not open before its store is. */
+  readonly store: () => AccessStore;
+  /** Whether others write into the same store. */
+  readonly shared: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Tells the other nodes, where each has a store of its own; waits until those that can be reached know. */
+  readonly tell?: (changed: readonly Credential[]) => Promise<void>;
+}
+
+/** A revocation made elsewhere counts here after so long, and a query. Longer, and five seconds are not kept. */
+const LOOK_MS = 2_000;
+/** An unknown token makes us look at once, but not more often than this, whoever tries how many. */
+const LOOK_AGAIN_MS = 250;
+/** How old the copy may become before nobody may change anything by it. Shorter, and a database that restarts locks people out. */
+const STALE_MS = 30_000;
+const USES_MS = 5_000;
+const FORGET_MS = 3_600_000;
+
+export class Credentials extends Lifecycle {
+  readonly book = new CredentialBook();
+  readonly #o: CredentialsOptions;
+  readonly #used = new Map<string, number>();
+  #revision = 0;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #loaded = false;
+  #looking: Promise<void> | null = null;
+  #stopped = new AbortController();
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(options: CredentialsOptions) {
+    super();
+    this.#o = options;
+  }
+
+  /** Whether what is known here may be out of date: a token that was revoked could still be in the copy. */
+  get stale(): boolean {
+    if (!this.#loaded) return true;
+    return this.#o.shared && this.#o.clock.monotonic() - this.#lookedAt > STALE_MS;
+  }
+
+  /** Writes, and waits until the others know. Null when the condition did not hold. */
+  async put(credentials: readonly Credential[], only?: PutCondition): Promise<readonly Credential[] | null> {
+    const kept = await this.merge(credentials, only);
+    if (kept) await this.#o.tell?.(kept);
+    return kept;
+  }
+
+  /** The same for what others have told. */
+  async merge(
+    credentials: readonly Credential[],
+    only?: PutCondition,
+  ): Promise<readonly Credential[] | null> {
+    const now = this.#o.clock.now();
+    const wanted = credentials.filter((each) => !isForgotten(each, now));
+    const kept = await this.#o.store().put(wanted, only);
+    if (kept) this.book.take(kept);
+    return kept;
+  }
+
+  /** The newest there is, for changes that are made of what is there. */
+  async fresh(): Promise<CredentialBook> {
+    if (this.#o.shared || !this.#loaded) await this.#look();
+    return this.book;
+  }
+
+  /** Looks again, unless that was done a moment ago; never rejects. */
+  async catchUp(): Promise<void> {
+    const { shared, clock, log } = this.#o;
+    if (!shared || clock.monotonic() - this.#lookedAt < LOOK_AGAIN_MS) return;
+    await this.#look().catch((error: unknown) => log.debug({ err: error }, "credentials were not read"));
+  }
+
+  /** Costs a write only once in ten minutes. */
+  used({ id, lastUsedAt }: Credential, now: number): void {
+    const step = useStep(now);
+    if (lastUsedAt === null || lastUsedAt < step) this.#used.set(id, step);
+  }
+
+  protected override async onStart(): Promise<void> {
+    this.#stopped = new AbortController();
+    await this.#tryTo("read the credentials", () => this.#look());
+    this.#loop = this.#run(this.#stopped.signal);
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#loop;
+    await this.#tryTo("note who was here", () => this.#writeUses());
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock, shared } = this.#o;
+    let usesAt = clock.monotonic() + USES_MS;
+    let forgetAt = clock.monotonic();
+    while (!signal.aborted) {
+      await clock.sleep(LOOK_MS, signal);
+      if (signal.aborted) return;
+      if (shared || !this.#loaded) await this.#tryTo("read the credentials", () => this.#look());
+      const now = clock.monotonic();
+      if (now >= usesAt) {
+        usesAt = now + USES_MS;
+        await this.#tryTo("note who was here", () => this.#writeUses());
+      }
+      if (now >= forgetAt) {
+        forgetAt = now + FORGET_MS;
+        await this.#tryTo("forget old credentials", () => this.#forget());
+      }
+    }
+  }
+
+  /** One at a time, for all who ask meanwhile. */
+  #look(): Promise<void> {
+    this.#looking ??= this.#read().finally(() => (this.#looking = null));
+    return this.#looking;
+  }
+
+  async #read(): Promise<void> {
+    const sentAt = this.#o.clock.monotonic();
+    const { revision, credentials } = await this.#o.store().changes(this.#revision);
+    this.book.take(credentials);
+    this.#revision = revision;
+    this.#lookedAt = sentAt;
+    this.#loaded = true;
+  }
+
+  async #writeUses(): Promise<void> {
+    const uses = [...this.#used].flatMap(([id, lastUsedAt]) => {
+      const known = this.book.get(id);
+      return known && known.removedAt === null ? [{ ...known, lastUsedAt }] : [];
+    });
+    this.#used.clear();
+    if (uses.length > 0) await this.merge(uses);
+  }
+
+  async #forget(): Promise<void> {
+    const ids = this.book.forgotten(this.#o.clock.now());
+    if (ids.length === 0) return;
+    await this.#o.store().forget(ids);
+    this.book.drop(ids);
+  }
+
+  async #tryTo(what: string, step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      const { log } = this.#o;
+      if (error instanceof BatonError && error.code === "STORE_UNAVAILABLE")
+        log.debug({ err: error }, `could not ${what}; trying again`);
+      else log.warn({ err: error }, `could not ${what}; trying again`);
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/** Credentials written straight into a store, when no node can be asked: the first ones, or when all that were there are lost. */
+
+import { tokenBody } from "../api/access-body.ts";
+import type { Settings } from "../config/settings.ts";
+import { isPostgresUrl } from "../config/store-url.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Random } from "../platform/random.ts";
+import { openStore } from "../store/open.ts";
+import type { TokenRequest } from "./token-desk.ts";
+import { tokenOf } from "./token-desk.ts";
+import { newToken } from "./token-text.ts";
+
+export interface DirectRequest extends Omit<TokenRequest, "by"> {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** Rejects with DATA_IN_USE while a node has an embedded store open. */
+export async function createTokenIn(settings: Settings, { clock, random, ...request }: DirectRequest) {
+  const text = newToken();
+  const token = tokenOf(text, { ...request, by: "command line" }, { node: settings.name, clock, random });
+  await using store = isPostgresUrl(settings.store)
+    ? openStore({
+        kind: "postgres",
+        url: settings.store,
+        schema: settings.postgres.schema,
+        connections: 2,
+        clock,
+      })
+    : openStore({ kind: "sqlite", dir: settings.data, clock });
+  await store.start();
+  await store.access.put([token]);
+  return { ...tokenBody(token, clock.now()), token: text };
+}

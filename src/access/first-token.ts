@@ -1,0 +1,142 @@
+/**
+ * The first admin token, of a cluster that has no credentials yet and is open to others. Without it nobody could make any.
+ *
+ * Where nodes share a store, the store says who was first. Where each has its own, the token is made of the cluster's secret, which
+ * they all have, so that nodes which start together make the same one; and not before the node has heard what the leader knows,
+ * because an older one may have been revoked.
+ */
+
+import { createOwnSecret, readOwnSecret, replaceOwnSecret, UntrustedFile } from "../config/secret-file.ts";
+import { BatonError } from "../core/errors.ts";
+import type { Credential } from "../core/credential.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { Credentials } from "./credentials.ts";
+import { tokenOf } from "./token-desk.ts";
+import { digestOf, newToken } from "./token-text.ts";
+
+export interface FirstTokenOptions {
+  readonly credentials: Credentials;
+  /** Where it is kept for its owner to find; null where a node has no directory of its own. */
+  readonly file: string | null;
+  /** Where each node has a store of its own. */
+  readonly peers?: {
+    /** The same on every node; null where there is no secret to make it of, and then only the leader makes one. */
+    readonly agreed: string | null;
+    readonly leads: () => boolean;
+    /** Whether this node has heard what the leader knows. */
+    readonly settled: () => boolean;
+  } | null;
+  readonly node: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+export interface MadeToken {
+  readonly text: string;
+  readonly file: string | null;
+}
+
+const LOOK_MS = 200;
+const REQUEST = { name: "first-admin", permission: "admin", expiresInMs: null, by: "start" } as const;
+
+export class FirstToken extends Lifecycle {
+  readonly #o: FirstTokenOptions;
+  #stopped = new AbortController();
+  #loop: Promise<void> = Promise.resolve();
+  /** Whether this node began with nothing; null while that is not known. */
+  #anew: boolean | null = null;
+  #made: MadeToken | null = null;
+  #told = false;
+
+  constructor(options: FirstTokenOptions) {
+    super();
+    this.#o = options;
+  }
+
+  get made(): MadeToken | null {
+    return this.#made;
+  }
+
+  /** Made before it returns, if nothing has to be waited for. */
+  protected override async onStart(): Promise<void> {
+    this.#stopped = new AbortController();
+    if (!(await this.#try())) this.#loop = this.#run(this.#stopped.signal);
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#loop;
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    do await this.#o.clock.sleep(LOOK_MS, signal);
+    while (!signal.aborted && !(await this.#try()));
+  }
+
+  /** Whether nothing is left to do. */
+  async #try(): Promise<boolean> {
+    try {
+      return await this.#make();
+    } catch (error) {
+      if (!this.#told)
+        this.#o.log.error({ err: error }, "the first admin token could not be made; trying again");
+      this.#told = true;
+      return false;
+    }
+  }
+
+  async #make(): Promise<boolean> {
+    const { credentials, file, peers, clock } = this.#o;
+    const book = await credentials.fresh();
+    this.#anew ??= book.size === 0;
+    if (!this.#anew) return true;
+    if (peers && !peers.settled()) return false;
+    const agreed = peers?.agreed ?? null;
+    if (book.size > 0) {
+      // Another node was faster with the same one: the owner of this machine is to find it here too.
+      if (agreed !== null && book.token(agreed, clock.now()) && file !== null) {
+        replaceOwnSecret(file, agreed);
+        this.#tell({ text: agreed, file });
+      }
+      return true;
+    }
+    if (peers && agreed === null && !peers.leads()) return false;
+    // Kept before it counts: a token that nobody can find would be worse than a file that nobody needs.
+    const text = this.#keep(agreed);
+    if (await credentials.put([this.#credential(text, agreed !== null)], "first")) this.#tell({ text, file });
+    return true;
+  }
+
+  #keep(agreed: string | null): string {
+    const { file } = this.#o;
+    if (file === null) return agreed ?? newToken();
+    if (agreed !== null) {
+      replaceOwnSecret(file, agreed);
+      return agreed;
+    }
+    try {
+      // Left by a start that ended too early, if it is there.
+      return readOwnSecret(file) ?? createOwnSecret(file, newToken());
+    } catch (error) {
+      if (!(error instanceof UntrustedFile)) throw error;
+      throw new BatonError("BAD_CONFIG", `${file}, for the first admin token, ${error.message}; remove it`);
+    }
+  }
+
+  /** One that was agreed has an id that was, too, so that all nodes make one and not several. */
+  #credential(text: string, isAgreed: boolean): Credential {
+    const made = tokenOf(text, REQUEST, this.#o);
+    return isAgreed ? { ...made, id: `first-${digestOf(text)!.slice(0, 12)}` } : made;
+  }
+
+  #tell(made: MadeToken): void {
+    this.#made = made;
+    // Never the token itself: logs are kept, copied and read by many.
+    const where = made.file === null ? "shown once at the terminal" : `in ${made.file}`;
+    this.#o.log.warn({}, `there were no credentials, so an admin token was made: it is ${where}`);
+  }
+}

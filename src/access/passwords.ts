@@ -1,0 +1,106 @@
+/**
+ * Hashes of passwords: scrypt, with its parameters kept beside the hash, so that they can be raised later. The work is done on
+ * Node's own threads, a few at a time: they also read files and look up names, and must not all be busy with logins.
+ */
+
+import { scrypt, timingSafeEqual } from "node:crypto";
+import { promisify } from "node:util";
+import { isWellKnown } from "../config/secret.ts";
+import { BatonError } from "../core/errors.ts";
+import { newSecret } from "../platform/random.ts";
+
+interface Parameters {
+  /** N = 2 ** cost. */
+  readonly cost: number;
+  readonly r: number;
+  readonly p: number;
+}
+
+/** 32 MiB and about 0.2 s for each try. Smaller, and stolen hashes tell passwords sooner; larger, and logins hold up each other. */
+const PARAMETERS: Parameters = { cost: 15, r: 8, p: 3 };
+const HASH_BYTES = 32;
+/** What a hash that came from another node may ask of this one. */
+const MEMORY_BYTES_MAX = 256 * 2 ** 20;
+const P_MAX = 16;
+const STORED = /^scrypt\$(\d{1,2})\$(\d{1,3})\$(\d{1,2})\$([A-Za-z0-9_-]{16,64})\$([A-Za-z0-9_-]{43})$/;
+
+export const PASSWORD_LENGTH_MIN = 12;
+export const PASSWORD_LENGTH_MAX = 256;
+const DIFFERENT_MIN = 5;
+export const passwordRule = `a password of at least ${PASSWORD_LENGTH_MIN} characters, not a well-known one and not the user's name`;
+
+const AT_ONCE = 2;
+/** More who wait would wait longer than any browser does. */
+const WAITING_MAX = 50;
+
+type Scrypt = (password: string, salt: string, bytes: number, options: object) => Promise<Buffer>;
+const derive = promisify(scrypt) as Scrypt;
+
+/** Why a password will not do, after "the password"; null if it will. */
+export function passwordWeakness(password: string, user: string): string | null {
+  const letters = Array.from(password);
+  if (letters.length < PASSWORD_LENGTH_MIN)
+    return `is too short: ${letters.length} characters, and ${PASSWORD_LENGTH_MIN} are needed`;
+  if (letters.length > PASSWORD_LENGTH_MAX) return `is longer than ${PASSWORD_LENGTH_MAX} characters`;
+  if (new Set(letters).size < DIFFERENT_MIN) return "has too few different characters";
+  if (isWellKnown(password)) return "is known to everybody";
+  if (password.toLowerCase().includes(user.toLowerCase()) && letters.length < user.length + 8)
+    return "is little more than the name";
+  return null;
+}
+
+export class Passwords {
+  readonly #waiting: (() => void)[] = [];
+  #busy = 0;
+  /** Takes the place of a user's that is not there, so that a login takes as long. */
+  #nobodys: string | null = null;
+
+  async hash(password: string): Promise<string> {
+    const salt = newSecret().slice(0, 24);
+    const made = await this.#derive(password, salt, PARAMETERS);
+    const { cost, r, p } = PARAMETERS;
+    return `scrypt$${cost}$${r}$${p}$${salt}$${made.toString("base64url")}`;
+  }
+
+  /** `stored` is null where there is no such user: false then, and just as late. */
+  async matches(password: string, stored: string | null): Promise<boolean> {
+    if (stored === null) this.#nobodys ??= await this.hash(newSecret());
+    const parts = STORED.exec(stored ?? this.#nobodys!);
+    if (!parts) return false;
+    const [, cost, r, p, salt, known] = parts;
+    const parameters = { cost: Number(cost), r: Number(r), p: Number(p) };
+    if (memoryOf(parameters) > MEMORY_BYTES_MAX || parameters.p > P_MAX) return false;
+    const made = await this.#derive(password, salt!, parameters);
+    return timingSafeEqual(made, Buffer.from(known!, "base64url")) && stored !== null;
+  }
+
+  async #derive(password: string, salt: string, { cost, r, p }: Parameters): Promise<Buffer> {
+    await this.#turn();
+    try {
+      // Two spellings of one letter are one password.
+      return await derive(password.normalize("NFC"), salt, HASH_BYTES, {
+        N: 2 ** cost,
+        r,
+        p,
+        maxmem: MEMORY_BYTES_MAX + 2 ** 20,
+      });
+    } finally {
+      this.#busy--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#busy >= AT_ONCE) {
+      if (this.#waiting.length >= WAITING_MAX) {
+        throw new BatonError("TOO_MANY_REQUESTS", "too many logins at the same time; try again in a moment");
+      }
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#busy++;
+  }
+}
+
+function memoryOf({ cost, r }: Parameters): number {
+  return 128 * r * 2 ** cost;
+}

@@ -1,0 +1,27 @@
+/**
+ * The cookie of a session: for this site alone, and out of the reach of scripts. Its value is base64url, so nothing in it needs
+ * quoting; a plugin that reads the cookies of every request would cost those that have none.
+ */
+
+import { SESSION_MS_MAX } from "../core/credential.ts";
+
+export const SESSION_COOKIE = "baton_session";
+
+/** An empty text takes it away again. `secure`: only ever sent over https. */
+export function sessionCookie(text: string, secure: boolean): string {
+  // How long it counts is decided here, by its last use; a browser that is closed and opened again may keep it.
+  const seconds = text === "" ? 0 : SESSION_MS_MAX / 1_000;
+  const flags = `Max-Age=${seconds}; Path=/; HttpOnly; SameSite=Strict${secure ? "; Secure" : ""}`;
+  return `${SESSION_COOKIE}=${text}; ${flags}`;
+}
+
+/** Null if there is none. Of two that differ nobody can say which one is meant. */
+export function sessionIn(header: string | undefined): string | null {
+  if (header === undefined || !header.includes(SESSION_COOKIE)) return null;
+  const found = header
+    .split(";")
+    .map((part) => part.trim())
+    .filter((part) => part.startsWith(`${SESSION_COOKIE}=`));
+  const text = found[0]?.slice(SESSION_COOKIE.length + 1) ?? "";
+  return text === "" || found.some((each) => each !== found[0]) ? null : text;
+}

@@ -1,0 +1,215 @@
+/**
+ * Lets callers in, or not: who are they, and may they do this. Every route has it as its first hook, whoever has declared the route; one
+ * that says nothing needs `read`.
+ *
+ *   open (loopback) -------------------------------------------> in, as `loopback`
+ *   public ----------------------------------------------------> in, as nobody
+ *   signed by a node, to the table -----> [body read, signature] -> in, as whoever that node says
+ *   token or cookie --> known? --no--> 401
+ *                         '--yes--> allowed? --no--> 403
+ *                                       '--yes--> in
+ */
+
+import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from "fastify";
+import type { Access, Shown } from "../access/access.ts";
+import type { AuditTrail } from "../access/audit-trail.ts";
+import { sessionIn } from "../api/session-cookie.ts";
+import { allows, principalText } from "../core/access.ts";
+import type { NeededPermission, Principal } from "../core/access.ts";
+import { BatonError } from "../core/errors.ts";
+import { HEADER } from "../transport/signing.ts";
+import type { Limits } from "./limits.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Null for nobody: public routes, and until a signature was looked at. */
+    principal: Principal | null;
+  }
+  interface FastifyContextConfig {
+    /** What a caller must be allowed to do; `read` if it is left out. `peer`: the route looks at signatures by itself. */
+    access?: NeededPermission | "peer";
+    /** The route asks `afterSignature` before it does anything: calls of nodes are then told apart by their body. */
+    hop?: true;
+  }
+}
+
+export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain">;
+
+export interface EntranceOptions {
+  readonly access: Gatekeeper;
+  readonly limits: Limits;
+  readonly audit: Pick<AuditTrail, "refused"> | null;
+  /** Whether there are other nodes that sign their calls. */
+  readonly peers: boolean;
+}
+
+export class Entrance {
+  /** For a path that is not there: those who may not look are not told so. */
+  readonly onNotFound: onRequestHookHandler;
+  readonly #o: EntranceOptions;
+
+  constructor(options: EntranceOptions) {
+    this.#o = options;
+    this.onNotFound = this.#hook("read", false);
+  }
+
+  /** For Fastify's `onRoute`: nothing that is served can forget to ask. */
+  readonly onRoute = (route: RouteOptions): void => {
+    let hook: onRequestHookHandler | null = null;
+    const first: onRequestHookHandler = function (request, reply, done) {
+      hook ??= made();
+      hook.call(this, request, reply, done);
+    };
+    // Not before the first request: those who declare routes may still say what they need, in hooks of their own.
+    const made = (): onRequestHookHandler => {
+      const { access: needs = "read", hop = false } = route.config ?? {};
+      return needs === "peer" ? (_request, _reply, done) => done() : this.#hook(needs, hop);
+    };
+    const others = route.onRequest === undefined ? [] : [route.onRequest].flat();
+    route.onRequest = [first, ...(others as onRequestHookHandler[])];
+  };
+
+  /** For a route with `hop`, once it is known whether a node has signed it. Throws the refusal. */
+  async afterSignature(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<void> {
+    const inbound = request.peerInbound;
+    if (inbound !== null) {
+      request.principal = inbound.principal;
+      if (inbound.principal) this.#check(inbound.principal, needs);
+    } else if (request.principal === null && needs !== "public") await this.#admit(request, reply, needs);
+  }
+
+  #hook(needs: NeededPermission, hop: boolean): onRequestHookHandler {
+    const { access, limits, peers } = this.#o;
+    const { limitsRequests } = limits;
+    return (request, reply, done) => {
+      const { headers } = request;
+      if (access.open && !isPassedOn(headers)) request.principal = access.anybody;
+      else if (needs === "public") return done();
+      else if (hop && peers && headers[HEADER.signature] !== undefined && isInternal(request)) return done();
+      else {
+        const shown = shownIn(request);
+        const known = shown && access.identify(shown);
+        if (!known) return void settle(this.#admit(request, reply, needs), done);
+        try {
+          this.#enter(known, shown, request, reply, needs);
+        } catch (error) {
+          return done(error as Error);
+        }
+      }
+      if (!limitsRequests) done();
+      else void settle(limits.request(request, reply), done);
+    };
+  }
+
+  /** The slow way, for those who are not known at once. */
+  async #admit(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<void> {
+    const { access, limits, audit } = this.#o;
+    const shown = shownIn(request);
+    const known = shown && (await access.identifyAgain(shown));
+    if (!known) {
+      if (access.stale && shown) throw cannotCheck();
+      audit?.refused(request.ip, "UNAUTHENTICATED");
+      if (shown !== null || request.headers.authorization !== undefined) await limits.failed(request, reply);
+      reply.header("www-authenticate", 'Bearer realm="baton"');
+      throw new BatonError("UNAUTHENTICATED", whyNot(request, access.open));
+    }
+    this.#enter(known, shown, request, reply, needs);
+    await limits.request(request, reply);
+  }
+
+  #enter(
+    known: Principal,
+    shown: Shown,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    needs: NeededPermission,
+  ): void {
+    const { access, audit } = this.#o;
+    try {
+      if (shown.by === "cookie") checkOrigin(request, reply);
+      this.#check(known, needs);
+    } catch (error) {
+      audit?.refused(request.ip, "FORBIDDEN", principalText(known));
+      throw error;
+    }
+    // What cannot be read in the store cannot have been revoked there either, as far as this node knows.
+    if (access.stale && needs !== "read" && known.id !== null) throw cannotCheck();
+    request.principal = known;
+  }
+
+  #check(principal: Principal, needs: NeededPermission): void {
+    if (allows(principal.permission, needs)) return;
+    throw new BatonError(
+      "FORBIDDEN",
+      `this needs the permission ${needs}, and ${principalText(principal)} has ${principal.permission}; somebody with admin can make a token that has it`,
+      { needs, has: principal.permission, principal: principalText(principal) },
+    );
+  }
+}
+
+/** Few requests need it, so the others do not pay for a promise. */
+export async function settle(step: Promise<void>, done: (error?: Error) => void): Promise<void> {
+  try {
+    await step;
+  } catch (error) {
+    return done(error as Error);
+  }
+  done();
+}
+
+/** Null when nothing is shown, or nothing that could be meant: empty, another scheme, or several at once. */
+function shownIn({ headers, raw }: FastifyRequest): Shown | null {
+  const { authorization } = headers;
+  if (authorization === undefined) {
+    const text = sessionIn(headers.cookie);
+    return text === null ? null : { by: "cookie", text };
+  }
+  if (!/^bearer /i.test(authorization) || isDoubled(raw.rawHeaders)) return null;
+  return { by: "bearer", text: authorization.slice(7).trim() };
+}
+
+/** Node keeps the first of two, and whoever sent the other one may have been believed elsewhere. */
+function isDoubled(raw: readonly string[]): boolean {
+  let found = 0;
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at]!;
+    if (name.length === 13 && name.toLowerCase() === "authorization") found++;
+  }
+  return found > 1;
+}
+
+/** Whoever comes through a proxy is not on this machine, also where the proxy is. */
+function isPassedOn(headers: FastifyRequest["headers"]): boolean {
+  return headers["x-forwarded-for"] !== undefined || headers["forwarded"] !== undefined;
+}
+
+function isInternal({ query }: FastifyRequest): boolean {
+  return (query as Record<string, unknown>)["internal"] !== undefined;
+}
+
+/** A browser sends cookies by itself, so a change must come from a page of ours; that others' `Origin` is not, the guard has seen. */
+function checkOrigin({ method, headers }: FastifyRequest, reply: FastifyReply): void {
+  reply.header("cache-control", "no-store");
+  if (method === "GET" || method === "HEAD") return;
+  if (headers.origin !== undefined || headers["sec-fetch-site"] === "same-origin") return;
+  throw new BatonError(
+    "FORBIDDEN",
+    "a change with a session's cookie must say where it comes from; send an Origin header, or use a token",
+    { field: "origin" },
+  );
+}
+
+function whyNot({ headers }: FastifyRequest, open: boolean): string {
+  if (open)
+    return "this came through a proxy, and a node that asks nobody serves only its own machine; set access.required: always, and send a token";
+  if (headers.authorization === undefined && headers.cookie === undefined)
+    return "this node asks who you are: send Authorization: Bearer TOKEN (see baton token create), or log in with POST /session";
+  return "the token or session that you sent is not valid here: it is wrong, has expired, or was revoked";
+}
+
+function cannotCheck(): BatonError {
+  return new BatonError(
+    "STORE_UNAVAILABLE",
+    "credentials cannot be checked now, because the store cannot be read; try again in a moment",
+  );
+}

@@ -1,0 +1,48 @@
+/** Agents beside the workers of nodes, where jobs are pushed through Redis: one line for all of them, and nothing runs twice. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { QUICK, TestCluster } from "../../support/cluster.ts";
+import { AgentProcess } from "../../support/process-agent.ts";
+import { dataDirectory } from "../../support/process-node.ts";
+import { submitTo, urlsOf } from "../../support/real-controllers.ts";
+
+/** Leases that a busy machine keeps: nobody dies here. */
+const PATIENT = {
+  LEADER__LEASE: "6s",
+  LEADER__MARGIN: "1500ms",
+  WORKER__LEASE: "6s",
+  NODE__DEAD_AFTER: "6s",
+};
+
+describe("agents and the workers of nodes on Redis", () => {
+  it("share a queue, and each job runs once", async (t) => {
+    const settings = { ...QUICK, ...PATIENT, WORKER__CONCURRENCY: "4" };
+    const cluster = await TestCluster.open(t, { settings, redis: {}, server: { durable: false } });
+    await cluster.startAll("ada", "bob");
+    const agent = AgentProcess.spawn(t, urlsOf(cluster), { args: ["--concurrency", "8"] });
+    const { node: leader } = await cluster.leader();
+    const [probe] = await submitTo(leader, [{ task: "work", payload: { ms: 0 }, queue: "functions" }]);
+    await leader.jobWhen(probe!, ({ status }) => status === "completed");
+    const ledger = join(await dataDirectory(t), "ledger");
+    const work = { task: "work", payload: { ms: 40, ledger } };
+    const viaController = await submitTo(
+      leader,
+      Array.from({ length: 200 }, () => work),
+    );
+    const viaNode = await leader.client.submitMany(Array.from({ length: 200 }, () => work));
+    const ids = [...viaController, ...viaNode.map(({ job_id }) => job_id)];
+    await leader.idle(60_000);
+    const jobs = (await leader.allJobs({ task: "work" })).filter(({ job_id }) => ids.includes(job_id));
+    assert.equal(jobs.length, 400);
+    const workers = Map.groupBy(jobs, ({ worker }) => worker);
+    for (const { job_id, status, attempts } of jobs)
+      assert.deepEqual([status, attempts], ["completed", 1], job_id);
+    const runs = readFileSync(ledger, "utf8").trimEnd().split("\n");
+    assert.deepEqual(runs.map((run) => run.split(":")[0]).sort(), ids.sort(), "each ran once");
+    const shares = ["ada", "bob", "agent-1"].map((name) => workers.get(name)?.length ?? 0);
+    assert.ok(shares[2]! > 0 && shares[0]! + shares[1]! > 0, `${shares.join(", ")}\n${agent.output}`);
+  });
+});
