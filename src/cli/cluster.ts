@@ -80,7 +80,8 @@ function clusterFacts(terminal: Terminal, cluster: ClusterBody, overview: Overvi
   ]);
 }
 
-function jobsText({ jobs, workers }: OverviewBody): string {
+function jobsText({ jobs, workers, counted_at: at }: OverviewBody): string {
+  if (at === null) return "not counted yet";
   const parts = JOB_STATUSES.filter((status) => jobs[status] > 0).map(
     (status) => `${count(jobs[status])} ${status}`,
   );

@@ -50,7 +50,7 @@ export function filterText({ status, queue, task, since, until }: JobFilter): st
 }
 
 /** A time, or how long ago. */
-function timeOrAge(terminal: Terminal): (text: string) => string {
+export function timeOrAge(terminal: Terminal): (text: string) => string {
   return (text) => {
     if (text.includes("T")) return instant(text);
     try {

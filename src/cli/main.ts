@@ -11,6 +11,7 @@ import { addConfigCommands } from "./config.ts";
 import { addControllerCommands } from "./controller.ts";
 import { addDemoCommand } from "./demo.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
+import { addEventsCommand } from "./events.ts";
 import { EXIT, tell } from "./failure.ts";
 import { addJobsCommands } from "./jobs.ts";
 import { addLeaderCommand } from "./leader.ts";
@@ -54,6 +55,7 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command, terminal:
       addNodesCommands,
       addNodeCommands,
       addLeaderCommand,
+      addEventsCommand,
     ],
   ],
   [

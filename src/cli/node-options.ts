@@ -44,6 +44,11 @@ export async function connect(terminal: Terminal, options: NodeOptions): Promise
   return opened(terminal, options, { urls: nodeUrls(terminal, options), discover: false });
 }
 
+/** For what goes on for long: when the node dies that it was told to ask, another one of its cluster is asked. */
+export async function connectForLong(terminal: Terminal, options: NodeOptions): Promise<BatonClient> {
+  return opened(terminal, options, { urls: nodeUrls(terminal, options) });
+}
+
 /** One node and no other, and each call once: for whoever wants to know how that node fares. */
 export async function connectTo(
   terminal: Terminal,

@@ -90,7 +90,8 @@ export class VtScreen {
         this.#column = Math.min(this.columns, second || 1) - 1;
         return;
       case "K":
-        this.#cells[this.#row]!.fill(" ", first === 2 ? 0 : this.#column);
+        // Behind the last character the cursor still stands on it.
+        this.#cells[this.#row]!.fill(" ", first === 2 ? 0 : Math.min(this.#column, this.columns - 1));
         return;
       case "J":
         if (first === 0) this.#cells[this.#row]!.fill(" ", this.#column);

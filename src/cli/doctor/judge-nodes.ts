@@ -43,15 +43,12 @@ export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
   for (const { from, node, reason } of pairs.filter((pair) => !pair.ok)) {
     problems.push(failed(`${from} does not reach ${node}${reason === null ? "" : ` (${reason})`}`, WALLS));
   }
-  if (pairs.length === 0 && alive.length > 1) {
-    problems.push(
-      skipped("the nodes do not tell whom of the others they reach", "look again in some seconds"),
-    );
-  }
   const slowest = pairs.reduce((worst, pair) => Math.max(worst, pair.latency_ms ?? 0), 0);
   const between =
     pairs.length === 0
-      ? ""
+      ? alive.length > 1
+        ? "; whether they reach each other is not told yet"
+        : ""
       : `, and each other (${several(pairs.length, "way")}, the slowest ${span(slowest)})`;
   return unless(problems, `${several(alive.length, "node")} can be reached from here${between}`);
 }

@@ -15,7 +15,7 @@ export class Frame {
     const anew = width !== this.#width || lines.length !== this.#shown.length;
     let out = "";
     lines.forEach((line, at) => {
-      if (anew || line !== this.#shown[at]) out += `\u001b[${at + 1};1H${line}\u001b[0m\u001b[K`;
+      if (anew || line !== this.#shown[at]) out += `\u001b[${at + 1};1H${line}`;
     });
     if (anew && lines.length > 0) out += "\u001b[J";
     this.#shown = lines;

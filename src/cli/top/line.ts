@@ -19,7 +19,10 @@ export function textOf(line: Line): string {
   return line.map(({ text }) => text).join("");
 }
 
-/** What is written to the terminal: never wider than told, and exactly so wide if `fill` is a style for the whole line. */
+/**
+ * What is written to the terminal: never wider than told, and the rest of the line cleared, or filled if `fill` is a style for
+ * all of it. A full line is not cleared behind its end: the cursor still stands on its last character then.
+ */
 export function painted(line: Line, width: number, paint: Painter, fill: Style | null = null): string {
   let left = width;
   let out = "";
@@ -30,7 +33,8 @@ export function painted(line: Line, width: number, paint: Painter, fill: Style |
     const own = style === null ? shown : paint(style, shown);
     out += fill === null ? own : paint(fill, shown);
   }
-  return fill === null ? out : out + paint(fill, " ".repeat(Math.max(0, left)));
+  if (left <= 0) return out;
+  return out + (fill === null ? "\u001b[K" : paint(fill, " ".repeat(left)));
 }
 
 /** Pieces on the left and one on the right edge, which gives way when there is no room for both. */

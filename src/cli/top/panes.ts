@@ -186,7 +186,7 @@ const CELLS = 10;
 function progress({ progress: at, progress_message: message, cancel_requested: told }: JobSummaryBody) {
   if (told) return piece("told to stop", "yellow");
   if (at === null) return message ?? "";
-  const full = Math.round((at / 100) * CELLS);
+  const full = Math.min(CELLS, Math.max(0, Math.round((at / 100) * CELLS)));
   return `${"█".repeat(full)}${"░".repeat(CELLS - full)} ${Math.floor(at)}%`;
 }
 

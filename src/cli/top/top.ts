@@ -5,7 +5,7 @@ import type { BatonClient } from "../../client/client.ts";
 import { BatonClientError } from "../../client/error.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
-import { connect, withNodeOptions } from "../node-options.ts";
+import { connectForLong, withNodeOptions } from "../node-options.ts";
 import { print } from "../output.ts";
 import type { Terminal } from "../terminal.ts";
 import { styled } from "../terminal.ts";
@@ -33,7 +33,7 @@ export function addTopCommand(program: Command, terminal: Terminal): void {
 }
 
 async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
-  await using client = await connect(terminal, options);
+  await using client = await connectForLong(terminal, options);
   const input = terminal.input as Partial<RawInput> & { readonly isTTY?: boolean };
   const asScreen = options.output === "table" && terminal.out.isTTY && input.isTTY && input.setRawMode;
   try {

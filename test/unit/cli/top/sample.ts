@@ -119,7 +119,7 @@ export function sample(...events: readonly TopEvent[]): Model {
         nodes: [
           nodeRow("node-a"),
           nodeRow("node-b"),
-          nodeRow("node-c", { status: "dead", last_seen: ago(12_000) }),
+          nodeRow("node-c", { status: "dead", alive: false, last_seen: ago(12_000) }),
         ],
         queues: [
           { name: "default", paused: false, counts, oldest_waiting_at: ago(3_400), ...figures },
