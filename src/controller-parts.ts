@@ -8,6 +8,7 @@ import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
 import type { JobId } from "./core/ids.ts";
 import type { NodeIdentity } from "./core/node.ts";
+import type { JobSpans } from "./jobs/job-spans.ts";
 import type { LeaseReaper } from "./jobs/lease-reaper.ts";
 import type { OutcomeRules } from "./jobs/outcome.ts";
 import type { Submitter } from "./jobs/submitter.ts";
@@ -30,6 +31,7 @@ export interface ControllerPartsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly spans?: JobSpans;
   readonly draining: () => boolean;
   readonly forming: () => string | null;
   readonly onChange: (id: JobId) => void;

@@ -161,6 +161,8 @@ export interface SubmitOptions {
    * with whatever else it does.
    */
   readonly client?: TransactionClient;
+  /** The trace of whoever submits (core/trace.ts), unless one is active here: it goes with the jobs to whoever runs them. */
+  readonly trace?: string | null;
 }
 
 /** A job, and the one sentence on why it is not running. */
@@ -299,7 +301,11 @@ export interface Functions {
   /** How long a call waits for a caller who does not say: the setting `functions.timeout`. */
   readonly timeoutMs: number;
   /** Runs a task for a caller who waits. */
-  call(task: string, payload: unknown, options: { readonly timeoutMs: number }): Promise<FunctionAnswer>;
+  call(
+    task: string,
+    payload: unknown,
+    options: { readonly timeoutMs: number } & Pick<SubmitOptions, "trace">,
+  ): Promise<FunctionAnswer>;
 }
 
 export type FunctionAnswer =

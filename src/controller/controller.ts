@@ -22,7 +22,7 @@ import type {
   UnderEpoch,
 } from "../api/controller-services.ts";
 import type { Caller, ServerEvent } from "../api/operation.ts";
-import type { SubmitRequest } from "../api/services.ts";
+import type { SubmitOptions, SubmitRequest } from "../api/services.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
@@ -30,6 +30,7 @@ import type { JobId, LeaseId } from "../core/ids.ts";
 import { isFinal } from "../core/job.ts";
 import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/role.ts";
 import type { Term } from "../core/term.ts";
+import type { JobSpans } from "../jobs/job-spans.ts";
 import type { OutcomeRules } from "../jobs/outcome.ts";
 import type { Submitter } from "../jobs/submitter.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
@@ -74,6 +75,7 @@ export interface ControllerOptions extends StrayLeasesOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly spans?: JobSpans;
   /** A job changed in the store, for those who follow it. */
   readonly onChange: (id: JobId) => void;
   /** Jobs went back into the queue. */
@@ -107,7 +109,7 @@ export class Controller extends Lifecycle implements ControllerApi {
   constructor(options: ControllerOptions) {
     super();
     this.#o = options;
-    const { store, guard, clock, random, log, tasks, rules, settings, events } = options;
+    const { store, guard, clock, random, log, tasks, rules, settings, events, spans } = options;
     this.#book = new RunBook(rules.budgets);
     const common = { store, guard, book: this.#book, clock };
     this.#desk = new LeaseDesk({
@@ -121,6 +123,7 @@ export class Controller extends Lifecycle implements ControllerApi {
       ...common,
       tasks,
       rules,
+      spans,
       onSettled: (result, answer, outcome) => this.#settled(result, answer, outcome),
       onReported: (id) => {
         options.onChange(id);
@@ -151,10 +154,11 @@ export class Controller extends Lifecycle implements ControllerApi {
 
   async submit(
     requests: readonly SubmitRequest[],
+    options: Pick<SubmitOptions, "trace"> = {},
   ): Promise<UnderEpoch<{ readonly jobs: readonly Submitted[] }>> {
     const { guard, submitter } = this.#o;
     const term = guard.require("lead");
-    const jobs = await guard.fenced(submitter.submitUnder(term, requests));
+    const jobs = await guard.fenced(submitter.submitUnder(term, requests, options));
     return { jobs, leaderEpoch: term.epoch };
   }
 
@@ -348,7 +352,8 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   #leased(agent: string, { lease, jobs }: Issued): void {
-    const { events, onChange } = this.#o;
+    const { events, onChange, spans, clock } = this.#o;
+    if (spans?.on) spans.claimed(jobs, clock.now(), { "baton.agent": agent });
     for (const { id, task, jobEpoch } of jobs) {
       onChange(id);
       events.emit("job.leased", { job_id: id, job_epoch: jobEpoch, task, agent, lease_id: lease });

@@ -23,6 +23,7 @@ import type { ErrorCode } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import { noTracing, type Tracing } from "../platform/tracing.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import { checkPrefix, cutPrefix, prefixOf } from "./base-path.ts";
 import { serveDashboard } from "./dashboard.ts";
@@ -67,6 +68,7 @@ export interface AppOptions {
   readonly trustedProxies?: readonly string[];
   /** Whether callers reach this node by https alone: cookies are then never sent over anything else. */
   readonly secure?: boolean;
+  readonly tracing?: Tracing;
 }
 
 declare module "fastify" {
@@ -132,7 +134,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
-  const { authenticate = null, mounts = {}, clock, journal } = options;
+  const { authenticate = null, mounts = {}, clock, journal, tracing = noTracing } = options;
   const limits = await Limits.open(app, { perSecond: options.rateLimit ?? 0 });
   const audit = journal ? new AuditTrail({ note: journal, clock }) : null;
   const access = options.access ?? nobodyBut(isLoopback(options.host));
@@ -153,7 +155,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const gate = new Gate(services);
   const { peers = null } = services;
   const lateness = new Lateness(clock);
-  const passOn = peers ? new PassOn({ services, peers, admission, streams }) : null;
+  const passOn = peers ? new PassOn({ services, peers, admission, streams, tracing }) : null;
   const lateBy = (from: string, sentAt: number): number => lateness.by(from, sentAt);
   const shared = { operations: OPERATIONS, services, admission, gate };
   const door = new PeerDoor({

@@ -9,6 +9,7 @@ import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
+import type { Tracing } from "../platform/tracing.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { Access } from "../access/access.ts";
 import { buildApp } from "./app.ts";
@@ -38,6 +39,7 @@ export interface HttpServerOptions {
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
   readonly basePath?: string;
   readonly dashboard?: DashboardOptions;
+  readonly tracing?: Tracing;
   /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
   /** How long requests that are being served may take after `stop`. */
