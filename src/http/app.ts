@@ -40,6 +40,7 @@ import { Limits } from "./limits.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
 import { PassOn } from "./pass-on.ts";
 import { servePeers } from "./peer-routes.ts";
+import { countRequests, type RequestSink } from "./request-sink.ts";
 import { bindOperations, leaderHeaders } from "./routes.ts";
 
 export interface AppOptions {
@@ -69,6 +70,7 @@ export interface AppOptions {
   /** Whether callers reach this node by https alone: cookies are then never sent over anything else. */
   readonly secure?: boolean;
   readonly tracing?: Tracing;
+  readonly sink?: RequestSink;
 }
 
 declare module "fastify" {
@@ -143,6 +145,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.addHook("onClose", () => audit?.flush());
   const guard = new Guard({ host: options.host, name: services.identity.name });
   app.addHook("onRequest", introduce(services, guard, entrance));
+  if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
   app.addHook("preClose", () => {
     closing.now = true;
     return streams.endAll();

@@ -4,7 +4,7 @@ import type { Operation } from "../api/operation.ts";
 import type { Placed } from "../api/services.ts";
 import type { NodeInfo } from "../core/node.ts";
 import { traceHeaders } from "../core/trace.ts";
-import { failureOf, type Span, type Tracing } from "../platform/tracing.ts";
+import { ACTIVE, failureOf, type Span, type Tracing } from "../platform/tracing.ts";
 
 /** A request on its way to another node: the headers that it takes along, and the span of the way where somebody records. */
 export class ProxyHop {
@@ -58,7 +58,7 @@ export class ProxyHop {
 function start(tracing: Tracing, operation: Operation, request: FastifyRequest): Span {
   return tracing.start("baton.proxy", {
     kind: "client",
-    parent: tracing.active() === null ? traceIn(request.headers) : "active",
+    parent: tracing.active() === null ? traceIn(request.headers) : ACTIVE,
     attributes: { "http.request.method": request.method, "http.route": operation.path },
   });
 }

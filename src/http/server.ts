@@ -17,6 +17,7 @@ import type { DashboardOptions } from "./dashboard.ts";
 import type { AppOptions } from "./app.ts";
 import { bracketed } from "./guard.ts";
 import type { Authenticate } from "./inbound.ts";
+import type { RequestSink } from "./request-sink.ts";
 
 export interface HttpServerOptions {
   readonly services: NodeServices;
@@ -40,6 +41,7 @@ export interface HttpServerOptions {
   readonly basePath?: string;
   readonly dashboard?: DashboardOptions;
   readonly tracing?: Tracing;
+  readonly sink?: RequestSink;
   /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
   /** How long requests that are being served may take after `stop`. */

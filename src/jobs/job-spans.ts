@@ -9,7 +9,7 @@
  */
 
 import { FUNCTIONS_QUEUE } from "../core/job.ts";
-import { failureOf, type Attributes, type Span, type Tracing } from "../platform/tracing.ts";
+import { ACTIVE, failureOf, type Attributes, type Span, type Tracing } from "../platform/tracing.ts";
 import type { ClaimedJob, NewJob, Outcome, Verdict } from "../store/store.ts";
 
 export interface JobSpansOptions {
@@ -36,7 +36,7 @@ export class JobSpans {
     const { tracing } = this.#o;
     const span = tracing.start("baton.submit", {
       kind: "producer",
-      parent: tracing.active() === null ? given : "active",
+      parent: tracing.active() === null ? given : ACTIVE,
       attributes: this.#common("submit", "send"),
     });
     return span.run(async () => {

@@ -3,6 +3,7 @@
  * should?". Called for every job, so each of these is a few numbers and no more.
  */
 
+import type { ClaimFacts } from "../core/work-health.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ClaimedJob, Outcome, Settlement, Verdict } from "../store/store.ts";
 import type { JobRun } from "./job-run.ts";
@@ -37,20 +38,9 @@ export interface WorkerWatchOptions {
   readonly sink?: WorkerSink;
 }
 
-/** How claims go; times are how long ago. */
-export interface ClaimState {
-  /** Since it began to want jobs without having been answered since; 0 while it is full or has just been answered. */
-  readonly unansweredMs: number;
-  /** Of the claim that is under way; null when none is. */
-  readonly underWayMs: number | null;
-  /** Why the last one failed; null when it did not. */
-  readonly failure: string | null;
-  /** Since a claim last gave a job, or the worker was last full; from the start, if neither. */
-  readonly idleMs: number;
-  /** Since the last one was sent; null before the first. */
+export interface ClaimState extends ClaimFacts {
+  /** Since the last claim was sent; null before the first. */
   readonly sentAgoMs: number | null;
-  /** Since the store began to refuse results; null while it takes them. */
-  readonly resultsFailingMs: number | null;
 }
 
 export class WorkerWatch {

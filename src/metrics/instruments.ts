@@ -33,25 +33,26 @@ export class Instruments {
 
   counter(described: Described, read: Read): void {
     const { name, help, labels: labelNames = [] } = described;
-    new Counter({
+    const counter = new Counter({
       name,
       help,
       labelNames,
-      registers: [this.#registry],
+      registers: [],
       collect() {
         this.reset();
         for (const [labels, value] of readings(read())) this.inc({ ...labels }, value);
       },
     });
+    this.#registry.registerMetric(counter);
   }
 
   gauge(described: Described, read: Read): void {
     const { name, help, labels: labelNames = [] } = described;
-    new Gauge({
+    const gauge = new Gauge({
       name,
       help,
       labelNames,
-      registers: [this.#registry],
+      registers: [],
       collect() {
         this.reset();
         const value = read();
@@ -60,6 +61,7 @@ export class Instruments {
         for (const [labels, number] of readings(value)) this.set({ ...labels }, number);
       },
     });
+    this.#registry.registerMetric(gauge);
   }
 
   histogram(described: Described, read: () => Iterable<readonly [labels: Labels, tally: Tally]>): void {

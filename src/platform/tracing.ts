@@ -16,15 +16,18 @@ import type { Context, Span as ApiSpan, Tracer, TracerProvider } from "@opentele
 import { BatonError } from "../core/errors.ts";
 import { spanNameOf, traceText } from "../core/trace.ts";
 
+/** A parent: whatever is active where it is said. */
+export const ACTIVE = Symbol("active");
+
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanOptions {
   readonly kind: "producer" | "consumer" | "client" | "internal";
   /**
-   * As it is kept with a job (core/trace.ts); null for a trace of its own. `active` is for what a caller waits for: whatever else
+   * As it is kept with a job (core/trace.ts); null for a trace of its own. `ACTIVE` is for what a caller waits for: whatever else
    * happens here may have been set off by somebody who has nothing to do with it.
    */
-  readonly parent: string | null | "active";
+  readonly parent: string | null | typeof ACTIVE;
   readonly attributes: Attributes;
   /** Wall time in ms, for what began before it was known to be worth a span. */
   readonly startedAt?: number;
@@ -82,7 +85,7 @@ export class OpenTelemetry implements Tracing {
   }
 
   start(name: string, { kind, parent, attributes, startedAt }: SpanOptions): Span {
-    const within = parent === "active" ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
+    const within = parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
     const options = {
       kind: KINDS[kind],
       attributes,
