@@ -2,7 +2,7 @@
 
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
-import { Controller, type RefusedWord } from "./controller/controller.ts";
+import { Controller, type AgentSink, type RefusedWord } from "./controller/controller.ts";
 import type { EventFeed } from "./controller/event-feed.ts";
 import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
@@ -32,6 +32,7 @@ export interface ControllerPartsOptions {
   readonly random: Random;
   readonly log: Log;
   readonly spans?: JobSpans;
+  readonly sink?: AgentSink;
   readonly draining: () => boolean;
   readonly forming: () => string | null;
   readonly onChange: (id: JobId) => void;

@@ -8,8 +8,8 @@ import type { Agent } from "../store/agents.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
 
 export interface BacklogOptions {
-  readonly store: Pick<Store, "queues" | "agents">;
-  readonly waitingSince: () => Promise<ReadonlyMap<string, number>>;
+  /** Of a store that is not open yet. */
+  readonly store: { queues(): Store["queues"]; agents(): Store["agents"] };
   readonly clock: Clock;
   /** How long an answer counts as new. */
   readonly freshMs?: number;
@@ -69,9 +69,9 @@ export class BacklogReader {
     const startedAt = clock.monotonic();
     try {
       const [queues, oldest, agents] = await Promise.all([
-        store.queues.list(),
-        this.#o.waitingSince(),
-        store.agents.list(false),
+        store.queues().list(),
+        waitingSince(store.queues()),
+        store.agents().list(false),
       ]);
       this.#known = {
         queues: queues.map((queue) => ({ ...queue, oldestAt: oldest.get(queue.name) ?? null })),
@@ -83,4 +83,8 @@ export class BacklogReader {
       this.#failures++;
     }
   }
+}
+
+function waitingSince(queues: Store["queues"] & { waitingSince?(): Promise<ReadonlyMap<string, number>> }) {
+  return queues.waitingSince?.() ?? Promise.resolve(new Map<string, number>());
 }

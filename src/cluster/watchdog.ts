@@ -5,7 +5,6 @@
 
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import { Lifecycle } from "../platform/service.ts";
 import type { Duty } from "./leader-duties.ts";
 
 export interface WatchdogOptions {
@@ -24,25 +23,23 @@ interface Watched {
   /** Since when it has been busy; null while it rests or does not run. */
   busySince: number | null;
   running: boolean;
+  failures: number;
   told: boolean;
 }
 
 const LIMIT_MS = 60_000;
-const LOOK_MS = 1_000;
 
-export class Watchdog extends Lifecycle {
+export class Watchdog {
   readonly #o: WatchdogOptions;
   readonly #watched = new Map<string, Watched>();
-  #callOff: () => void = () => {};
 
   constructor(options: WatchdogOptions) {
-    super();
     this.#o = options;
   }
 
   /** A duty that is made with the clock it is given is watched for as long as it runs. */
   duty(name: string, make: (clock: Clock) => Duty): Duty {
-    const watched: Watched = { busySince: null, running: false, told: false };
+    const watched: Watched = { busySince: null, running: false, failures: 0, told: false };
     this.#watched.set(name, watched);
     const duty = make(this.#clockOf(watched));
     return async (term, signal) => {
@@ -50,6 +47,9 @@ export class Watchdog extends Lifecycle {
       this.#busy(watched);
       try {
         await duty(term, signal);
+      } catch (error) {
+        if (!signal.aborted) watched.failures++;
+        throw error;
       } finally {
         watched.running = false;
         watched.busySince = null;
@@ -65,20 +65,18 @@ export class Watchdog extends Lifecycle {
     });
   }
 
+  /** How often each has thrown within its term. */
+  failures(): readonly { readonly duty: string; readonly failures: number }[] {
+    return [...this.#watched].map(([duty, { failures }]) => ({ duty, failures }));
+  }
+
   stuck(): readonly StuckLoop[] {
     const { limitMs = LIMIT_MS } = this.#o;
     return this.busy().filter(({ busyMs }) => busyMs >= limitMs);
   }
 
-  protected override onStart(): void {
-    this.#look();
-  }
-
-  protected override onStop(): void {
-    this.#callOff();
-  }
-
-  #look(): void {
+  /** Tells of what hangs, and of what goes on; to be called now and then. */
+  look(): void {
     const stuck = new Map(this.stuck().map(({ duty, busyMs }) => [duty, busyMs]));
     for (const [duty, watched] of this.#watched) {
       const busyMs = stuck.get(duty);
@@ -87,7 +85,6 @@ export class Watchdog extends Lifecycle {
       if (busyMs === undefined && watched.told) this.#o.log.info({ duty }, "a leader's duty goes on");
       watched.told = busyMs !== undefined;
     }
-    this.#callOff = this.#o.clock.after(LOOK_MS, () => this.#look());
   }
 
   #busy(watched: Watched): void {

@@ -76,12 +76,20 @@ export interface ControllerOptions extends StrayLeasesOptions {
   readonly random: Random;
   readonly log: Log;
   readonly spans?: JobSpans;
+  readonly sink?: AgentSink;
   /** A job changed in the store, for those who follow it. */
   readonly onChange: (id: JobId) => void;
   /** Jobs went back into the queue. */
   readonly onReady: () => void;
   /** What an agent said under an old number, and the store was not asked about. */
   readonly onRefused?: (refusal: RefusedWord) => void;
+}
+
+/** Whoever measures. */
+export interface AgentSink {
+  leased(jobs: number): void;
+  /** What was said of a run: the outcome, `repeated` or `refused`. */
+  result(how: Outcome["kind"] | "repeated" | "refused"): void;
 }
 
 /** How often agents that were seen are stored as seen, if that is often enough for them not to look stale. */
@@ -289,8 +297,8 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   /** What the leader does for agents, until its term is over. */
-  async duty(term: Term, signal: AbortSignal): Promise<void> {
-    const { clock, settings, log } = this.#o;
+  async duty(term: Term, signal: AbortSignal, clock = this.#o.clock): Promise<void> {
+    const { settings, log } = this.#o;
     const everyMs = Math.min(REFRESH_MS, settings.staleAfterMs / 3);
     let purgesAt = clock.monotonic();
     this.#leadsSince = purgesAt;
@@ -354,6 +362,7 @@ export class Controller extends Lifecycle implements ControllerApi {
   #leased(agent: string, { lease, jobs }: Issued): void {
     const { events, onChange, spans, clock } = this.#o;
     if (spans?.on) spans.claimed(jobs, clock.now(), { "baton.agent": agent });
+    this.#o.sink?.leased(jobs.length);
     for (const { id, task, jobEpoch } of jobs) {
       onChange(id);
       events.emit("job.leased", { job_id: id, job_epoch: jobEpoch, task, agent, lease_id: lease });
@@ -361,7 +370,9 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   #settled(result: AgentResult, answer: ResultAnswer, outcome: Outcome | null): void {
-    const { events, onChange, onReady } = this.#o;
+    const { events, onChange, onReady, sink } = this.#o;
+    const repeated = answer.accepted && answer.replayed;
+    sink?.result(!answer.accepted || !outcome ? "refused" : repeated ? "repeated" : outcome.kind);
     const { job, jobEpoch, lease } = result;
     const named = { job_id: job, job_epoch: jobEpoch, agent: leaseholder(lease), lease_id: lease };
     if (!answer.accepted) {

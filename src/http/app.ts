@@ -77,6 +77,8 @@ declare module "fastify" {
   interface FastifyInstance {
     /** For calls of nodes that come by another way than a request of HTTP, from a node that has proved its name. */
     peerDoor: PeerDoor;
+    /** How many streams of events are open. */
+    openStreams: () => number;
   }
 }
 
@@ -171,6 +173,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     log,
   });
   app.decorate("peerDoor", door);
+  app.decorate("openStreams", () => streams.size);
   bindOperations(app, {
     ...shared,
     streams,

@@ -77,6 +77,11 @@ export class HttpServer extends Lifecycle {
     return this.#sockets.size;
   }
 
+  /** Streams of events that are open now. */
+  get streams(): number {
+    return this.#app?.openStreams() ?? 0;
+  }
+
   /** Answers calls of nodes that have proved their name, by whatever way they came. */
   readonly handle: PeerHandler = async (request) => {
     if (this.#app) return this.#app.peerDoor.handle(request);

@@ -29,6 +29,8 @@ export interface SubmitterOptions {
   /** Whether the store is to tell other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
   readonly spans?: JobSpans;
+  /** The store did not take them. */
+  readonly onFailed?: (error: unknown) => void;
   /** New work has been stored; the store has told other nodes of it, or not. */
   readonly onStored: (jobs: readonly NewJob[], told: boolean, answers: readonly Submitted[]) => void;
 }
@@ -122,7 +124,13 @@ export class Submitter {
     const { node, store, author, wakes, onStored } = this.#options;
     const told = wakes(jobs);
     const under = term ? { node, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
-    const answers = await store.jobs.submit(jobs, under, told, term);
+    let answers: readonly Submitted[];
+    try {
+      answers = await store.jobs.submit(jobs, under, told, term);
+    } catch (error) {
+      this.#options.onFailed?.(error);
+      throw error;
+    }
     onStored(jobs, told, answers);
     return answers;
   }

@@ -1,5 +1,6 @@
 /** What happens to jobs here: submitted, claimed, started, ended. Called for every job, so it adds up plain numbers and no more. */
 
+import { hasCode } from "../core/errors.ts";
 import type { RunEnd, WorkerSink } from "../jobs/worker-watch.ts";
 import type { ClaimedJob, NewJob, Recovered } from "../store/store.ts";
 import type { Instruments, Labels, Reading } from "./instruments.ts";
@@ -35,7 +36,7 @@ export class JobMetrics implements WorkerSink {
   readonly #claims = new Tally(CLAIM_BOUNDS);
   readonly #claimed = { jobs: 0, empty: 0, failed: 0 };
   readonly #recovered = { queued: 0, failed: 0, cancelled: 0 };
-  readonly #errors = { claim: 0, results: 0 };
+  readonly #errors = { submit: 0, claim: 0, results: 0 };
   #leasesLost = 0;
   #leaseLostJobs = 0;
   #quarantined = 0;
@@ -48,6 +49,10 @@ export class JobMetrics implements WorkerSink {
 
   submitted(jobs: readonly NewJob[]): void {
     for (const { queue, task } of jobs) this.#kinds.of(queue, task).submitted++;
+  }
+
+  submitFailed(error: unknown): void {
+    if (hasCode(error, "STORE_UNAVAILABLE")) this.#errors.submit++;
   }
 
   claimed(jobs: number, tookMs: number): void {
@@ -95,7 +100,7 @@ export class JobMetrics implements WorkerSink {
     return this.#resultsRefused;
   }
 
-  get errors(): Readonly<Record<"claim" | "results", number>> {
+  get errors(): Readonly<Record<"submit" | "claim" | "results", number>> {
     return this.#errors;
   }
 
