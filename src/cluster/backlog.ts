@@ -70,7 +70,7 @@ export class BacklogReader {
     try {
       const [queues, oldest, agents] = await Promise.all([
         store.queues().list(),
-        waitingSince(store.queues()),
+        store.queues().waitingSince(),
         store.agents().list(false),
       ]);
       this.#known = {
@@ -83,8 +83,4 @@ export class BacklogReader {
       this.#failures++;
     }
   }
-}
-
-function waitingSince(queues: Store["queues"] & { waitingSince?(): Promise<ReadonlyMap<string, number>> }) {
-  return queues.waitingSince?.() ?? Promise.resolve(new Map<string, number>());
 }

@@ -114,7 +114,7 @@ export const workz = operation({
   path: "/workz",
   summary: "Whether this node takes and runs jobs as it should: 200, or 503 with the reason",
   tag: "node",
-  permission: "read",
+  permission: "public",
   target: here,
   mutates: false,
   replies: { 200: WorkBody, 503: WorkBody },

@@ -9,7 +9,7 @@ export const prometheus = operation({
   path: "/metrics",
   summary: "The metrics of this node as text for Prometheus",
   tag: "node",
-  permission: "read",
+  permission: "public",
   target: { at: "here" },
   mutates: false,
   replies: { 200: z.string().meta({ description: "the text format of Prometheus, version 0.0.4" }) },
