@@ -81,7 +81,6 @@ export function buildParts(options: PartsOptions) {
     worker: places,
     parts: () => ({ store, coordination, channels, leaders, worker, load, http, push }),
   });
-
   const fabric = fabricOf(settings);
   const { load, info } = ownInfo({
     settings,
@@ -373,9 +372,6 @@ export function buildParts(options: PartsOptions) {
         clock,
         access,
         journal: (entry) => journal.journal.note(entry),
-        rateLimit: settings.http.rateLimit,
-        trustedProxies: settings.http.trustedProxies,
-        secure: settings.http.url.startsWith("https:"),
         ...metrics.listener,
         ...peers?.listener,
         mounts: { ...peers?.listener.mounts, ...mounts },
