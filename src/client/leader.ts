@@ -8,7 +8,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Answer, Call, Connection } from "./connection.ts";
 import { UndiciConnection } from "./connection.ts";
 import type { NotLeaderBody } from "./controller-bodies.ts";
-import { unique } from "./addresses.ts";
+
 import { BatonClientError } from "./error.ts";
 import { failed, heardOf, learned, nextNode, nodeList, stoodBy, worked, type NodeList } from "./node-list.ts";
 
