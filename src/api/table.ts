@@ -27,6 +27,7 @@ import {
   triggerSchedule,
 } from "./operations/schedules.ts";
 import { login, logout, whoAmI } from "./operations/session.ts";
+import { getScaling } from "./operations/scaling.ts";
 import { submitJobs } from "./operations/submit.ts";
 import { createToken, listTokens, revokeToken } from "./operations/tokens.ts";
 import { addUser, listUsers, removeUser, setPassword } from "./operations/users.ts";
@@ -99,6 +100,7 @@ export const OPERATIONS = [
   readyz,
   workz,
   prometheus,
+  getScaling,
   role,
   status,
   listTasks,

@@ -140,13 +140,14 @@ export class NodeMetrics {
         labels: ["reachable"],
       },
       (): Reading[] => {
-        const others = parts()
-          .membership.nodes()
-          .filter(({ incarnation, status }) => incarnation !== identity.incarnation && status !== "dead");
-        const near = others.filter(({ alive }) => alive).length;
+        const nodes = parts().membership.nodes();
+        const own = nodes.find(({ incarnation }) => incarnation === identity.incarnation);
+        const others = nodes.filter((node) => node !== own && node.status !== "dead");
+        const reached = own?.load.reach;
+        const near = reached ? reached.filter(({ ok }) => ok) : others.filter(({ alive }) => alive);
         return [
-          [{ reachable: "yes" }, near],
-          [{ reachable: "no" }, others.length - near],
+          [{ reachable: "yes" }, near.length],
+          [{ reachable: "no" }, (reached ?? others).length - near.length],
         ];
       },
     );
