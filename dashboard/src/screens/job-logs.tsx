@@ -24,7 +24,7 @@ interface Props {
 
 export function JobLogs({ job, running, onProgress, onEnd }: Props) {
   const book = useRef(new LogBook()).current;
-  const [, setVersion] = useState(0);
+  const [version, setVersion] = useState(0);
   const [follow, setFollow] = useState(true);
   const [text, setText] = useState("");
   const [level, setLevel] = useState<LogLineBody["level"] | null>(null);
@@ -99,18 +99,19 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
         </span>
       </div>
       {trouble !== null && <p class="note wait">The log does not come in at the moment: {trouble}</p>}
-      {book.dropped > 0 && (
-        <p class="muted">
-          {plural(book.dropped, "earlier line")} are not kept in this page; <code>baton jobs logs {job}</code>{" "}
-          has them.
-        </p>
-      )}
       {book.size === 0 ? (
         <p class="muted">
           {running ? "No lines yet. They appear here as the task writes them." : "This job wrote no log."}
         </p>
       ) : (
-        <Rows lines={book.shown} needle={text} follow={follow} onFollow={setFollow} onOpen={setOpen} />
+        <Rows
+          lines={book.shown}
+          version={version}
+          needle={text}
+          follow={follow}
+          onFollow={setFollow}
+          onOpen={setOpen}
+        />
       )}
       {open && (
         <div class="log-open">
@@ -128,6 +129,8 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
 
 interface RowsProps {
   readonly lines: readonly LogLineBody[];
+  /** The list is the same one and grows; this tells that it did, and without it the rows are not drawn again. */
+  readonly version: number;
   readonly needle: string;
   readonly follow: boolean;
   readonly onFollow: (follow: boolean) => void;
