@@ -58,45 +58,49 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
     <section aria-labelledby="log">
       <div class="row log-head">
         <h2 id="log">Log</h2>
-        <label class="inline">
-          <span class="unseen">Search the log</span>
-          <input
-            type="search"
-            placeholder="search the log"
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
-        <label class="inline">
-          <span class="unseen">Level</span>
-          <select
-            value={level ?? ""}
-            onChange={({ currentTarget: { value } }) =>
-              setLevel(LEVELS.find((each) => each === value) ?? null)
-            }
-          >
-            <option value="">all levels</option>
-            {LEVELS.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="inline">
-          <input
-            type="checkbox"
-            checked={follow}
-            onChange={(event) => setFollow(event.currentTarget.checked)}
-          />{" "}
-          follow
-        </label>
-        <span class="grow" />
-        <span class="muted num">
-          {text === "" && level === null
-            ? plural(book.size, "line")
-            : `${count(book.shown.length)} of ${plural(book.size, "line")}`}
-        </span>
+        {book.size > 0 && (
+          <>
+            <label class="inline">
+              <span class="unseen">Search the log</span>
+              <input
+                type="search"
+                placeholder="search the log"
+                value={text}
+                onInput={(event) => setText(event.currentTarget.value)}
+              />
+            </label>
+            <label class="inline">
+              <span class="unseen">Level</span>
+              <select
+                value={level ?? ""}
+                onChange={({ currentTarget: { value } }) =>
+                  setLevel(LEVELS.find((each) => each === value) ?? null)
+                }
+              >
+                <option value="">all levels</option>
+                {LEVELS.map((each) => (
+                  <option key={each} value={each}>
+                    {each}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <label class="inline">
+              <input
+                type="checkbox"
+                checked={follow}
+                onChange={(event) => setFollow(event.currentTarget.checked)}
+              />{" "}
+              follow
+            </label>
+            <span class="grow" />
+            <span class="muted num">
+              {text === "" && level === null
+                ? plural(book.size, "line")
+                : `${count(book.shown.length)} of ${plural(book.size, "line")}`}
+            </span>
+          </>
+        )}
       </div>
       {trouble !== null && <p class="note wait">The log does not come in at the moment: {trouble}</p>}
       {book.size === 0 ? (
