@@ -30,6 +30,7 @@ describe("a node whose name another has taken", () => {
         notes: () => [],
         start: async () => {},
         stop: async () => {},
+        [Symbol.asyncDispose]: async () => {},
       },
       identity,
       stands: () => true,
