@@ -122,8 +122,9 @@ describe("a client whose node is killed", () => {
     assert.deepEqual(numbersOf(logs), upTo(100));
     assert.equal(logs.at(-1)!.event, "end");
 
-    const ended = () => events.find(({ event, data }) => event === "job.completed" && "job_id" in data);
-    await eventually("its end among the events", async () => (ended() ? true : null));
+    const told = () =>
+      events.flatMap(({ event, data }) => ("job_id" in data && data.job_id === job_id ? [event] : []));
+    await eventually("its end among the events", async () => told().includes("job.completed") || null);
     const hellos = events.flatMap(({ event, data }) => (event === "hello" ? [data.node_id] : []));
     assert.deepEqual([hellos[0], hellos.length > 1], [inUse, true]);
     const ids = events.flatMap(({ id }) => id ?? []);
@@ -134,8 +135,9 @@ describe("a client whose node is killed", () => {
       ids.map((_, at) => `${epoch}-${n + at}`),
     );
     assert.ok(!events.some(({ event }) => event === "gap"), "the leader lives, and nothing was missed");
-    const told = events.flatMap(({ event, data }) => ("job_id" in data ? [event] : []));
-    assert.deepEqual([told[0], told[1], told.at(-1)], ["job.submitted", "job.started", "job.completed"]);
+    // Of several nodes, one may be heard a moment sooner.
+    for (const event of ["job.submitted", "job.started", "job.completed"])
+      assert.equal(told().filter((each) => each === event).length, 1, event);
   });
 
   it("submits each job once, and waits for the next leader where one is needed", async (t) => {
