@@ -4,9 +4,9 @@ import { request, type Agent } from "undici";
 import { processCpuUs } from "./server-cpu.ts";
 
 export const IDLE_AGENTS = 500;
-/** As src/agent/job-taker.ts and heart.ts: a long poll, and a beat when nothing was heard from the leader for two of them. */
+/** As src/agent/job-taker.ts and heart.ts: a long poll at the leader, and a look at another node whether that one still leads. */
 const POLL_MS = 50_000;
-const BEAT_MS = 10_000;
+const LOOK_MS = 10_000;
 /** Code that ran a few times only is slow, and its compiler works beside it: a leader has seen more than that. */
 const WARM_ROUNDS = 20;
 
@@ -33,54 +33,61 @@ export async function post(
   return { status: statusCode, body: text === "" ? null : (JSON.parse(text) as unknown) };
 }
 
-/** Shares of a core: of the leader without them and with them; and how many requests they made in a second. */
+/** Shares of a core. */
+export interface Cost {
+  readonly alone: number;
+  readonly waited: number;
+}
+
+/** What the two take without the agents and with them. */
 export async function idleAgents(
-  node: Node,
+  nodes: { readonly leader: Node; readonly standby: Node },
   agent: Agent,
   measuredMs: number,
-): Promise<{ alone: number; waited: number; served: number }> {
-  let requests = 0;
+): Promise<{ leader: Cost; standby: Cost }> {
+  const { leader, standby } = nodes;
   const sign = (n: number) => ({ agent: `idle-${n}`, capabilities: ["nothing"], version: "1.0.0" });
   const poll = async (n: number, ms: number): Promise<void> => {
-    requests++;
     const request_id = crypto.randomUUID();
     const wish = { ...sign(n), max_tasks: 10, timeout_ms: Math.round(ms), request_id };
-    const { status } = await post(agent, node, "/v1/leases", wish);
+    const { status } = await post(agent, leader, "/v1/leases", wish);
     if (status !== 204) throw new Error(`a poll was answered with ${status}`);
   };
-  const beat = async (n: number): Promise<void> => {
-    requests++;
-    await post(agent, node, "/v1/agents/heartbeat", { ...sign(n), running: 0 });
+  const beat = (n: number) => post(agent, leader, "/v1/agents/heartbeat", { ...sign(n), running: 0 });
+  const look = async (): Promise<void> => {
+    const { body } = await request(`${standby.url}/role`, { dispatcher: agent });
+    await body.text();
   };
   const all = Array.from({ length: IDLE_AGENTS }, (_, n) => n);
   for (let round = 0; round < WARM_ROUNDS; round++) {
     await Promise.all(all.map((n) => poll(n, 20 + Math.random() * 200)));
-    await Promise.all(all.map(beat));
+    await Promise.all(all.map((n) => Promise.all([beat(n), look()])));
   }
-  const share = async (): Promise<number> => {
-    const before = processCpuUs(node.pid);
+  const shares = async (): Promise<number[]> => {
+    const pids = [leader.pid, standby.pid];
+    const before = pids.map(processCpuUs);
     const startedAt = performance.now();
     await sleep(measuredMs);
-    return (processCpuUs(node.pid) - before) / 1_000 / (performance.now() - startedAt);
+    const tookUs = (performance.now() - startedAt) * 1_000;
+    return pids.map((pid, at) => (processCpuUs(pid) - before[at]!) / tookUs);
   };
   await sleep(2_000);
-  const alone = await share();
+  const alone = await shares();
 
   let over = false;
   const asking = all.map(async (n) => {
     // As if each had come at a time of its own.
     for (let first = true; !over; first = false) await poll(n, POLL_MS * (first ? Math.random() : 1));
   });
-  const beating = all.map(async (n) => {
-    await sleep(BEAT_MS * Math.random());
-    for (; !over; await sleep(BEAT_MS)) await beat(n);
+  const looking = all.map(async () => {
+    await sleep(LOOK_MS * Math.random());
+    for (; !over; await sleep(LOOK_MS)) await look();
   });
   await sleep(3_000);
-  const before = requests;
-  const waited = await share();
-  const served = (requests - before) / (measuredMs / 1_000);
+  const waited = await shares();
   over = true;
   // Nobody waits for those who wait: the leader hears that they left.
-  void Promise.allSettled([...asking, ...beating]);
-  return { alone, waited, served };
+  void Promise.allSettled([...asking, ...looking]);
+  const cost = (at: number): Cost => ({ alone: alone[at]!, waited: waited[at]! });
+  return { leader: cost(0), standby: cost(1) };
 }

@@ -5,7 +5,7 @@ import { Access } from "./access/access.ts";
 import { ACCESS_PATH, CredentialReplicas } from "./access/credential-replicas.ts";
 import { Credentials } from "./access/credentials.ts";
 import { FirstToken } from "./access/first-token.ts";
-import { isEverywhere, isLoopback } from "./config/address.ts";
+import { asksCallers } from "./config/access-checks.ts";
 import { ADMIN_TOKEN_FILE } from "./config/secret-file.ts";
 import type { Settings } from "./config/settings.ts";
 import type { Leadership } from "./coordination/coordination.ts";
@@ -31,11 +31,6 @@ export interface AccessPartsOptions {
 export interface AccessParts {
   readonly access: Access;
   readonly mounts: Readonly<Record<string, PeerHandler>>;
-}
-
-/** Whether callers are asked who they are. */
-export function asksCallers({ access, http }: Pick<Settings, "access" | "http">): boolean {
-  return access.required === "always" || isEverywhere(http.host) || !isLoopback(http.host);
 }
 
 export function accessParts(options: AccessPartsOptions): AccessParts {

@@ -2,12 +2,13 @@
 
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
-import { Controller, type RefusedWord } from "./controller/controller.ts";
+import { Controller, type AgentSink, type RefusedWord } from "./controller/controller.ts";
 import type { EventFeed } from "./controller/event-feed.ts";
 import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
 import type { JobId } from "./core/ids.ts";
 import type { NodeIdentity } from "./core/node.ts";
+import type { JobSpans } from "./jobs/job-spans.ts";
 import type { LeaseReaper } from "./jobs/lease-reaper.ts";
 import type { OutcomeRules } from "./jobs/outcome.ts";
 import type { Submitter } from "./jobs/submitter.ts";
@@ -30,6 +31,8 @@ export interface ControllerPartsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly spans?: JobSpans;
+  readonly sink?: AgentSink;
   readonly draining: () => boolean;
   readonly forming: () => string | null;
   readonly onChange: (id: JobId) => void;

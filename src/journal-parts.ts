@@ -3,7 +3,7 @@
 import { JournaledCoordination } from "./cluster/journaled-coordination.ts";
 import { JournaledStore } from "./cluster/journaled-store.ts";
 import { Journal } from "./cluster/journal.ts";
-import { RefusedWrites } from "./cluster/refused-writes.ts";
+import { RefusedWrites, type Refusal } from "./cluster/refused-writes.ts";
 import { TermNotes } from "./cluster/term-notes.ts";
 import { Traffic } from "./cluster/traffic.ts";
 import type { Coordination } from "./coordination/coordination.ts";
@@ -21,16 +21,21 @@ export interface JournalPartsOptions {
   readonly identity: NodeIdentity;
   readonly clock: Clock;
   readonly log: Log;
+  /** Whoever counts refused writes. */
+  readonly onRefused?: (refusal: Refusal) => void;
 }
 
-export function openJournal({ store: inner, identity, clock, log }: JournalPartsOptions) {
+export function openJournal({ store: inner, identity, clock, log, onRefused }: JournalPartsOptions) {
   const journal = new Journal({ store: inner, node: identity.name, clock, log });
   const refusals = new RefusedWrites({
     journal,
     clock,
     epochOf: async (job) => (await inner.jobs.get(job))?.jobEpoch ?? null,
   });
-  const refused = refusals.tell.bind(refusals);
+  const refused = (refusal: Refusal): void => {
+    onRefused?.(refusal);
+    refusals.tell(refusal);
+  };
   const writing = {
     start: () => journal.start(),
     stop: () => {

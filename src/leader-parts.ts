@@ -5,6 +5,7 @@ import type { Duty } from "./cluster/leader-duties.ts";
 import { LeaderRoles } from "./cluster/leader-roles.ts";
 import { metricsDuty } from "./cluster/metrics-duty.ts";
 import { nodeWatch } from "./cluster/node-watch.ts";
+import type { Watchdog } from "./cluster/watchdog.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
 import type { Controller } from "./controller/controller.ts";
@@ -14,7 +15,7 @@ import { jobId, type JobId } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole } from "./core/node.ts";
 import type { LeaseReaper } from "./jobs/lease-reaper.ts";
 import { retentionDuty } from "./jobs/retention.ts";
-import { scheduleDuty } from "./jobs/schedule-duty.ts";
+import { scheduleDuty, type ScheduleSink } from "./jobs/schedule-duty.ts";
 import type { PeerFabric } from "./peer-fabric.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
@@ -37,6 +38,9 @@ export interface LeaderPartsOptions {
   /** A schedule has made a job. */
   readonly onFired: (job: NewJob) => void;
   readonly onChange: (change: TermChange) => void;
+  readonly watchdog: Watchdog;
+  /** Whoever measures how schedules fire. */
+  readonly scheduleSink: ScheduleSink;
   readonly beforeLeading: BeforeLeading | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -46,9 +50,10 @@ export interface LeaderPartsOptions {
 export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
   const { settings, identity, roles, store, coordination, channels, controller, reaper } = options;
   const { push, peers, author, onFired, beforeLeading, onChange, clock, random, log } = options;
+  const watched = options.watchdog;
   const gate: LeaderGate | undefined =
     beforeLeading && (async (term, signal) => controller.switchedOff(await beforeLeading(term, signal)));
-  const leases: Duty = (term, signal) => reaper.duty(term, signal);
+  const leases: Duty = watched.duty("leases", (time) => (term, signal) => reaper.duty(term, signal, time));
   const mintId = (): JobId => jobId(identity.name, random.timedUuid());
   return new LeaderRoles({
     coordination,
@@ -63,32 +68,41 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
     log,
     duties: {
       scheduler: {
-        schedules: scheduleDuty({
-          store: peers ? { schedules: peers.schedules.leading } : store,
-          channels,
-          clock,
-          random,
-          mintId,
-          author,
-          log,
-          onFired,
-        }),
-        nodes: nodeWatch({
-          membership: coordination.membership,
-          reaper,
-          clock,
-          log,
-          bury: async (lives, term) => push?.bury(lives, term),
-        }),
+        schedules: watched.duty("schedules", (time) =>
+          scheduleDuty({
+            store: peers ? { schedules: peers.schedules.leading } : store,
+            channels,
+            clock: time,
+            random,
+            mintId,
+            author,
+            log,
+            onFired,
+            sink: options.scheduleSink,
+          }),
+        ),
+        nodes: watched.duty("nodes", (time) =>
+          nodeWatch({
+            membership: coordination.membership,
+            reaper,
+            clock: time,
+            log,
+            bury: async (lives, term) => push?.bury(lives, term),
+          }),
+        ),
         ...push?.duties,
-        agents: (term, signal) => controller.duty(term, signal),
+        agents: watched.duty("agents", (time) => (term, signal) => controller.duty(term, signal, time)),
         ...(peers ? { replicas: peers.schedules.duty } : { leases }),
       },
       metrics_aggregator: {
-        metrics: metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock }),
+        metrics: watched.duty("metrics", (time) =>
+          metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock: time }),
+        ),
       },
       log_compactor: {
-        retention: retentionDuty({ store, clock, retention: settings.retention }),
+        retention: watched.duty("retention", (time) =>
+          retentionDuty({ store, clock: time, retention: settings.retention }),
+        ),
         ...(peers && { leases }),
       },
     },

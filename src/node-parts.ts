@@ -1,15 +1,12 @@
 /** What a node is made of: everything is built and wired here, and nowhere else. */
 
-import { hostname } from "node:os";
 import { accessParts } from "./access-parts.ts";
 import type { NodeServices } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
-import { addressOf } from "./cluster/own-address.ts";
 import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import { InFlight } from "./cluster/in-flight.ts";
-import { LoadMeter } from "./cluster/load-meter.ts";
 import { Readiness } from "./cluster/readiness.ts";
 import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
@@ -19,8 +16,8 @@ import { openJournal } from "./journal-parts.ts";
 import { openEvents } from "./event-parts.ts";
 import { openCoordination } from "./coordination/open.ts";
 import type { NodeName } from "./core/ids.ts";
-import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
-import { HttpServer } from "./http/server.ts";
+import type { NodeIdentity, NodeRole } from "./core/node.ts";
+import type { HttpServer } from "./http/server.ts";
 import { retryPolicyOf } from "./core/retry.ts";
 import { Followers } from "./jobs/followers.ts";
 import { FunctionCalls } from "./jobs/functions.ts";
@@ -38,6 +35,9 @@ import { queuesOf, servedQueues } from "./jobs/worker-settings.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import { leaderParts } from "./leader-parts.ts";
+import { openListener } from "./listener-parts.ts";
+import { openMetrics } from "./metrics-parts.ts";
+import { ownInfo } from "./own-info-parts.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
 import type { Random } from "./platform/random.ts";
 import { openPushDispatch } from "./push-dispatch.ts";
@@ -45,6 +45,7 @@ import { openSharedFabric, termsOf } from "./shared-fabric.ts";
 import { openStore } from "./store/open.ts";
 import type { NewJob } from "./store/store.ts";
 import { VERSION } from "./version.ts";
+import { workerSettings } from "./worker-parts.ts";
 
 export interface PartsOptions {
   readonly settings: Settings;
@@ -60,13 +61,6 @@ export interface PartsOptions {
 
 export type NodeParts = ReturnType<typeof buildParts>;
 
-/**
- * The embedded store can be opened by one process only, so its file lock tells that a claimant is alive: leases there
- * do not run out (a hundred years), and a blocked event loop does not cost a node its own jobs. After a crash the next
- * start takes them back at once.
- */
-const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
-
 export function buildParts(options: PartsOptions) {
   const { settings, tasks, log, clock, random, draining, forming } = options;
   const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
@@ -76,27 +70,27 @@ export function buildParts(options: PartsOptions) {
   const abortGraceMs = settings.drain.cleanupMs;
   const defaults = { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs };
 
-  const fabric = fabricOf(settings);
-  const host = hostname(); // a system call, and `info` is read with every request
   const queues = queuesOf(roles, settings.worker.queues);
   const concurrency = roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0;
-  const load = new LoadMeter({
-    clock,
-    jobs: () => worker.active,
-    connections: () => http?.connections ?? 0,
-    owned: () => push?.load() ?? {},
-    capacity: { slots: concurrency, serves: servedQueues(queues) },
-    traffic: () => journal.traffic.read(),
-  });
-  const address = addressOf(settings.http, host);
-  const info = (): OwnInfo => ({
-    ...address(http?.running ? http.url : null),
-    hostname: host,
-    roles: [...roles],
-    capabilities: [...tasks.names()],
-    version: VERSION,
+  const places = { concurrency, ...queues };
+  const metrics = openMetrics({
+    ...options,
+    identity,
     startedAt,
-    load: load.read(),
+    budgets,
+    worker: places,
+    parts: () => ({ store, coordination, channels, leaders, worker, load, http, push }),
+  });
+  const fabric = fabricOf(settings);
+  const { load, info } = ownInfo({
+    settings,
+    roles,
+    tasks,
+    startedAt,
+    clock,
+    capacity: { slots: concurrency, serves: servedQueues(queues) },
+    onSample: metrics.onSample,
+    parts: () => ({ worker, http, push, traffic: journal.traffic }),
   });
   const shared =
     fabric === "postgres"
@@ -104,7 +98,7 @@ export function buildParts(options: PartsOptions) {
       : null;
   const opened =
     shared?.store ?? openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
-  const journal = openJournal({ store: opened, identity, clock, log });
+  const journal = openJournal({ store: opened, identity, clock, log, onRefused: metrics.onRefused });
   const { store } = journal;
   const terms = termsOf(store);
   const peers: PeerFabric | null =
@@ -170,8 +164,8 @@ export function buildParts(options: PartsOptions) {
         random,
         log,
         status: () => (draining() ? "draining" : forming() === null ? "active" : "joining"),
-        queues: { concurrency, ...queues },
-        onTakenOver: journal.onTakenOver,
+        queues: places,
+        onTakenOver: metrics.onTakenOver(journal.onTakenOver),
         later: { leadership: () => leaders.scheduler, worker: () => worker },
       })
     : null;
@@ -197,14 +191,8 @@ export function buildParts(options: PartsOptions) {
     log,
     ...(push && { claims: push.inbox, results: push.sink }),
     rules,
-    settings: {
-      concurrency,
-      ...queues,
-      leaseMs: store.guarantees.shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS,
-      renewMs: settings.worker.renewMs,
-      prefetchMax: settings.worker.prefetchMax,
-      abortGraceMs,
-    },
+    settings: workerSettings(settings, places, store.guarantees.shared),
+    watch: metrics.watch,
     onChange: (id, status, job) => news.changed(id, status, job),
   });
   /** What fits here is taken sooner than anybody else could hear of it; what is pushed is the leader's business. */
@@ -218,9 +206,12 @@ export function buildParts(options: PartsOptions) {
     author,
     defaults,
     unstoredMax: settings.jobs.unstoredMax,
+    spans: metrics.spans,
+    onFailed: (error) => metrics.jobs.submitFailed(error),
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
     onStored: (stored, told, answers) => {
       news.submitted(stored, answers);
+      metrics.onStored(stored, answers);
       if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
@@ -245,6 +236,7 @@ export function buildParts(options: PartsOptions) {
     onChange: (id) => followers.changed(id),
     onReady: wakeEverybody,
     onRefused: journal.refused,
+    ...metrics.controller,
     reaper: () => reaper,
     leadership: () => leaders.scheduler,
   });
@@ -282,6 +274,7 @@ export function buildParts(options: PartsOptions) {
     agentsHeardSince: () => controller.leadsSince,
     agentLeaseMs: settings.agents.leaseMs,
     log,
+    sink: metrics.jobs,
     onRecovered: (id, status) => {
       controller.recovered(id);
       news.changed(id, status);
@@ -301,7 +294,9 @@ export function buildParts(options: PartsOptions) {
     peers,
     author,
     onFired: (job) => news.fired(job),
-    onChange: journal.onTerm(() => coordination.membership.nodes()),
+    onChange: metrics.onTerm(journal.onTerm(() => coordination.membership.nodes())),
+    watchdog: metrics.watchdog,
+    scheduleSink: metrics.schedules,
     beforeLeading: options.beforeLeading,
     clock,
     random,
@@ -363,25 +358,21 @@ export function buildParts(options: PartsOptions) {
     controller,
     journal: journal.journal,
     ...insight,
+    ...metrics.services,
     peers: peers?.peers ?? null,
     placement: peers?.placement ?? null,
     access,
   };
   const http: HttpServer | null = options.http
-    ? new HttpServer({
+    ? openListener({
+        settings,
         services,
-        host: settings.http.host,
-        port: settings.http.port,
-        bodyLimitBytes: settings.http.bodyLimitBytes,
-        basePath: settings.http.basePath,
-        dashboard: settings.dashboard,
         inFlight,
         log,
         clock,
         access,
-        rateLimit: settings.http.rateLimit,
-        trustedProxies: settings.http.trustedProxies,
-        secure: settings.http.url.startsWith("https:"),
+        journal: (entry) => journal.journal.note(entry),
+        ...metrics.listener,
         ...peers?.listener,
         mounts: { ...peers?.listener.mounts, ...mounts },
       })

@@ -18,7 +18,8 @@ export function now(): number {
   return Date.now() + aheadMs.peek();
 }
 
-export function heardTime(at: string): void {
-  const difference = Date.parse(at) - Date.now();
+/** What time the node said it was, and when it was heard. */
+export function heardTime(at: string, heardAt: number): void {
+  const difference = Date.parse(at) - heardAt;
   if (Math.abs(difference - aheadMs.peek()) > WAY_MS) aheadMs.value = difference;
 }

@@ -8,6 +8,7 @@ a deadline. When the leader changes, it renews its lease at the new one and post
 
 import argparse
 import json
+import os
 import random
 import signal
 import socket
@@ -63,9 +64,11 @@ class NoLeader(Exception):
 class Cluster:
     """Knows some nodes and who led last. Used by two threads; a race costs one refused call."""
 
-    def __init__(self, urls):
+    def __init__(self, urls, token=None):
         self.nodes = [url.rstrip("/") for url in urls]
         self.leader = None
+        # For nodes that ask who calls.
+        self.headers = {"authorization": f"Bearer {token}"} if token else {}
 
     def post(self, path, body, seconds=CALL_SECONDS):
         """The answer of the leader, as (status, body). One round over all nodes."""
@@ -75,7 +78,7 @@ class Cluster:
             asked.add(url)
             hint = None
             try:
-                status, answer = call("POST", url + path, body, seconds)
+                status, answer = call("POST", url + path, body, seconds, self.headers)
                 error = answer.get("error") if isinstance(answer, dict) else None
                 if status < 500 and status not in (408, 429) and error != "NOT_LEADER":
                     self.leader = url
@@ -95,7 +98,7 @@ class Cluster:
         """Asks any node for all the others, and keeps those that it knew."""
         for url in list(self.nodes):
             try:
-                status, answer = call("GET", url + "/cluster/nodes", None, CALL_SECONDS)
+                status, answer = call("GET", url + "/cluster/nodes", None, CALL_SECONDS, self.headers)
                 if status != 200:
                     continue
                 listed = [node["url"].rstrip("/") for node in answer["nodes"] if node.get("url")]
@@ -105,9 +108,9 @@ class Cluster:
                 continue
 
 
-def call(method, url, body, seconds):
+def call(method, url, body, seconds, headers):
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json"}, method=method)
+    request = urllib.request.Request(url, data, {"content-type": "application/json", **headers}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=seconds) as answer:
             status, text = answer.status, answer.read()
@@ -290,9 +293,9 @@ class Job:
 
 
 class Agent:
-    def __init__(self, name, urls, drain_seconds):
+    def __init__(self, name, urls, drain_seconds, token=None):
         self.name = name
-        self.cluster = Cluster(urls)
+        self.cluster = Cluster(urls, token)
         self.drain_seconds = drain_seconds
         self.stopping = threading.Event()
         self.hurried = threading.Event()
@@ -387,6 +390,15 @@ class Agent:
             self.job.stop("drain")
 
 
+def token_of(options):
+    """What to show to the nodes: --token, BATON_TOKEN, or the file that BATON_TOKEN_FILE names."""
+    path = os.environ.get("BATON_TOKEN_FILE")
+    if options.token or os.environ.get("BATON_TOKEN") or not path:
+        return options.token or os.environ.get("BATON_TOKEN")
+    with open(path) as file:
+        return file.read().strip()
+
+
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
@@ -396,8 +408,9 @@ def main():
     parser.add_argument("--url", default="http://127.0.0.1:8420", help="URLs of some nodes, with commas between them")
     parser.add_argument("--name", default=f"{socket.gethostname()}-python")
     parser.add_argument("--drain-seconds", type=float, default=20, help="how long a stop waits for what runs")
+    parser.add_argument("--token", help="token to show to the nodes (BATON_TOKEN, BATON_TOKEN_FILE)")
     options = parser.parse_args()
-    agent = Agent(options.name, options.url.split(","), options.drain_seconds)
+    agent = Agent(options.name, options.url.split(","), options.drain_seconds, token_of(options))
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, agent.stop)
     agent.run()

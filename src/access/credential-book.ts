@@ -16,8 +16,9 @@ export class CredentialBook {
   /** Tokens and sessions that are not removed, by what is kept of their text. */
   readonly #byDigest = new Map<string, Known>();
 
-  get size(): number {
-    return this.#all.size;
+  /** Whether there is, or was, one with the permission `admin`. */
+  get hasAdmin(): boolean {
+    return [...this.#all.values()].some(({ permission }) => permission === "admin");
   }
 
   take(credentials: readonly Credential[]): void {

@@ -1,5 +1,5 @@
 /**
- * The first admin token, of a cluster that has no credentials yet and is open to others. Without it nobody could make any.
+ * The first admin token, of a cluster in which nobody has that permission and callers are asked. Without it nobody could make any.
  *
  * Where nodes share a store, the store says who was first. Where each has its own, the token is made of the cluster's secret, which
  * they all have, so that nodes which start together make the same one; and not before the node has heard what the leader knows,
@@ -92,11 +92,11 @@ export class FirstToken extends Lifecycle {
   async #make(): Promise<boolean> {
     const { credentials, file, peers, clock } = this.#o;
     const book = await credentials.fresh();
-    this.#anew ??= book.size === 0;
+    this.#anew ??= !book.hasAdmin;
     if (!this.#anew) return true;
     if (peers && !peers.settled()) return false;
     const agreed = peers?.agreed ?? null;
-    if (book.size > 0) {
+    if (book.hasAdmin) {
       // Another node was faster with the same one: the owner of this machine is to find it here too.
       if (agreed !== null && book.token(agreed, clock.now()) && file !== null) {
         replaceOwnSecret(file, agreed);
@@ -107,7 +107,8 @@ export class FirstToken extends Lifecycle {
     if (peers && agreed === null && !peers.leads()) return false;
     // Kept before it counts: a token that nobody can find would be worse than a file that nobody needs.
     const text = this.#keep(agreed);
-    if (await credentials.put([this.#credential(text, agreed !== null)], "first")) this.#tell({ text, file });
+    if (await credentials.put([this.#credential(text, agreed !== null)], "first_admin"))
+      this.#tell({ text, file });
     return true;
   }
 
@@ -137,6 +138,6 @@ export class FirstToken extends Lifecycle {
     this.#made = made;
     // Never the token itself: logs are kept, copied and read by many.
     const where = made.file === null ? "shown once at the terminal" : `in ${made.file}`;
-    this.#o.log.warn({}, `there were no credentials, so an admin token was made: it is ${where}`);
+    this.#o.log.warn({}, `nobody had the permission admin, so a token was made that has it: it is ${where}`);
   }
 }

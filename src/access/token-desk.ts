@@ -40,6 +40,20 @@ export class TokenDesk {
     return { text, token };
   }
 
+  /** Takes a text that somebody else has made for one purpose, in the place of those that served it before. */
+  async adopt(text: string, request: TokenRequest): Promise<void> {
+    const { credentials, node, clock } = this.#o;
+    const token = { ...tokenOf(text, request, this.#o), id: `held-${digestOf(text)!.slice(0, 16)}` };
+    const book = await credentials.fresh();
+    const before = book
+      .list("token")
+      .filter(
+        ({ id, name, createdBy }) => id !== token.id && name === token.name && createdBy === request.by,
+      );
+    const over = before.map((each) => removed(each, node, clock.now()));
+    if (over.length > 0 || !book.get(token.id)) await credentials.put([token, ...over]);
+  }
+
   /** Those that have expired too, until they are forgotten. */
   async list(): Promise<readonly Credential[]> {
     const tokens = (await this.#o.credentials.fresh()).list("token");

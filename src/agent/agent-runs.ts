@@ -6,11 +6,14 @@
 import type { AbortReason } from "../core/job.ts";
 import { DEFAULT_BUDGETS } from "../core/job.ts";
 import { DEFAULT_RETRY } from "../core/retry.ts";
+import { traceFields } from "../core/trace.ts";
 import { IdleWait } from "../jobs/idle-wait.ts";
+import { invoke } from "../jobs/invoke.ts";
 import { JobRun } from "../jobs/job-run.ts";
+import type { JobSpans } from "../jobs/job-spans.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "../jobs/outcome.ts";
 import { RunDeadlines } from "../jobs/run-deadlines.ts";
-import { readPayload, type Task } from "../jobs/task.ts";
+import { readPayload } from "../jobs/task.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
 import type { ThreadPool } from "../jobs/thread-pool.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -25,6 +28,7 @@ export interface AgentRunsOptions {
   readonly log: Log;
   /** How long an aborted handler may take to end before it is given up. */
   readonly abortGraceMs: number;
+  readonly spans?: JobSpans;
   /** There is something to report of this run. */
   readonly onReport: (run: JobRun) => void;
   /** Null when there is nothing to say: its lease is lost. */
@@ -104,26 +108,23 @@ export class AgentRuns {
   }
 
   async #run(job: ClaimedJob): Promise<void> {
-    const now = this.#o.clock.monotonic();
-    const run = new JobRun(job, job.timeoutMs === null ? Infinity : now + job.timeoutMs, this.#hooks);
+    const run = new JobRun(job, this.#o.clock.monotonic(), this.#hooks);
     const earlier = this.#running.get(job.id);
     if (earlier) this.#replace(earlier);
     this.#running.set(job.id, run);
+    const { spans } = this.#o;
+    if (spans?.on) run.span = spans.run(job);
     this.#deadlines.watch(run.deadline);
     const task = this.#o.tasks.get(job.task);
     let ending: Ending;
     try {
       if (!task) throw new UnknownTask(job.task);
       const payload = await readPayload(task, job.payload);
-      ending = { ended: "returned", result: await this.#invoke(task, payload, run) };
+      ending = { ended: "returned", result: await invoke(task, payload, run, this.#o.threads) };
     } catch (error) {
       ending = { ended: "threw", error };
     }
     this.#end(run, ending);
-  }
-
-  #invoke(task: Task, payload: unknown, run: JobRun): unknown {
-    return task.isolation === "thread" ? this.#o.threads.run(task, payload, run) : task.run(payload, run);
   }
 
   #end(run: JobRun, ending: Ending): void {
@@ -131,7 +132,9 @@ export class AgentRuns {
     const { claimed } = run;
     this.#running.delete(claimed.id);
     const aborted = { why: run.aborted, message: run.abortMessage };
-    this.#o.onEnd(run, outcomeOf(claimed, ending, aborted, undefined, RULES));
+    const outcome = outcomeOf(claimed, ending, aborted, undefined, RULES);
+    if (run.span) this.#o.spans!.ran(run.span, outcome);
+    this.#o.onEnd(run, outcome);
     if (this.#running.size === 0) this.#idle.tell();
   }
 
@@ -143,9 +146,9 @@ export class AgentRuns {
 
   /** The handler did not end in time: its job is settled without it, and its slot is free again. */
   #abandon(run: JobRun): void {
-    const { id, task } = run.claimed;
+    const { id, task, trace } = run.claimed;
     this.#o.log.warn(
-      { jobId: id, task, why: run.aborted },
+      { jobId: id, task, why: run.aborted, ...traceFields(trace) },
       "the handler did not end in time and was given up",
     );
     this.#end(run, { ended: "abandoned" });

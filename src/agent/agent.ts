@@ -9,6 +9,7 @@
  */
 
 import type { JobRun } from "../jobs/job-run.ts";
+import type { JobSpans } from "../jobs/job-spans.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
 import type { ThreadPool } from "../jobs/thread-pool.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -27,6 +28,7 @@ export interface AgentOptions {
   readonly drain: { readonly timeoutMs: number; readonly cleanupMs: number };
   readonly clock: Clock;
   readonly log: Log;
+  readonly spans?: JobSpans;
   /** The link is gone. Nothing can be told to anybody any more: the process should end. */
   readonly onDied: (error: unknown) => void;
 }

@@ -16,17 +16,15 @@ export interface HeartOptions {
 
 /** Three beats within the time after which an agent counts as stale (15 s by default). */
 const BEAT_MS = 5_000;
-/**
- * An agent that runs nothing is known to live by the poll that waits for it, and only makes sure that the leader does: every second beat.
- * Sooner, and most of what idle agents cost are beats; later, and they wait in vain at one that hangs.
- */
-const IDLE_MS = 9_000;
+/** Of these, an agent that runs nothing looks with every second one whether its leader still leads. Later, and it waits longer in vain at one that hangs. */
+const LOOK_BEATS = 2;
 /** Also how soon a leader that hangs is noticed by an agent that waits for jobs. Shorter, and a busy one looks dead. */
 const CALL_TIMEOUT_MS = 3_000;
 
 /**
- * Tells the leader that this agent is there and how much it runs, also while a handler blocks the event loop. A beat that
- * finds another leader takes the waiting poll along to it (see LeaderConnection).
+ * Tells the leader that this agent is there and how much it runs, also while a handler blocks the event loop. An agent that runs nothing is
+ * known by the poll that waits for it, and does not trouble the leader: it asks another node whether that one still leads. Whichever
+ * of them finds another leader takes the waiting poll along to it (see LeaderConnection).
  */
 export class Heart {
   readonly #o: HeartOptions;
@@ -67,17 +65,17 @@ export class Heart {
   async #run(): Promise<void> {
     const { clock, random } = this.#o;
     const { signal } = this.#stopped;
-    while (!signal.aborted) {
+    for (let beat = 0; !signal.aborted; beat++) {
       // One that is not heard is followed by the next; whoever waits for jobs tells that there is no leader.
-      if (!this.#quiet()) await this.#tell(signal);
+      if (this.#o.running() !== 0 || this.#told !== 0) await this.#tell(signal);
+      else if (beat % LOOK_BEATS === 0) await this.#look(signal);
       // Spread a little, so that agents that started together do not beat together for ever.
       await clock.sleep(BEAT_MS * (0.9 + 0.2 * random.chance()), signal);
     }
   }
 
-  #quiet(): boolean {
-    const { clock, leader, running } = this.#o;
-    return running() === 0 && this.#told === 0 && clock.monotonic() - leader.answeredAt < IDLE_MS;
+  async #look(signal: AbortSignal): Promise<void> {
+    if ((await this.#o.leader.look(CALL_TIMEOUT_MS, signal)) === "unheard") await this.#tell(signal);
   }
 
   async #tell(signal: AbortSignal): Promise<void> {

@@ -7,6 +7,7 @@ import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controll
 import { BatonClientError } from "../client/error.ts";
 import type { LeaderAnswer, LeaderConnection } from "../client/leader.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
+import { traceOf } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
@@ -213,5 +214,6 @@ function claimedJob(task: LeasedTaskBody, lease: LeaseBody): ClaimedJob {
     createdAt,
     runAt: createdAt,
     leaderEpoch: lease.leader_epoch,
+    trace: traceOf(task.traceparent, task.tracestate),
   };
 }

@@ -1,11 +1,13 @@
 /** What an agent is made of: everything is built and wired here. */
 
+import { JobSpans } from "../jobs/job-spans.ts";
 import { loadTaskFolder } from "../jobs/task-folder.ts";
 import { TaskRegistry } from "../jobs/task-registry.ts";
 import { ThreadPool } from "../jobs/thread-pool.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import { createLog, type Log, type LogOptions } from "../platform/log.ts";
+import { OpenTelemetry } from "../platform/tracing.ts";
 import { VERSION } from "../version.ts";
 import { Agent } from "./agent.ts";
 import { openLinkThread } from "./link-thread.ts";
@@ -64,6 +66,7 @@ export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent>
       logOptions,
     ),
     log,
+    spans: new JobSpans({ tracing: new OpenTelemetry(VERSION), node: name }),
   });
   return { agent, log, tasks };
 }

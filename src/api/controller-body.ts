@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { AGENT_NAME, REQUEST_ID } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
+import { traceHeaders } from "../core/trace.ts";
 import { LOG_LEVELS } from "../store/store.ts";
 import type { ClaimedJob } from "../store/store.ts";
 import { RESULT_STATUSES } from "./controller-services.ts";
@@ -91,6 +92,11 @@ export const LeasedTaskBody = z.object({
   failures: z.int(),
   timeout_ms: z.int().nullable(),
   created_at: z.string(),
+  traceparent: z
+    .string()
+    .nullable()
+    .meta({ description: "the W3C trace that the job was submitted in, for the agent to go on with" }),
+  tracestate: z.string().nullable(),
 });
 
 export const LeaseBody = z.object({
@@ -113,6 +119,7 @@ export function leaseBody(lease: Lease): LeaseBody {
 }
 
 function leasedTask(job: ClaimedJob): z.output<typeof LeasedTaskBody> {
+  const { traceparent = null, tracestate = null } = job.trace ? traceHeaders(job.trace) : {};
   return {
     job_id: job.id,
     job_epoch: job.jobEpoch,
@@ -125,6 +132,8 @@ function leasedTask(job: ClaimedJob): z.output<typeof LeasedTaskBody> {
     failures: job.failures,
     timeout_ms: job.timeoutMs,
     created_at: isoOf(job.createdAt),
+    traceparent,
+    tracestate,
   };
 }
 

@@ -7,11 +7,14 @@ import type { JobStatus } from "../core/job.ts";
 import type { Agent } from "../store/agents.ts";
 import type { ClaimedJob, NewLogLine, Renewal, Report, Submitted } from "../store/store.ts";
 import type { Caller, ServerEvent } from "./operation.ts";
-import type { NodeServices, SubmitRequest } from "./services.ts";
+import type { NodeServices, SubmitOptions, SubmitRequest } from "./services.ts";
 
 /** Every write rejects with NOT_LEADER unless this node leads, and names the epoch that it was made under. */
 export interface ControllerApi {
-  submit(requests: readonly SubmitRequest[]): Promise<UnderEpoch<{ readonly jobs: readonly Submitted[] }>>;
+  submit(
+    requests: readonly SubmitRequest[],
+    options?: Pick<SubmitOptions, "trace">,
+  ): Promise<UnderEpoch<{ readonly jobs: readonly Submitted[] }>>;
   /** Null when there was no work in time. */
   lease(request: LeaseRequest, caller: Caller): Promise<Lease | null>;
   /** Rejects with STALE_EPOCH when the lease is not held any more, or is not that agent's. */

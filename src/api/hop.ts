@@ -10,6 +10,7 @@ import type { Principal } from "../core/access.ts";
 import { BatonError } from "../core/errors.ts";
 import { isUuid } from "../core/ids.ts";
 import type { NodeName } from "../core/ids.ts";
+import { traceOf } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 
 /** How a request got here. */
@@ -96,6 +97,12 @@ export function headersBack(headers: Headers): Record<string, string> {
     if (typeof value === "string") passed[name] = value;
   }
   return passed;
+}
+
+/** The trace that a request came in; null for most. */
+export function traceIn(headers: Headers): string | null {
+  const parent = headers["traceparent"];
+  return parent === undefined ? null : traceOf(parent, headers["tracestate"]);
 }
 
 export interface Departure {

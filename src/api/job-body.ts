@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { JOB_STATUSES } from "../core/job.ts";
 import type { Job } from "../core/job.ts";
+import { traceHeaders } from "../core/trace.ts";
 import { LOG_LEVELS } from "../store/store.ts";
 import type { LogLine } from "../store/store.ts";
 import { isoOf, isoOrNull } from "./fields.ts";
@@ -48,6 +49,7 @@ export type JobSummaryBody = z.output<typeof JobSummaryBody>;
 
 export const JobBody = JobSummaryBody.extend({
   payload: z.unknown(),
+  traceparent: z.string().nullable().meta({ description: "the W3C trace that it was submitted in" }),
   waiting_for: z
     .object({ code: z.string(), message: z.string() })
     .nullable()
@@ -92,6 +94,7 @@ export function jobBody(job: JobView): JobBody {
   return {
     ...jobSummary(job),
     payload: JSON.parse(job.payload) as unknown,
+    traceparent: job.trace === null ? null : traceHeaders(job.trace).traceparent,
     waiting_for: job.waitingFor,
   };
 }

@@ -131,11 +131,10 @@ export class PeerDoor {
         return { status: 200, headers, stream: this.#o.events(answer.events, request.signal) };
       }
       const headers = this.#headers(request, JSON_TYPE);
-      return {
-        status: answer.status,
-        headers: answer.headers ? Object.assign(headers, answer.headers) : headers,
-        body: this.#write(row, answer.status, answer.body),
-      };
+      if (answer.headers) Object.assign(headers, answer.headers);
+      const { status, body: told } = answer;
+      const isText = typeof told === "string" && headers["content-type"]!.startsWith("text/");
+      return { status, headers, body: isText ? told : this.#write(row, status, told) };
     } finally {
       leave();
     }

@@ -10,6 +10,7 @@ import type { NodeIdentity, NodeInfo, NodeRole } from "../core/node.ts";
 import type { Wants } from "../core/round-robin.ts";
 import type { Schedule, MissedPolicy, OverlapPolicy } from "../core/schedule.ts";
 import type { LeaderRole } from "../core/term.ts";
+import type { WorkVerdict } from "../core/work-health.ts";
 import type { Clock } from "../platform/clock.ts";
 import type {
   CancelAnswer,
@@ -46,6 +47,8 @@ export interface NodeServices {
   readonly leadership: Leadership;
   readonly membership: Membership;
   readonly health: Health;
+  readonly work: WorkHealth;
+  readonly metrics: MetricsText;
   /** The tasks that this node can run. */
   readonly tasks: { list(): readonly TaskInfo[] };
   /** What happened to the cluster. */
@@ -161,6 +164,8 @@ export interface SubmitOptions {
    * with whatever else it does.
    */
   readonly client?: TransactionClient;
+  /** The trace of whoever submits (core/trace.ts), unless one is active here: it goes with the jobs to whoever runs them. */
+  readonly trace?: string | null;
 }
 
 /** A job, and the one sentence on why it is not running. */
@@ -299,13 +304,38 @@ export interface Functions {
   /** How long a call waits for a caller who does not say: the setting `functions.timeout`. */
   readonly timeoutMs: number;
   /** Runs a task for a caller who waits. */
-  call(task: string, payload: unknown, options: { readonly timeoutMs: number }): Promise<FunctionAnswer>;
+  call(
+    task: string,
+    payload: unknown,
+    options: { readonly timeoutMs: number } & Pick<SubmitOptions, "trace">,
+  ): Promise<FunctionAnswer>;
 }
 
 export type FunctionAnswer =
   | { readonly ended: true; readonly job: Job; readonly result: string | null }
   /** The time was up first; the job goes on. */
   | { readonly ended: false; readonly id: JobId };
+
+/** Whether a node does the work that it is there for; see core/work-health.ts. */
+export interface WorkHealth {
+  check(): Promise<WorkReport>;
+}
+
+export interface WorkReport extends WorkVerdict {
+  readonly slots: number;
+  readonly running: number;
+  /** Jobs that are due in the queues that it serves; null when that is not known. */
+  readonly ready: number | null;
+  /** Since it last asked for jobs; null before the first time. */
+  readonly lastClaimMs: number | null;
+  readonly claimUnderWayMs: number | null;
+}
+
+/** What is measured here, as text for Prometheus. */
+export interface MetricsText {
+  readonly contentType: string;
+  text(): Promise<string>;
+}
 
 export interface Health {
   readonly draining: boolean;

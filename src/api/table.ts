@@ -5,10 +5,11 @@ import { getCluster, getLeaders, getMetrics } from "./operations/cluster.ts";
 import { clusterJobs } from "./operations/cluster-jobs.ts";
 import { drainNode, getNode, listNodes, removeNode, resumeNode } from "./operations/cluster-nodes.ts";
 import { callFunction } from "./operations/functions.ts";
-import { health, healthz, livez, readyz, role } from "./operations/health.ts";
+import { health, healthz, livez, readyz, role, workz } from "./operations/health.ts";
 import { getLogs } from "./operations/job-logs.ts";
 import { getJournal } from "./operations/journal.ts";
 import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs.ts";
+import { prometheus } from "./operations/metrics.ts";
 import { listTasks, status } from "./operations/node.ts";
 import { getSettings } from "./operations/node-settings.ts";
 import { followCluster, getOverview } from "./operations/overview.ts";
@@ -26,6 +27,7 @@ import {
   triggerSchedule,
 } from "./operations/schedules.ts";
 import { login, logout, whoAmI } from "./operations/session.ts";
+import { getScaling } from "./operations/scaling.ts";
 import { submitJobs } from "./operations/submit.ts";
 import { createToken, listTokens, revokeToken } from "./operations/tokens.ts";
 import { addUser, listUsers, removeUser, setPassword } from "./operations/users.ts";
@@ -96,6 +98,9 @@ export const OPERATIONS = [
   healthz,
   livez,
   readyz,
+  workz,
+  prometheus,
+  getScaling,
   role,
   status,
   listTasks,

@@ -8,6 +8,7 @@ import { secretMistakes } from "../config/secret.ts";
 import { BatonError } from "../core/errors.ts";
 import { systemRandom } from "../platform/random.ts";
 import type { ChildReport, SupervisorReport } from "../supervisor/report.ts";
+import { tokenFrom } from "./credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { OutputFormat } from "./output.ts";
 import { ago, facts, OUTPUT_FORMATS, print, table } from "./output.ts";
@@ -63,6 +64,7 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
       },
       pid: process.pid,
     },
+    token: tokenFrom(terminal, {}) ?? null,
     clock: terminal.clock,
     random: systemRandom,
     log: createLog({ ...settings.log, name: settings.name }),

@@ -7,11 +7,9 @@ import { Pool } from "undici";
 import type { Dispatcher } from "undici";
 import type { Method } from "../api/operation.ts";
 import type { Clock } from "../platform/clock.ts";
-import { HttpCall } from "../transport/http-call.ts";
-import { tooLate } from "../transport/outcome.ts";
-import type { Failure } from "../transport/transport.ts";
 import { DEFAULT_URL, isAddress } from "./addresses.ts";
 import { BatonClientError } from "./error.ts";
+import { Exchange } from "./exchange.ts";
 
 export interface Call {
   readonly method: Method;
@@ -55,6 +53,8 @@ const SILENCE_MS = 45_000;
 
 /** A machine that is switched off answers nothing at all. Longer, and it eats the deadline of a call that another node could answer. */
 const CONNECT_MS = 3_000;
+const CALLED_OFF = "it was called off";
+const TOO_LATE = "it took too long";
 /** It has to fit into memory. */
 const ANSWER_BYTES_MAX = 256 * 1_048_576;
 
@@ -88,11 +88,15 @@ export class UndiciConnection implements Connection {
 
   async call(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Answer> {
     if (signal?.aborted) throw this.#calledOff(false);
-    const options = { deadlineMs: timeoutMs, ...(signal && { signal }) };
-    const handler = new HttpCall(this.#clock, options, ANSWER_BYTES_MAX);
-    this.#pool.dispatch(this.#request(call), handler);
-    const outcome = await handler.outcome;
-    if (outcome.outcome !== "reply") throw this.#lost(outcome, timeoutMs, signal);
+    const exchange = new Exchange(ANSWER_BYTES_MAX);
+    const leave = (): void => exchange.giveUp(CALLED_OFF);
+    const callOff = this.#clock.after(timeoutMs, () => exchange.giveUp(TOO_LATE));
+    signal?.addEventListener("abort", leave, { once: true });
+    this.#pool.dispatch(this.#request(call), exchange);
+    const outcome = await exchange.outcome;
+    callOff();
+    signal?.removeEventListener("abort", leave);
+    if (!outcome.answered) throw this.#lost(outcome.why, outcome.sent, timeoutMs);
     const { status, headers, body } = outcome;
     return { status, body, retryAfterMs: retryAfterMs(headers["retry-after"]) };
   }
@@ -142,12 +146,10 @@ export class UndiciConnection implements Connection {
   }
 
   /** Of a call: whether its first byte may have left decides whether it may have been carried out. */
-  #lost({ outcome, reason }: Failure, timeoutMs: number, signal?: AbortSignal): BatonClientError {
-    const maybeDone = outcome === "unknown";
-    if (signal?.aborted) return this.#calledOff(maybeDone);
-    if (reason === tooLate({ deadlineMs: timeoutMs })) return this.#late(timeoutMs, maybeDone);
-    const code = reason.split(":", 1)[0]!;
-    return maybeDone ? this.#broke(code) : this.#noConnection(code);
+  #lost(why: string, sent: boolean, timeoutMs: number): BatonClientError {
+    if (why === CALLED_OFF) return this.#calledOff(sent);
+    if (why === TOO_LATE) return this.#late(timeoutMs, sent);
+    return sent ? this.#broke(why) : this.#noConnection(why);
   }
 
   /** Of a stream, which only reads: whether anything was sent does not matter. */
@@ -187,6 +189,6 @@ const NO_CONNECTION: ReadonlySet<string> = new Set([
 ]);
 
 /** Seconds, as our nodes say it; a date is not waited for. */
-function retryAfterMs(header: string | undefined): number | null {
-  return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) * 1_000 : null;
+function retryAfterMs(header: string | string[] | undefined): number | null {
+  return typeof header === "string" && /^\d{1,6}$/.test(header) ? Number(header) * 1_000 : null;
 }

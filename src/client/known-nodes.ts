@@ -35,6 +35,9 @@ const LEARN_TIMEOUT_MS = 5_000;
 /** How old the list of nodes may become. Longer, and a client that outlives all nodes that it knew finds none any more. */
 const LEARN_EVERY_MS = 30_000;
 
+/** After nobody told: sooner, and a token that may not ask would ask with every call. */
+const LEARN_AGAIN_MS = 2_000;
+
 export class KnownNodes {
   readonly #o: KnownNodesOptions;
   readonly #connections = new Map<string, Connection>();
@@ -92,7 +95,7 @@ export class KnownNodes {
     return connection;
   }
 
-  /** Asks any node for the list of all. Does nothing when the list is young, and fails quietly: it is asked for again. */
+  /** Asks any node for the list of all. Does nothing when the list is young, and fails quietly: it is asked for again later. */
   learn(): Promise<void> {
     const { clock, discover } = this.#o;
     const young = clock.monotonic() - this.#learnedAt < LEARN_EVERY_MS;
@@ -119,7 +122,7 @@ export class KnownNodes {
         // The next one is asked.
       }
     }
-    this.#learnedAt = -Infinity;
+    this.#learnedAt = this.#o.clock.monotonic() - LEARN_EVERY_MS + LEARN_AGAIN_MS;
   }
 
   #remember(nodes: NodesBody["nodes"]): void {

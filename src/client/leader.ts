@@ -8,7 +8,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Answer, Call, Connection } from "./connection.ts";
 import { UndiciConnection } from "./connection.ts";
 import type { NotLeaderBody } from "./controller-bodies.ts";
-import { unique } from "./addresses.ts";
+
 import { BatonClientError } from "./error.ts";
 import { failed, heardOf, learned, nextNode, nodeList, stoodBy, worked, type NodeList } from "./node-list.ts";
 
@@ -54,7 +54,7 @@ export class LeaderConnection {
   readonly #waiting = new Set<Waiting>();
   #list: NodeList;
   #epoch = 0;
-  #answeredAt = -Infinity;
+  #looks = 0;
   #learnedAt = -Infinity;
   #learning: Promise<void> = Promise.resolve();
   #closed = false;
@@ -79,11 +79,6 @@ export class LeaderConnection {
   /** The highest epoch that was heard of. */
   get epoch(): number {
     return this.#epoch;
-  }
-
-  /** When a leader last answered, monotonic. */
-  get answeredAt(): number {
-    return this.#answeredAt;
   }
 
   /**
@@ -125,6 +120,28 @@ export class LeaderConnection {
     throw nobody(reasons, reached, maybeDone);
   }
 
+  /**
+   * Asks another node than the leader who leads, and takes calls that wait along when somebody else does by now: one that hangs does not
+   * tell. `unheard` when no other answered, `alone` when none is known.
+   */
+  async look(timeoutMs: number, signal: AbortSignal): Promise<"looked" | "unheard" | "alone"> {
+    const others = this.nodes.filter((url) => url !== this.leader);
+    const url = others[this.#looks++ % others.length];
+    if (url === undefined) return "alone";
+    try {
+      const call: Call = { method: "GET", path: "/role" };
+      const answer = read(url, await this.#connection(url).call(call, timeoutMs, signal));
+      if (answer.status !== 200) return "unheard";
+      const epoch = epochIn(answer);
+      // Whoever told knows the way.
+      if (epoch > this.#epoch) this.#follow(url);
+      this.#heardOf(epoch);
+      return "looked";
+    } catch {
+      return "unheard";
+    }
+  }
+
   /** Asks any node for the list of all. Does nothing when the list is young, and fails quietly: it is asked for again. */
   learn(): Promise<void> {
     const { clock } = this.#o;
@@ -162,13 +179,14 @@ export class LeaderConnection {
   }
 
   #settle(url: string, epoch: number): void {
-    this.#answeredAt = this.#o.clock.monotonic();
     this.#heardOf(epoch);
-    if (this.leader !== url) {
-      this.#list = worked(this.#list, url, true);
-      for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
-    }
+    if (this.leader !== url) this.#follow(url);
     void this.learn();
+  }
+
+  #follow(url: string): void {
+    this.#list = worked(this.#list, url, true);
+    for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
   }
 
   #heardOf(epoch: number): void {
@@ -177,7 +195,9 @@ export class LeaderConnection {
 
   async #learn(): Promise<void> {
     const call: Call = { method: "GET", path: "/cluster/nodes" };
-    for (const url of unique([...(this.leader ? [this.leader] : []), ...this.nodes])) {
+    // The leader last: it has other things to do.
+    const others = this.nodes.filter((url) => url !== this.leader);
+    for (const url of this.leader === null ? others : [...others, this.leader]) {
       try {
         const { status, body } = read(url, await this.#connection(url).call(call, LEARN_TIMEOUT_MS));
         if (status !== 200) continue;

@@ -41,6 +41,7 @@ export class LeaderRoles extends Lifecycle {
   readonly scheduler: Leadership;
   /** Its terms are numbered by the store that it compacts. */
   readonly compactor: Leadership;
+  readonly #all: Readonly<Record<LeaderRole, Leadership>>;
   readonly #electors: readonly Service[];
   readonly #duties: readonly LeaderDuties[];
   /** Looks who leads while we do not stand. */
@@ -74,10 +75,19 @@ export class LeaderRoles extends Lifecycle {
       require: () => scheduler.require(),
       changes: (signal) => scheduler.changes(signal),
     };
+    const byRole = LEADER_ROLES.map((role, at) => [role, electors[at]!]);
+    this.#all = {
+      ...(Object.fromEntries(byRole) as Record<LeaderRole, Leadership>),
+      scheduler: this.scheduler,
+    };
     this.#duties = electors.map(
       (leadership, at) =>
         new LeaderDuties({ leadership, clock, log, duties: options.duties[LEADER_ROLES[at]!] }),
     );
+  }
+
+  of(role: LeaderRole): Leadership {
+    return this.#all[role];
   }
 
   /** Elections only: duties begin with `begin`, when the node is ready for them. */

@@ -13,6 +13,8 @@ export interface LoadMeterOptions {
   /** What does not change. */
   readonly capacity?: Pick<NodeLoad, "slots" | "serves">;
   readonly traffic?: () => NodeTraffic;
+  /** Twice a second, with how late the event loop was. */
+  readonly onSample?: (lagMs: number) => void;
 }
 
 /** How busy this process is: measured twice a second, read at any time. */
@@ -71,6 +73,7 @@ export class LoadMeter extends Lifecycle {
     this.#at = now;
     this.#cpuMicros = spent;
     this.#traffic = this.#o.traffic?.() ?? null;
+    this.#o.onSample?.(this.#lagMs);
     this.#schedule();
   }
 }

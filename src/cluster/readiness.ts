@@ -2,6 +2,7 @@
 
 import type { Health } from "../api/services.ts";
 import type { Leadership, Membership } from "../coordination/coordination.ts";
+import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Store } from "../store/store.ts";
 
@@ -75,9 +76,17 @@ export class Readiness implements Health {
       await this.#o.store.terms.read("scheduler");
       return { ok: true };
     } catch (error) {
-      return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+      return { ok: false, reason: publicReason(error) };
     }
   }
+}
+
+/** Everybody may read it, so it names no address, user or database: what is wrong, and the code of the system if there is one. */
+export function publicReason(error: unknown): string {
+  if (!(error instanceof BatonError)) return "the store cannot be read: the log of this node tells more";
+  const what = error.message.split(":", 1)[0]!;
+  const code = /\bE[A-Z]{4,}\b/.exec(error.message)?.[0];
+  return `${what}: ${code ?? "the log of this node tells more"}`;
 }
 
 function fails(failed: boolean, reason: string): Check {

@@ -22,7 +22,7 @@ import type {
   UnderEpoch,
 } from "../api/controller-services.ts";
 import type { Caller, ServerEvent } from "../api/operation.ts";
-import type { SubmitRequest } from "../api/services.ts";
+import type { SubmitOptions, SubmitRequest } from "../api/services.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
@@ -30,6 +30,7 @@ import type { JobId, LeaseId } from "../core/ids.ts";
 import { isFinal } from "../core/job.ts";
 import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/role.ts";
 import type { Term } from "../core/term.ts";
+import type { JobSpans } from "../jobs/job-spans.ts";
 import type { OutcomeRules } from "../jobs/outcome.ts";
 import type { Submitter } from "../jobs/submitter.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
@@ -74,12 +75,21 @@ export interface ControllerOptions extends StrayLeasesOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly spans?: JobSpans;
+  readonly sink?: AgentSink;
   /** A job changed in the store, for those who follow it. */
   readonly onChange: (id: JobId) => void;
   /** Jobs went back into the queue. */
   readonly onReady: () => void;
   /** What an agent said under an old number, and the store was not asked about. */
   readonly onRefused?: (refusal: RefusedWord) => void;
+}
+
+/** Whoever measures. */
+export interface AgentSink {
+  leased(jobs: number): void;
+  /** What was said of a run: the outcome, `repeated` or `refused`. */
+  result(how: Outcome["kind"] | "repeated" | "refused"): void;
 }
 
 /** How often agents that were seen are stored as seen, if that is often enough for them not to look stale. */
@@ -107,7 +117,7 @@ export class Controller extends Lifecycle implements ControllerApi {
   constructor(options: ControllerOptions) {
     super();
     this.#o = options;
-    const { store, guard, clock, random, log, tasks, rules, settings, events } = options;
+    const { store, guard, clock, random, log, tasks, rules, settings, events, spans } = options;
     this.#book = new RunBook(rules.budgets);
     const common = { store, guard, book: this.#book, clock };
     this.#desk = new LeaseDesk({
@@ -121,6 +131,7 @@ export class Controller extends Lifecycle implements ControllerApi {
       ...common,
       tasks,
       rules,
+      spans,
       onSettled: (result, answer, outcome) => this.#settled(result, answer, outcome),
       onReported: (id) => {
         options.onChange(id);
@@ -151,10 +162,11 @@ export class Controller extends Lifecycle implements ControllerApi {
 
   async submit(
     requests: readonly SubmitRequest[],
+    options: Pick<SubmitOptions, "trace"> = {},
   ): Promise<UnderEpoch<{ readonly jobs: readonly Submitted[] }>> {
     const { guard, submitter } = this.#o;
     const term = guard.require("lead");
-    const jobs = await guard.fenced(submitter.submitUnder(term, requests));
+    const jobs = await guard.fenced(submitter.submitUnder(term, requests, options));
     return { jobs, leaderEpoch: term.epoch };
   }
 
@@ -285,8 +297,8 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   /** What the leader does for agents, until its term is over. */
-  async duty(term: Term, signal: AbortSignal): Promise<void> {
-    const { clock, settings, log } = this.#o;
+  async duty(term: Term, signal: AbortSignal, clock = this.#o.clock): Promise<void> {
+    const { settings, log } = this.#o;
     const everyMs = Math.min(REFRESH_MS, settings.staleAfterMs / 3);
     let purgesAt = clock.monotonic();
     this.#leadsSince = purgesAt;
@@ -348,7 +360,9 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   #leased(agent: string, { lease, jobs }: Issued): void {
-    const { events, onChange } = this.#o;
+    const { events, onChange, spans, clock } = this.#o;
+    if (spans?.on) spans.claimed(jobs, clock.now(), { "baton.agent": agent });
+    this.#o.sink?.leased(jobs.length);
     for (const { id, task, jobEpoch } of jobs) {
       onChange(id);
       events.emit("job.leased", { job_id: id, job_epoch: jobEpoch, task, agent, lease_id: lease });
@@ -356,7 +370,9 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   #settled(result: AgentResult, answer: ResultAnswer, outcome: Outcome | null): void {
-    const { events, onChange, onReady } = this.#o;
+    const { events, onChange, onReady, sink } = this.#o;
+    const repeated = answer.accepted && answer.replayed;
+    sink?.result(!answer.accepted || !outcome ? "refused" : repeated ? "repeated" : outcome.kind);
     const { job, jobEpoch, lease } = result;
     const named = { job_id: job, job_epoch: jobEpoch, agent: leaseholder(lease), lease_id: lease };
     if (!answer.accepted) {

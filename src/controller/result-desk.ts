@@ -16,6 +16,7 @@ import type { JobId, LeaseId } from "../core/ids.ts";
 import { isFinal, type Job, type JobStatus } from "../core/job.ts";
 import type { Term } from "../core/term.ts";
 import { cut } from "../jobs/job-run.ts";
+import type { JobSpans } from "../jobs/job-spans.ts";
 import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/outcome.ts";
 import { statusAfter } from "../jobs/result-writer.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
@@ -32,6 +33,7 @@ export interface ResultDeskOptions {
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
   readonly clock: Clock;
+  readonly spans?: JobSpans;
   readonly onSettled: (result: AgentResult, answer: ResultAnswer, outcome: Outcome | null) => void;
   readonly onReported: (id: JobId) => void;
 }
@@ -68,7 +70,9 @@ export class ResultDesk {
       results.map(async (result, at) => (refusals[at] ? null : this.#judge(result))),
     );
     const settlements = judged.filter((settlement) => settlement !== null);
+    const tell = this.#spans(settlements);
     const verdicts = await this.#write(settlements, term);
+    tell(verdicts ?? settlements.map(() => "stale"));
     let next = 0;
     return Promise.all(
       results.map(async (result, at) => {
@@ -99,6 +103,17 @@ export class ResultDesk {
     if (verdict !== "accepted") throw staleEpoch(report.job, this.#afterVerdict(verdict, report));
     this.#o.onReported(report.job);
     return logs.length;
+  }
+
+  /** Of results that were leased from this leader; answers with what is to be called when the store has spoken. */
+  #spans(settlements: readonly Settlement[]): (verdicts: readonly Verdict[]) => void {
+    const { spans, book } = this.#o;
+    if (!spans?.on) return () => {};
+    const open = settlements.map(({ run, outcome }) => {
+      const trace = book.find(run.id, run.jobEpoch, run.lease)?.trace;
+      return trace && spans.settle(run, outcome, trace);
+    });
+    return (verdicts) => open.forEach((span, at) => span && spans.settled(span, verdicts[at]));
   }
 
   /** Null when the term is over: somebody else leads, and nothing was written. */

@@ -23,6 +23,7 @@ import type { ErrorCode } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import { noTracing, type Tracing } from "../platform/tracing.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import { checkPrefix, cutPrefix, prefixOf } from "./base-path.ts";
 import { serveDashboard } from "./dashboard.ts";
@@ -39,6 +40,7 @@ import { Limits } from "./limits.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
 import { PassOn } from "./pass-on.ts";
 import { servePeers } from "./peer-routes.ts";
+import { countRequests, type RequestSink } from "./request-sink.ts";
 import { bindOperations, leaderHeaders } from "./routes.ts";
 
 export interface AppOptions {
@@ -67,12 +69,16 @@ export interface AppOptions {
   readonly trustedProxies?: readonly string[];
   /** Whether callers reach this node by https alone: cookies are then never sent over anything else. */
   readonly secure?: boolean;
+  readonly tracing?: Tracing;
+  readonly sink?: RequestSink;
 }
 
 declare module "fastify" {
   interface FastifyInstance {
     /** For calls of nodes that come by another way than a request of HTTP, from a node that has proved its name. */
     peerDoor: PeerDoor;
+    /** How many streams of events are open. */
+    openStreams: () => number;
   }
 }
 
@@ -132,7 +138,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
-  const { authenticate = null, mounts = {}, clock, journal } = options;
+  const { authenticate = null, mounts = {}, clock, journal, tracing = noTracing } = options;
   const limits = await Limits.open(app, { perSecond: options.rateLimit ?? 0 });
   const audit = journal ? new AuditTrail({ note: journal, clock }) : null;
   const access = options.access ?? nobodyBut(isLoopback(options.host));
@@ -141,6 +147,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.addHook("onClose", () => audit?.flush());
   const guard = new Guard({ host: options.host, name: services.identity.name });
   app.addHook("onRequest", introduce(services, guard, entrance));
+  if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
   app.addHook("preClose", () => {
     closing.now = true;
     return streams.endAll();
@@ -153,7 +160,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const gate = new Gate(services);
   const { peers = null } = services;
   const lateness = new Lateness(clock);
-  const passOn = peers ? new PassOn({ services, peers, admission, streams }) : null;
+  const passOn = peers ? new PassOn({ services, peers, admission, streams, tracing }) : null;
   const lateBy = (from: string, sentAt: number): number => lateness.by(from, sentAt);
   const shared = { operations: OPERATIONS, services, admission, gate };
   const door = new PeerDoor({
@@ -166,6 +173,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     log,
   });
   app.decorate("peerDoor", door);
+  app.decorate("openStreams", () => streams.size);
   bindOperations(app, {
     ...shared,
     streams,

@@ -4,18 +4,21 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Admission } from "../api/admission.ts";
 import { Forwarder } from "../api/forward.ts";
 import type { PassedBack, Passing } from "../api/forward.ts";
-import { headersBack, headersOn, patienceMs, VIA_HEADER } from "../api/hop.ts";
+import { headersBack, patienceMs, VIA_HEADER } from "../api/hop.ts";
 import type { Input, Operation } from "../api/operation.ts";
 import type { NodeServices, Peers } from "../api/services.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { Target } from "../core/route.ts";
+import type { Tracing } from "../platform/tracing.ts";
 import type { EventStreams } from "./event-streams.ts";
+import { ProxyHop } from "./proxy-hop.ts";
 
 export interface PassOnOptions {
   readonly services: NodeServices;
   readonly peers: Peers;
   readonly admission: Admission;
   readonly streams: EventStreams;
+  readonly tracing: Tracing;
 }
 
 export class PassOn {
@@ -36,6 +39,7 @@ export class PassOn {
     reply: FastifyReply,
   ): Promise<unknown> {
     const leave = this.#o.admission.pass(operation);
+    const hop = this.#hop(operation, request);
     try {
       const passing: Passing = {
         to,
@@ -43,13 +47,13 @@ export class PassOn {
         mutates: operation.mutates,
         method: request.method,
         path: request.url,
-        headers: headersOn(request.headers, request.id, request.principal),
+        headers: hop.headers,
         body: request.bodyText,
         deadlineMs: patienceMs(request.headers, this.#o.peers.requestTimeoutMs),
       };
       const asItComes = operation.streams === true || operation.large === true;
-      if (asItComes && request.method !== "HEAD") return await this.#stream(passing, reply);
-      return this.#back(reply, await this.#forwarder.pass(passing));
+      if (asItComes && request.method !== "HEAD") return await hop.to(to, this.#stream(passing, reply));
+      return this.#back(reply, await hop.to(to, this.#forwarder.pass(passing)));
     } finally {
       leave();
     }
@@ -67,18 +71,24 @@ export class PassOn {
     if (!placement || !operation.places) return undefined;
     const { waitsMs = 0, ...wish } = operation.places(services, input);
     const leave = admission.pass(operation);
+    const hop = this.#hop(operation, request);
     try {
-      const placed = await placement.place({
+      const placing = placement.place({
         ...wish,
         path: request.url,
         body: request.bodyText,
-        headers: headersOn(request.headers, request.id, request.principal),
+        headers: hop.headers,
         deadlineMs: waitsMs + patienceMs(request.headers, peers.requestTimeoutMs),
       });
+      const placed = await hop.placed(placing);
       return placed.at === "here" ? undefined : this.#back(reply, placed.reply);
     } finally {
       leave();
     }
+  }
+
+  #hop(operation: Operation, request: FastifyRequest): ProxyHop {
+    return new ProxyHop(this.#o.tracing, operation, request);
   }
 
   async #stream(passing: Passing, reply: FastifyReply): Promise<void> {

@@ -9,6 +9,7 @@ import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
+import type { Tracing } from "../platform/tracing.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { Access } from "../access/access.ts";
 import { buildApp } from "./app.ts";
@@ -16,6 +17,7 @@ import type { DashboardOptions } from "./dashboard.ts";
 import type { AppOptions } from "./app.ts";
 import { bracketed } from "./guard.ts";
 import type { Authenticate } from "./inbound.ts";
+import type { RequestSink } from "./request-sink.ts";
 
 export interface HttpServerOptions {
   readonly services: NodeServices;
@@ -38,6 +40,8 @@ export interface HttpServerOptions {
   readonly mounts?: Readonly<Record<string, PeerHandler>>;
   readonly basePath?: string;
   readonly dashboard?: DashboardOptions;
+  readonly tracing?: Tracing;
+  readonly sink?: RequestSink;
   /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
   /** How long requests that are being served may take after `stop`. */
@@ -71,6 +75,11 @@ export class HttpServer extends Lifecycle {
   /** How many are open now. */
   get connections(): number {
     return this.#sockets.size;
+  }
+
+  /** Streams of events that are open now. */
+  get streams(): number {
+    return this.#app?.openStreams() ?? 0;
   }
 
   /** Answers calls of nodes that have proved their name, by whatever way they came. */

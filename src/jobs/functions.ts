@@ -1,4 +1,4 @@
-import type { FunctionAnswer, Functions, Jobs } from "../api/services.ts";
+import type { FunctionAnswer, Functions, Jobs, SubmitOptions } from "../api/services.ts";
 import { FUNCTIONS_QUEUE, isFinal } from "../core/job.ts";
 import type { Clock } from "../platform/clock.ts";
 
@@ -26,9 +26,13 @@ export class FunctionCalls implements Functions {
     this.#clock = options.clock;
   }
 
-  async call(task: string, payload: unknown, { timeoutMs }: { timeoutMs: number }): Promise<FunctionAnswer> {
+  async call(
+    task: string,
+    payload: unknown,
+    { timeoutMs, trace = null }: { timeoutMs: number } & Pick<SubmitOptions, "trace">,
+  ): Promise<FunctionAnswer> {
     const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1 };
-    const [submitted] = await this.#jobs.submit([request]);
+    const [submitted] = await this.#jobs.submit([request], { trace });
     const { id } = submitted!;
     const over = new AbortController();
     const cancel = this.#clock.after(timeoutMs, () => over.abort());

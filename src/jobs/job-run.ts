@@ -6,6 +6,8 @@
  */
 
 import type { AbortReason } from "../core/job.ts";
+import { traceHeaders } from "../core/trace.ts";
+import type { Span } from "../platform/tracing.ts";
 import { LOG_LEVELS } from "../store/store.ts";
 import type { ClaimedJob, LogLevel, NewLogLine, Report } from "../store/store.ts";
 import type { TaskContext, TaskJob, TaskLog } from "./task.ts";
@@ -32,6 +34,10 @@ export interface RunHooks {
 
 export class JobRun implements TaskContext {
   readonly claimed: ClaimedJob;
+  /** Monotonic. */
+  readonly startedAt: number;
+  /** Where somebody records traces. */
+  span: Span | null = null;
   /** Monotonic; Infinity without a timeout. Moved on by an abort to the end of its grace. */
   deadline: number;
   /** Its slot has been given to another job: whatever the handler still does is not waited for. */
@@ -44,9 +50,10 @@ export class JobRun implements TaskContext {
   #progress: Report["progress"] = null;
   readonly #hooks: RunHooks;
 
-  constructor(claimed: ClaimedJob, deadline: number, hooks: RunHooks) {
+  constructor(claimed: ClaimedJob, startedAt: number, hooks: RunHooks) {
     this.claimed = claimed;
-    this.deadline = deadline;
+    this.startedAt = startedAt;
+    this.deadline = claimed.timeoutMs === null ? Infinity : startedAt + claimed.timeoutMs;
     this.#hooks = hooks;
   }
 
@@ -66,6 +73,11 @@ export class JobRun implements TaskContext {
 
   get attempt(): number {
     return this.claimed.attempts;
+  }
+
+  get traceparent(): string | null {
+    const trace = this.span?.trace ?? this.claimed.trace;
+    return trace ? traceHeaders(trace).traceparent : null;
   }
 
   get job(): TaskJob {

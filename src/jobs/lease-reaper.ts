@@ -21,6 +21,8 @@ export interface LeaseReaperOptions {
   readonly agentLeaseMs?: number;
   readonly log: Log;
   readonly onRecovered: (id: JobId, status: Recovered["status"]) => void;
+  /** Whoever measures. */
+  readonly sink?: { recovered(job: Recovered, quarantined: boolean): void };
 }
 
 const OVERDUE_GRACE_MS = 30_000;
@@ -44,8 +46,8 @@ export class LeaseReaper {
     this.#o = options;
   }
 
-  async duty(term: Term, signal: AbortSignal): Promise<void> {
-    const { clock, intervalMs, overdueGraceMs: graceMs = OVERDUE_GRACE_MS } = this.#o;
+  async duty(term: Term, signal: AbortSignal, clock = this.#o.clock): Promise<void> {
+    const { intervalMs, overdueGraceMs: graceMs = OVERDUE_GRACE_MS } = this.#o;
     while (!signal.aborted) {
       await this.recover({ by: "expiry", unheard: this.#unheard() }, term);
       const startedAt = clock.monotonic();
@@ -66,6 +68,7 @@ export class LeaseReaper {
     for (const job of recovered) {
       if (which.by === "overdue") this.#tellOverdue(job);
       else this.#tellGone(job);
+      this.#o.sink?.recovered(job, isQuarantined(job, which, this.#o.budgets));
       this.#o.onRecovered(job.id, job.status);
     }
     return recovered;
@@ -91,4 +94,8 @@ export class LeaseReaper {
     const fields = { jobId: id, worker, failures };
     this.#o.log.warn(fields, `job ran long past its timeout, was taken from its worker and is ${status}`);
   }
+}
+
+function isQuarantined({ status, crashes }: Recovered, { by }: Abandoned, { crashesMax }: Budgets): boolean {
+  return status === "failed" && by !== "overdue" && crashes >= crashesMax;
 }

@@ -6,11 +6,13 @@
 import { hasCode } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
 import type { JobStatus } from "../core/job.ts";
+import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { ClaimedJob, Outcome, Report, Settlement } from "../store/store.ts";
 import type { JobRun } from "./job-run.ts";
 import type { ResultPort } from "./worker-ports.ts";
+import type { SettledRun, WorkerWatch } from "./worker-watch.ts";
 
 export interface ResultWriterOptions {
   readonly results: ResultPort;
@@ -19,19 +21,16 @@ export interface ResultWriterOptions {
   /** A write has been handed to the store: what is handed over now shares its commit. */
   readonly onSent: () => void;
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
+  readonly watch: Pick<WorkerWatch, "settling" | "results" | "resultRefused">;
 }
 
 const STORE_RETRY_MS = 250;
 /** How long a drain goes on trying to store results. Longer, and a stop with a full disk ends as a kill. */
 const LAST_TRIES_MS = 2_000;
 
-interface Settled extends Settlement {
-  readonly run: ClaimedJob;
-}
-
 export class ResultWriter {
   readonly #o: ResultWriterOptions;
-  #settlements: Settled[] = [];
+  #settlements: SettledRun[] = [];
   readonly #reporting = new Set<JobRun>();
   /** Under way. */
   readonly #writes = new Set<Promise<void>>();
@@ -54,8 +53,8 @@ export class ResultWriter {
     return this.#flushing !== null || this.#writes.size > 0 || this.#unwritten();
   }
 
-  settle(job: ClaimedJob, outcome: Outcome): void {
-    this.#settlements.push({ run: job, outcome });
+  settle(job: ClaimedJob, outcome: Outcome, trace?: string): void {
+    this.#settlements.push(trace === undefined ? { run: job, outcome } : { run: job, outcome, trace });
     this.#schedule();
   }
 
@@ -137,16 +136,19 @@ export class ResultWriter {
     return reports;
   }
 
-  async #write(reports: readonly Report[], settlements: readonly Settled[]): Promise<void> {
-    const { clock, log } = this.#o;
+  async #write(reports: readonly Report[], settlements: readonly SettledRun[]): Promise<void> {
+    const { clock, log, watch } = this.#o;
+    const tell = watch.settling(settlements);
     let unreported = reports;
     for (let tries = 1; ; tries++) {
       const [reported, settled] = await this.#send(unreported, settlements);
       if (reported.status === "fulfilled") unreported = [];
       const failed = [reported, settled].find((answer) => answer.status === "rejected");
       this.#failing = failed !== undefined;
+      watch.results(!this.#failing);
       if (settled.status === "fulfilled" && !failed) {
         for (const { run } of reports) this.#o.onChange(run.id, null);
+        tell(settled.value);
         return this.#announce(settlements, settled.value);
       }
       const fields = { err: failed!.reason as unknown, results: settlements.length };
@@ -166,12 +168,13 @@ export class ResultWriter {
     return Promise.allSettled([report(), settle()] as const);
   }
 
-  #announce(settlements: readonly Settled[], verdicts: readonly string[]): void {
+  #announce(settlements: readonly SettledRun[], verdicts: readonly string[]): void {
     for (let i = 0; i < settlements.length; i++) {
       const { run, outcome } = settlements[i]!;
       if (verdicts[i] === "stale") {
+        this.#o.watch.resultRefused();
         this.#o.log.warn(
-          { jobId: run.id, jobEpoch: run.jobEpoch },
+          { jobId: run.id, jobEpoch: run.jobEpoch, ...traceFields(run.trace) },
           "a result was refused: the job has moved on (STALE_EPOCH)",
         );
       } else this.#o.onChange(run.id, statusAfter(outcome), run);

@@ -24,7 +24,7 @@ import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
-import type { Author, Firing, NewJob, ScheduleStore } from "../store/store.ts";
+import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../store/store.ts";
 import { compileTiming } from "./cron.ts";
 import { DueQueue } from "./due-queue.ts";
 
@@ -40,6 +40,15 @@ export interface ScheduleDutyOptions {
   readonly log?: Pick<Log, "info" | "warn" | "error">;
   /** A job was made. */
   readonly onFired?: (job: NewJob) => void;
+  readonly sink?: ScheduleSink;
+}
+
+/** Whoever measures. */
+export interface ScheduleSink {
+  known(schedules: number): void;
+  /** Wall time of the occurrence that comes next, or is overdue; null when there is none, or when the term is over. */
+  next(at: number | null): void;
+  fired(verdict: FireVerdict | "failed", lateMs: number): void;
 }
 
 /**
@@ -104,6 +113,8 @@ class ScheduleTerm {
         await this.#rest();
       }
     } finally {
+      this.#options.sink?.known(0);
+      this.#options.sink?.next(null);
       this.#signal.removeEventListener("abort", wake);
       await hints.close();
     }
@@ -146,6 +157,7 @@ class ScheduleTerm {
       this.#adopt(schedule);
     }
     for (const name of gone) this.#forget(name);
+    this.#options.sink?.known(schedules.length);
     if (this.#readAllAt === -Infinity) {
       this.#options.log?.info({ schedules: schedules.length, epoch: this.#term.epoch }, "schedules loaded");
     }
@@ -195,6 +207,7 @@ class ScheduleTerm {
   }
 
   async #fireDue(): Promise<void> {
+    this.#options.sink?.next(this.#queue.nextAt());
     const due = this.#queue.take(this.#clock.now());
     if (due.length === 0) return;
     const names = due.values();
@@ -211,6 +224,7 @@ class ScheduleTerm {
   async #fire(known: Known): Promise<void> {
     const { schedule } = known;
     const { name } = schedule;
+    const { sink } = this.#options;
     let plan: DuePlan;
     try {
       plan = planDue(schedule, this.#clock.now(), compileTiming(schedule.timing).following);
@@ -233,6 +247,8 @@ class ScheduleTerm {
     const author: Author = { ...this.#options.author(), leaderEpoch: this.#term.epoch };
     try {
       const verdicts = await this.#options.store.schedules.fire(firing, author, this.#term);
+      const now = this.#clock.now();
+      verdicts.forEach((verdict, at) => sink?.fired(verdict, now - plan.occurrences[at]!.at));
       if (verdicts.includes("changed")) {
         // Replaced, paused or removed since it was read, or an earlier fire did arrive whose answer was lost.
         this.#tryLater(known);
@@ -250,6 +266,7 @@ class ScheduleTerm {
         return;
       }
       const delayMs = this.#tryLater(known);
+      sink?.fired("failed", 0);
       this.#options.log?.warn(
         { schedule: name, err: error, delayMs },
         "a schedule could not be fired; trying again",
@@ -302,6 +319,7 @@ class ScheduleTerm {
   async #rest(): Promise<void> {
     if (this.#over || this.#changed.size > 0) return;
     const dueAt = this.#queue.nextAt();
+    this.#options.sink?.next(dueAt);
     const untilDueMs = dueAt === null ? Infinity : dueAt - this.#clock.now();
     const ms = Math.min(untilDueMs, this.#readAllAt - this.#clock.monotonic());
     if (ms <= 0) return;

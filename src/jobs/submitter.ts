@@ -13,6 +13,7 @@ import type { Term } from "../core/term.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Random } from "../platform/random.ts";
 import type { Author, Store, NewJob, Submitted, TransactionClient } from "../store/store.ts";
+import type { JobSpans } from "./job-spans.ts";
 import { checkPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 
@@ -27,6 +28,9 @@ export interface SubmitterOptions {
   readonly unstoredMax?: number;
   /** Whether the store is to tell other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
+  readonly spans?: JobSpans;
+  /** The store did not take them. */
+  readonly onFailed?: (error: unknown) => void;
   /** New work has been stored; the store has told other nodes of it, or not. */
   readonly onStored: (jobs: readonly NewJob[], told: boolean, answers: readonly Submitted[]) => void;
 }
@@ -49,32 +53,51 @@ export class Submitter {
     this.#fenced = new Batcher({ batchMax: 1_000, flush: (items) => this.#storeByTerm(items) });
   }
 
-  async submit(
-    requests: readonly SubmitRequest[],
-    { client }: SubmitOptions = {},
-  ): Promise<readonly Submitted[]> {
-    const jobs = await this.#prepareAll(requests);
-    if (client !== undefined) return this.#storeWithin(client, jobs);
-    return this.#admit(jobs.length, async () => {
-      if (jobs.length === 1) return [await this.#batcher.add(jobs[0]!)];
-      return jobs.length === 0 ? [] : this.#store(jobs);
+  submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
+    const { client } = options;
+    return this.#traced(requests, options, async (jobs) => {
+      if (client !== undefined) return this.#storeWithin(client, jobs);
+      return this.#admit(jobs.length, async () => {
+        if (jobs.length === 1) return [await this.#batcher.add(jobs[0]!)];
+        return jobs.length === 0 ? [] : this.#store(jobs);
+      });
     });
   }
 
   /** The same for a leader. Rejects with STALE_EPOCH when that term is over. */
-  async submitUnder(term: Term, requests: readonly SubmitRequest[]): Promise<readonly Submitted[]> {
-    const jobs = await this.#prepareAll(requests);
-    return this.#admit(jobs.length, async () => {
-      if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
-      return jobs.length === 0 ? [] : this.#store(jobs, term);
+  submitUnder(
+    term: Term,
+    requests: readonly SubmitRequest[],
+    options: Pick<SubmitOptions, "trace"> = {},
+  ): Promise<readonly Submitted[]> {
+    return this.#traced(requests, options, (jobs) =>
+      this.#admit(jobs.length, async () => {
+        if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
+        return jobs.length === 0 ? [] : this.#store(jobs, term);
+      }),
+    );
+  }
+
+  /** In a span where somebody records; else the trace of the caller goes with the jobs as it is. */
+  async #traced<T>(
+    requests: readonly SubmitRequest[],
+    { trace = null }: Pick<SubmitOptions, "trace">,
+    store: (jobs: readonly NewJob[]) => Promise<T>,
+  ): Promise<T> {
+    const { spans } = this.#options;
+    if (!spans?.on) return store(await this.#prepareAll(requests, trace));
+    return spans.submit(trace, async (span) => {
+      const jobs = await this.#prepareAll(requests, span.trace);
+      spans.submitting(span, jobs);
+      return store(jobs);
     });
   }
 
-  async #prepareAll(requests: readonly SubmitRequest[]): Promise<NewJob[]> {
+  async #prepareAll(requests: readonly SubmitRequest[], trace: string | null): Promise<NewJob[]> {
     const single = requests.length === 1;
     const jobs: NewJob[] = [];
     for (let i = 0; i < requests.length; i++) {
-      const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`);
+      const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`, trace);
       jobs.push(job instanceof Promise ? await job : job);
     }
     return jobs;
@@ -101,7 +124,13 @@ export class Submitter {
     const { node, store, author, wakes, onStored } = this.#options;
     const told = wakes(jobs);
     const under = term ? { node, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
-    const answers = await store.jobs.submit(jobs, under, told, term);
+    let answers: readonly Submitted[];
+    try {
+      answers = await store.jobs.submit(jobs, under, told, term);
+    } catch (error) {
+      this.#options.onFailed?.(error);
+      throw error;
+    }
     onStored(jobs, told, answers);
     return answers;
   }
@@ -134,14 +163,14 @@ export class Submitter {
     return store.jobs.submitWithin(client, jobs, author());
   }
 
-  #prepare(request: SubmitRequest, at: string): NewJob | Promise<NewJob> {
+  #prepare(request: SubmitRequest, at: string, trace: string | null): NewJob | Promise<NewJob> {
     const task = this.#options.tasks.get(request.task);
     if (!task) this.#checkTaskName(request.task, at);
     checkFields(request, at);
-    if (!task?.schema) return this.#newJob(request, task, at);
+    if (!task?.schema) return this.#newJob(request, task, at, trace);
     const checked = checkPayload(task, request.payload);
     const finish = (verdict: Awaited<typeof checked>): NewJob => {
-      if (verdict.ok) return this.#newJob(request, task, at);
+      if (verdict.ok) return this.#newJob(request, task, at, trace);
       throw new BatonError("BAD_PAYLOAD", `${at}${verdict.field}: ${verdict.message}`, {
         field: `${at}${verdict.field}`,
       });
@@ -149,7 +178,7 @@ export class Submitter {
     return checked instanceof Promise ? checked.then(finish) : finish(checked);
   }
 
-  #newJob(request: SubmitRequest, task: Task | undefined, at: string): NewJob {
+  #newJob(request: SubmitRequest, task: Task | undefined, at: string, trace: string | null): NewJob {
     const { defaults, node, random } = this.#options;
     return {
       id: request.id ?? jobId(node, random.timedUuid()),
@@ -162,6 +191,7 @@ export class Submitter {
       maxAttempts: request.maxAttempts ?? task?.maxAttempts ?? defaults.maxAttempts,
       timeoutMs: request.timeoutMs ?? task?.timeoutMs ?? defaults.timeoutMs,
       idempotencyKey: request.idempotencyKey ?? null,
+      trace,
     };
   }
 

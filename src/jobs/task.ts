@@ -38,6 +38,8 @@ export interface TaskContext {
   readonly job: TaskJob;
   /** 1 for the first start. */
   readonly attempt: number;
+  /** W3C: the trace that this run is a part of, for calls to others; null when the job was submitted in none. */
+  readonly traceparent: string | null;
 }
 
 export type Handler<Payload = unknown, Result = unknown> = (

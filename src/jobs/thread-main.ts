@@ -50,5 +50,6 @@ function context(order: Order, signal: AbortSignal, say: (said: Said) => void): 
       say({ say: "progress", ...progressOf(percent, message) }),
     job: order.job,
     attempt: order.attempt,
+    traceparent: order.traceparent,
   };
 }

@@ -15,6 +15,7 @@ export type ToThread =
       readonly payload: unknown;
       readonly job: TaskJob;
       readonly attempt: number;
+      readonly traceparent: string | null;
     }
   | {
       readonly say: "abort";

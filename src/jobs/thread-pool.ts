@@ -97,9 +97,9 @@ export class ThreadPool extends Lifecycle {
       thread.on("error", onError);
       thread.on("exit", onExit);
       run.signal.addEventListener("abort", onAbort, { once: true });
-      const { job, attempt } = run;
+      const { job, attempt, traceparent } = run;
       try {
-        post(thread, { say: "run", run: number, module: task.module!, payload, job, attempt });
+        post(thread, { say: "run", run: number, module: task.module!, payload, job, attempt, traceparent });
       } catch (error) {
         done(true);
         return reject(new NotForThreads(toJobError(error).message));

@@ -16,12 +16,14 @@ import { hasCode } from "../core/errors.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { isSuspect, type AbortReason, type JobStatus } from "../core/job.ts";
 import type { NodeIdentity } from "../core/node.ts";
+import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Author, Claimed, ClaimedJob, Store } from "../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
 import { IdleWait } from "./idle-wait.ts";
+import { invoke, isThenable } from "./invoke.ts";
 import { JobRun } from "./job-run.ts";
 import { outcomeOf, type Ending, type OutcomeRules } from "./outcome.ts";
 import { ResultWriter } from "./result-writer.ts";
@@ -31,7 +33,8 @@ import type { TaskRegistry } from "./task-registry.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 import { WorkerLease } from "./worker-lease.ts";
 import { storeResults, type ClaimPort, type ResultPort } from "./worker-ports.ts";
-import type { DrainLimits, WorkerSettings } from "./worker-settings.ts";
+import { servesQueue, type DrainLimits, type WorkerSettings } from "./worker-settings.ts";
+import { WorkerWatch } from "./worker-watch.ts";
 
 export type { WorkerSettings } from "./worker-settings.ts";
 
@@ -49,6 +52,8 @@ export interface WorkerOptions {
   readonly rules: OutcomeRules;
   readonly settings: WorkerSettings;
   readonly log: Log;
+  /** Counts and traces, if anybody does. */
+  readonly watch?: WorkerWatch;
   /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
 }
@@ -66,11 +71,11 @@ export class Worker extends Lifecycle {
   readonly #buffer: ClaimBuffer;
   readonly #deadlines: RunDeadlines;
   readonly #idle: IdleWait;
+  readonly #watch: WorkerWatch;
   readonly #running = new Map<JobId, JobRun>();
 
   #claiming: Promise<void> | null = null;
   #claimAgain = false;
-  #claimFailed = false;
   #starting = false;
   #draining = true;
   #cancelPoll: (() => void) | null = null;
@@ -81,6 +86,7 @@ export class Worker extends Lifecycle {
     super();
     this.#o = options;
     const { store, clock, log, identity, settings, onChange } = options;
+    this.#watch = options.watch ?? new WorkerWatch({ clock, slots: settings.concurrency });
     this.#buffer = new ClaimBuffer({
       clock,
       prefetchMax: settings.prefetchMax,
@@ -91,6 +97,7 @@ export class Worker extends Lifecycle {
       results: options.results ?? storeResults(store),
       clock,
       log,
+      watch: this.#watch,
       onChange,
       onSent: () => {
         if (!this.#claiming && this.#wanted() > 0) this.wake();
@@ -134,14 +141,9 @@ export class Worker extends Lifecycle {
   /** Whether all of these could start here at once. */
   fits(jobs: readonly Pick<ClaimedJob, "task" | "queue">[]): boolean {
     const { tasks, settings } = this.#o;
-    if (this.#draining || jobs.length > settings.concurrency - this.#running.size - this.#buffer.size)
-      return false;
-    return jobs.every(
-      ({ task, queue }) =>
-        tasks.get(task) !== undefined &&
-        settings.queues?.has(queue) !== false &&
-        !settings.exceptQueues.has(queue),
-    );
+    const free = settings.concurrency - this.#running.size - this.#buffer.size;
+    if (this.#draining || jobs.length > free) return false;
+    return jobs.every((job) => servesQueue(settings, job.queue) && tasks.get(job.task) !== undefined);
   }
 
   list(): { readonly id: JobId; readonly task: string }[] {
@@ -150,6 +152,7 @@ export class Worker extends Lifecycle {
 
   protected onStart(): void {
     this.#draining = false;
+    this.#watch.begin();
     this.#results.open();
     const { channels } = this.#o;
     this.#subscriptions = [
@@ -221,11 +224,9 @@ export class Worker extends Lifecycle {
     let nextMs = STORE_RETRY_MS;
     try {
       nextMs = await this.#claimOnce(limit);
-      this.#claimFailed = false;
     } catch (error) {
-      if (!this.#claimFailed && !hasCode(error, "STOPPED"))
+      if (!this.#watch.failed(error) && !hasCode(error, "STOPPED"))
         this.#o.log.warn({ err: error }, "could not claim jobs; trying again");
-      this.#claimFailed = true;
     }
     this.#claiming = null;
     this.#start();
@@ -236,8 +237,9 @@ export class Worker extends Lifecycle {
   /** Answers how long to wait before the next claim. */
   async #claimOnce(limit: number): Promise<number> {
     const { id: lease, opens } = this.#lease;
-    const sentAt = this.#o.clock.monotonic();
+    const sentAt = this.#watch.sent();
     const { jobs, held, nextDueInMs } = await this.#sendClaim(limit, lease, opens);
+    this.#watch.answered(jobs);
     if (!held) {
       this.#lease.refused(lease);
       return opens ? STORE_RETRY_MS : 0;
@@ -313,27 +315,23 @@ export class Worker extends Lifecycle {
   }
 
   async #run(job: ClaimedJob): Promise<void> {
-    const now = this.#o.clock.monotonic();
-    const run = new JobRun(job, job.timeoutMs === null ? Infinity : now + job.timeoutMs, this.#hooks);
+    const run = new JobRun(job, this.#o.clock.monotonic(), this.#hooks);
     const earlier = this.#running.get(job.id);
     if (earlier) this.#replace(earlier);
     this.#running.set(job.id, run);
+    this.#watch.started(run);
     this.#o.onChange(job.id, "processing", job);
     this.#deadlines.watch(run.deadline);
     const task = this.#o.tasks.get(job.task)!;
     let ending: Ending;
     try {
       const payload = readPayload(task, job.payload);
-      const result = this.#invoke(task, payload instanceof Promise ? await payload : payload, run);
+      const result = invoke(task, payload instanceof Promise ? await payload : payload, run, this.#o.threads);
       ending = { ended: "returned", result: isThenable(result) ? await result : result };
     } catch (error) {
       ending = { ended: "threw", error };
     }
     this.#end(run, task, ending);
-  }
-
-  #invoke(task: Task, payload: unknown, run: JobRun): unknown {
-    return task.isolation === "thread" ? this.#o.threads.run(task, payload, run) : task.run(payload, run);
   }
 
   #end(run: JobRun, task: Task, ending: Ending): void {
@@ -342,7 +340,8 @@ export class Worker extends Lifecycle {
     this.#running.delete(claimed.id);
     const aborted = { why: run.aborted, message: run.abortMessage };
     const outcome = outcomeOf(claimed, ending, aborted, task.retry, this.#o.rules);
-    if (outcome) this.#results.settle(claimed, outcome);
+    this.#watch.ended(run, outcome, this.#running.size + 1);
+    if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);
     else this.#results.forget(run);
     this.#buffer.noteFinished();
     this.#start();
@@ -369,9 +368,9 @@ export class Worker extends Lifecycle {
 
   /** The handler did not end in time: its job is settled without it, and its slot is free again. */
   #abandon(run: JobRun): void {
-    const { id, task } = run.claimed;
+    const { id, task, trace } = run.claimed;
     this.#o.log.warn(
-      { jobId: id, task, why: run.aborted },
+      { jobId: id, task, why: run.aborted, ...traceFields(trace) },
       "the handler did not end in time and was given up",
     );
     this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" });
@@ -389,12 +388,9 @@ export class Worker extends Lifecycle {
     const dropped = this.#buffer.takeUnder(lease);
     const runs = [...this.#running.values()].filter((run) => run.claimed.lease === lease);
     if (runs.length + dropped.length === 0) return;
+    this.#watch.leaseLost(runs.length + dropped.length);
     this.#o.log.error({ jobs: runs.length }, `the lease on running jobs is lost: ${why}`);
     for (const run of runs) this.#abort(run, "lease_lost", `the lease is lost: ${why}`);
     this.wake();
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

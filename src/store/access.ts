@@ -28,7 +28,7 @@ export interface AccessChanges {
 }
 
 /**
- * `first`: only where there is nothing, not even a tombstone. `free_name`: only if nothing else alive has the kind and name of any
+ * `first_admin`: only where nothing has the permission `admin`, not even a tombstone. `free_name`: only if nothing else alive has the kind and name of any
  * of them.
  */
-export type PutCondition = "first" | "free_name";
+export type PutCondition = "first_admin" | "free_name";

@@ -2,7 +2,7 @@
 
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
-import { SUPERVISOR_VARIABLE } from "./messages.ts";
+import { AGENT_TOKEN_VARIABLE, SUPERVISOR_VARIABLE } from "./messages.ts";
 import type { ChildCommand } from "./supervised-child.ts";
 
 export interface ChildCommandOptions {
@@ -13,6 +13,8 @@ export interface ChildCommandOptions {
   readonly flags: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
   readonly pid: number;
+  /** What the agent shows to the nodes, where the environment has nothing for it. */
+  readonly agentToken?: string | null;
 }
 
 /** The roles of the controller: what runs jobs is the agent's. */
@@ -31,7 +33,10 @@ export function controllerCommand(options: ChildCommandOptions): ChildCommand {
   return {
     file: file!,
     args: [...before, "start", ...options.flags, "--roles", roles],
-    environment: ours(options),
+    environment: {
+      ...ours(options),
+      ...(options.agentToken && { [AGENT_TOKEN_VARIABLE]: options.agentToken }),
+    },
     channel: true,
   };
 }
@@ -50,13 +55,15 @@ export function noAgentBecause({ controller, tasks, worker }: Settings): string 
 
 /** All the nodes that are known are named: the one that leads may be any of them. */
 export function agentCommand(options: ChildCommandOptions, urls: readonly string[]): ChildCommand {
-  const { settings, environment } = options;
+  const { settings, agentToken } = options;
+  const shown = agentToken ? { BATON_TOKEN: agentToken } : {};
   const name = agentName(settings);
   const known = urls.join(",");
   const [file, ...args] = settings.controller.agentCommand.map((part) =>
     part.replaceAll("{urls}", known).replaceAll("{name}", name),
   );
-  if (file !== undefined) return { file, args, environment, channel: false };
+  if (file !== undefined)
+    return { file, args, environment: { ...options.environment, ...shown }, channel: false };
   const { tasks, worker, log } = settings;
   const [runtime, ...before] = options.runtime;
   return {
@@ -72,7 +79,7 @@ export function agentCommand(options: ChildCommandOptions, urls: readonly string
       ...tasks.flatMap((directory) => ["--tasks", directory]),
       ...(worker.queues.length > 0 ? ["--queues", worker.queues.join(",")] : []),
     ],
-    environment: ours(options),
+    environment: { ...ours(options), ...shown },
     channel: true,
   };
 }

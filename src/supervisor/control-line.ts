@@ -13,7 +13,13 @@ import { roleOf } from "../core/role.ts";
 import type { Standing } from "../core/supervision.ts";
 import { heldBy } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
-import { isMessage, SUPERVISOR_VARIABLE, type FromController, type ToChild } from "./messages.ts";
+import {
+  AGENT_TOKEN_VARIABLE,
+  isMessage,
+  SUPERVISOR_VARIABLE,
+  type FromController,
+  type ToChild,
+} from "./messages.ts";
 
 /** One end of a channel between two processes. */
 export interface Line {
@@ -26,6 +32,8 @@ export interface ControlLineOptions {
   readonly clock: Clock;
   /** How long the answer to "may I lead?" is waited for. */
   readonly patienceMs: number;
+  /** What the agent beside this node will show; undefined where it needs nothing, or has something of its own. */
+  readonly agentToken?: string | undefined;
 }
 
 /** How often the own standing is looked at: nobody tells of a drain, or of another's term. */
@@ -71,12 +79,31 @@ export class ControlLine {
   async follow(url: string, services: NodeServices, signal?: AbortSignal): Promise<void> {
     this.#o.line.send({ baton: "started", url });
     let told = "";
+    let adopted = this.#o.agentToken === undefined;
     while (!signal?.aborted) {
+      adopted ||= await this.#adopt(services);
       const standing = standingOf(services);
       const text = JSON.stringify(standing);
       if (text !== told) this.#o.line.send({ baton: "standing", ...standing });
       told = text;
       await this.#o.clock.sleep(LOOK_MS, signal);
+    }
+  }
+
+  /** The agent's calls are to be answered, here and by whichever node leads. False when the store cannot be written now. */
+  async #adopt({ access, identity }: NodeServices): Promise<boolean> {
+    const by = `node-controller:${identity.name}`;
+    const request = {
+      name: `${identity.name}-worker`,
+      permission: "operate",
+      expiresInMs: null,
+      by,
+    } as const;
+    try {
+      await access?.tokens.adopt(this.#o.agentToken!, request);
+      return true;
+    } catch {
+      return false;
     }
   }
 }
@@ -100,9 +127,12 @@ export function lineToSupervisor(settings: Settings, clock: Clock): ControlLine 
   const supervisor = process.env[SUPERVISOR_VARIABLE];
   // What this process starts is not the node-controller's child.
   delete process.env[SUPERVISOR_VARIABLE];
+  const agentToken = process.env[AGENT_TOKEN_VARIABLE];
+  delete process.env[AGENT_TOKEN_VARIABLE];
   if (supervisor !== String(process.ppid) || !process.send) return null;
   return new ControlLine({
     clock,
+    agentToken,
     patienceMs: settings.controller.agentOffMs + ANSWER_SLACK_MS,
     line: {
       // The channel breaks only when the node-controller is gone, and then so are we.

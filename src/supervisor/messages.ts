@@ -25,6 +25,9 @@ export type ToChild =
 /** The environment variable that tells a child whose it is: the process id of its node-controller. */
 export const SUPERVISOR_VARIABLE = "BATON_SUPERVISOR";
 
+/** A token for the agent, where callers are asked for one: made by the node-controller, adopted by its controller. */
+export const AGENT_TOKEN_VARIABLE = "BATON_AGENT_TOKEN";
+
 /** Both ends are one version of one program; whatever else comes over the channel is none of ours. */
 export function isMessage<Message extends { readonly baton: string }>(
   value: unknown,

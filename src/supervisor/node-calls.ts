@@ -13,8 +13,10 @@ type Body = Readonly<Record<string, unknown>>;
 export class NodeCalls {
   readonly #clock: Clock;
   readonly #callMs: number;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(clock: Clock, callMs: number) {
+  constructor(clock: Clock, callMs: number, token: string | null = null) {
+    this.#headers = token === null ? {} : { authorization: `Bearer ${token}` };
     this.#clock = clock;
     this.#callMs = callMs;
   }
@@ -96,7 +98,7 @@ export class NodeCalls {
     const late = new AbortController();
     const cancel = this.#clock.after(this.#callMs, () => late.abort());
     try {
-      const answer = await fetch(url, { signal: late.signal });
+      const answer = await fetch(url, { signal: late.signal, headers: this.#headers });
       return { status: answer.status, body: (await answer.json()) as Body };
     } catch {
       return null;

@@ -10,6 +10,8 @@
  * "off before the first write of a leader" true. Rules are in core/supervision.ts.
  */
 
+import { newToken } from "../access/token-text.ts";
+import { asksCallers } from "../config/access-checks.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
 import { agentWanted, beforeLeading, exitCodeOf, type Patience, type Standing } from "../core/supervision.ts";
@@ -34,7 +36,9 @@ import { WedgeWatch } from "./wedge-watch.ts";
 
 export interface SupervisorOptions {
   readonly settings: Settings;
-  readonly commands: Omit<ChildCommandOptions, "settings">;
+  readonly commands: Omit<ChildCommandOptions, "settings" | "agentToken">;
+  /** Out of the environment, for the agent too; null for one that is made here if it is needed. */
+  readonly token: string | null;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -77,7 +81,9 @@ export class Supervisor extends Lifecycle {
     this.#incarnation = options.random.uuid();
     this.#startedAt = clock.now();
     this.#noAgent = noAgentBecause(settings);
-    this.#calls = new NodeCalls(clock, Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4));
+    const callMs = Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4);
+    const agentToken = options.token === null && asksCallers(settings) ? newToken() : null;
+    this.#calls = new NodeCalls(clock, callMs, options.token ?? agentToken);
     this.#sentinel = new Sentinel({ clock, log });
     const { controller } = settings;
     const restarts = {
@@ -86,7 +92,7 @@ export class Supervisor extends Lifecycle {
       degradedAfter: controller.degradedAfter,
     };
     const onChange = (): void => this.#changed();
-    const commands = { ...options.commands, settings };
+    const commands = { ...options.commands, settings, agentToken };
     this.#controller = new SupervisedChild({
       name: "controller",
       command: () => {

@@ -62,7 +62,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
 
   it("a log is watched as it is written, searched, and left alone when one scrolls", async () => {
     const { job_id } = await node.client.submit({
-      task: "chatter",
+      task: "narrate",
       payload: { lines: 1_500, perSecond: 500 },
     });
     const watched = await browser.open(`${node.url}/#/jobs/${job_id}`);
@@ -188,7 +188,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
       .getByText(/02:30|2:30/)
       .first()
       .waitFor();
-    await page.getByRole("button", { name: "Run nightly now" }).click();
+    await page.getByRole("button", { name: "Run now: nightly" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run it now" }).click();
     await page.getByText(/Submitted solo-/).waitFor();
     await page.getByRole("button", { name: "Pause nightly" }).click();

@@ -52,7 +52,7 @@ const FLAGS = ["--no-sandbox", "--no-zygote", "--disable-gpu", "--font-render-hi
 async function launch(): Promise<Browser> {
   const { executable, libraries } = await unpacked();
   const start = (env: NodeJS.ProcessEnv): Promise<Browser> =>
-    chromium.launch({ executablePath: executable, args: FLAGS, env: env as Record<string, string> });
+    chromium.launch({ executablePath: executable, args: FLAGS, env });
   try {
     return await start(process.env);
   } catch (error) {

@@ -106,7 +106,11 @@ async function assertUnharmed(page: Page, where: string): Promise<void> {
     ].map((element) => element.outerHTML.slice(0, 100)),
     headings: [...document.querySelectorAll("h1")].length,
     handlers: [...document.querySelectorAll("*")].filter((element) =>
-      [...element.attributes].some(({ name, value }) => /^on/i.test(name) || /^\s*javascript:/i.test(value)),
+      [...element.attributes].some(
+        ({ name, value }) =>
+          /^on/i.test(name) ||
+          (/^(?:href|src|action|formaction|data)$/i.test(name) && /^\s*javascript:/i.test(value)),
+      ),
     ).length,
   }));
   assert.deepEqual(found, { hacked: null, elements: [], headings: 1, handlers: 0 }, where);

@@ -15,7 +15,7 @@ describe("a cluster that is hurt while somebody looks", { skip: noBrowser() ?? f
       TestBrowser.start(t),
     ]);
     const leader = await cluster.leader();
-    const other = cluster.others(leader.name)[0]!;
+    const other = cluster.others(leader.name).at(0)!;
     const dying = await browser.open(`${leader.node.url}/`, { expected: BROKEN });
     const living = await browser.open(`${other.url}/`, { expected: BROKEN });
     await Promise.all([settled(dying.page), settled(living.page)]);

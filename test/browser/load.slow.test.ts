@@ -11,6 +11,7 @@ import { settled, startNode } from "./world.ts";
 
 const SECONDS = 60;
 const PER_SECOND = 500;
+const JOBS = 4;
 const GAP_MS_MAX = 200;
 /** Of one core. */
 const SHARE_MAX = 0.05;
@@ -18,22 +19,29 @@ const SHARE_MAX = 0.05;
 describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
   it(`draws ${PER_SECOND} lines a second for ${SECONDS} s without a pause of ${GAP_MS_MAX} ms`, async (t) => {
     const [node, browser] = await Promise.all([startNode(t), TestBrowser.start(t)]);
-    const lines = SECONDS * PER_SECOND;
-    const { job_id } = await node.client.submit({
-      task: "chatter",
-      payload: { lines, perSecond: PER_SECOND },
-    });
-    const watched = await browser.open(`${node.url}/#/jobs/${job_id}`);
+    // One after the other: a log has at most ten thousand lines.
+    const lines = (SECONDS / JOBS) * PER_SECOND;
+    const watched = await browser.open(`${node.url}/`);
     const { page } = watched;
-    await page.getByLabel("Log lines").waitFor();
+    await settled(page);
     await countFrames(page);
-    await page.waitForTimeout(SECONDS * 1_000);
+    for (let n = 0; n < JOBS; n++) {
+      const { job_id } = await node.client.submit({
+        task: "narrate",
+        payload: { lines, perSecond: PER_SECOND },
+      });
+      await page.goto(`${node.url}/#/jobs/${job_id}`);
+      await page.getByLabel("Log lines").waitFor();
+      await page
+        .getByLabel("Log lines")
+        .getByText(`line ${lines} of ${lines}`)
+        .waitFor({ timeout: 2 * SECONDS * 1_000 });
+      await page.getByText(`${lines.toLocaleString("en-US")} lines`, { exact: true }).waitFor();
+    }
     const frames = await framesOf(page);
     t.diagnostic(`log: ${told(frames)}`);
-    await page.locator(".job-state .status", { hasText: "completed" }).waitFor({ timeout: 30_000 });
     assert.ok(frames.longestMs < GAP_MS_MAX, told(frames));
     assert.ok(frames.count > SECONDS * 20, told(frames));
-    await page.getByText(`${lines.toLocaleString("en-US")} lines`, { exact: true }).waitFor();
     assertQuiet(watched);
   });
 
@@ -83,7 +91,7 @@ describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
     t.diagnostic(`ten pages: ${(share * 100).toFixed(1)} % of a core`);
     assert.ok(share < SHARE_MAX, `${share}`);
     // More than the six connections that a browser has to one address, and all of them are live.
-    const { job_id } = await node.client.submit({ task: "chatter", payload: { lines: 400, perSecond: 100 } });
+    const { job_id } = await node.client.submit({ task: "narrate", payload: { lines: 400, perSecond: 100 } });
     for (const { page } of pages) await page.goto(`${node.url}/#/jobs/${job_id}`);
     for (const { page, complaints } of pages) {
       await page.getByLabel("Log lines").getByText("line 400 of 400").waitFor();

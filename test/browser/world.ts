@@ -57,7 +57,7 @@ export async function furnish(node: NodeProcess): Promise<Furnished> {
   await node.jobWhen(completed, ({ status }) => status === "completed");
   await node.jobWhen(failures.at(-1)!.job_id, ({ status }) => status === "failed");
   await node.processing(running);
-  return { completed, failed: failures[0]!.job_id, running, waiting, scheduled };
+  return { completed, failed: failures.at(0)!.job_id, running, waiting, scheduled };
 }
 
 /** Every screen by its name, as it is addressed. */

@@ -142,6 +142,7 @@ export class FakeControllers {
   async answer(node: FakeController, asked: Asked, gone: Promise<void>): Promise<Reply> {
     if (asked.path === "/cluster/nodes")
       return ok({ nodes: this.nodes.map(({ name, url }) => ({ name, url })) });
+    if (asked.path === "/role") return ok({ leader_epoch: this.leader ? this.epoch : null });
     if (this.leader !== node) return this.notLeader(node);
     this.#expire();
     switch (asked.path) {

@@ -20,6 +20,9 @@ export const COMPILED = fileURLToPath(new URL("../../node_modules/.cache/baton-c
 /** A start takes one second, and on a machine with thirty programs in line for two cores more than twenty. */
 const START_MS_MAX = 60_000;
 
+/** Of every node that is started here: those that listen beyond the machine ask for it. */
+export const TEST_TOKEN = "baton_for-nodes-of-tests-which-listen-elsewhere";
+
 export interface ProcessOptions {
   /** Data directory; one that exists already is started on again. */
   readonly data: string;
@@ -54,7 +57,7 @@ export class NodeProcess {
     const own = options.args ?? ["--port", "0", "--name", options.name ?? "solo"];
     const args = ["start", "--data", options.data, "--tasks", TASKS, ...own];
     const [command, all] = options.command?.(args) ?? [process.execPath, [BIN, ...args]];
-    const settings = { LOG__FORMAT: "json", ...options.settings };
+    const settings = { LOG__FORMAT: "json", ACCESS__TOKEN: TEST_TOKEN, ...options.settings };
     this.child = spawn(command, all, {
       env: {
         PATH: process.env["PATH"],
@@ -102,7 +105,7 @@ export class NodeProcess {
     assert.ok(url, `the node did not start: ${JSON.stringify(this.#exit)}\n${this.#err}\n${this.#out}`);
     this.#at = url;
     // This very node is meant, and what it says at once.
-    this.#client = new BatonClient({ url, timeoutMs: 10_000, retry: false });
+    this.#client = new BatonClient({ url, timeoutMs: 10_000, retry: false, token: TEST_TOKEN });
   }
 
   get pid(): number {
@@ -147,7 +150,9 @@ export class NodeProcess {
 
   /** An answer in full, for tests of statuses and headers. */
   async call(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; body: never }> {
-    const answer = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(10_000), ...init });
+    const headers = { authorization: `Bearer ${TEST_TOKEN}`, ...(init?.headers as Record<string, string>) };
+    const signal = AbortSignal.timeout(10_000);
+    const answer = await fetch(`${this.url}${path}`, { signal, ...init, headers });
     return { status: answer.status, headers: answer.headers, body: (await answer.json()) as never };
   }
 

@@ -36,7 +36,7 @@ function hear(message: FromHub): void {
       wasLive = message.link.state === "live";
       return;
     case "overview": {
-      heardTime(message.body.at);
+      heardTime(message.body.at, message.heardAt);
       overview.value = message.body;
       const at = Date.parse(message.body.at);
       moments.value = [

@@ -3,6 +3,7 @@
 import { useResource } from "../api/resource.ts";
 import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
 import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
+import { count, plural } from "../parts/format.ts";
 import { Status } from "../parts/status.tsx";
 import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
@@ -82,8 +83,8 @@ function Audit({ entries }: { entries: readonly JournalEntryBody[] }) {
       }
     >
       {entries.map((entry) => {
-        const { operation, params, status } = entry.detail;
-        const refused = typeof status === "number" && status >= 400;
+        const { operation, params } = entry.detail;
+        const rest = told(params);
         return (
           <tr key={`${entry.node} ${entry.id}`}>
             <td>
@@ -93,12 +94,10 @@ function Audit({ entries }: { entries: readonly JournalEntryBody[] }) {
             <td>{words(operation)}</td>
             <td class="wide-cell">
               {entry.subject ?? "–"}
-              {params !== undefined && params !== null && (
-                <div class="muted mono">{JSON.stringify(params)}</div>
-              )}
+              {rest !== null && <div class="muted mono">{rest}</div>}
             </td>
             <td>
-              <Status word={refused ? `refused (${status})` : "done"} tone={refused ? "bad" : "good"} />
+              <Outcome detail={entry.detail} />
             </td>
             <td>{entry.node}</td>
           </tr>
@@ -106,6 +105,34 @@ function Audit({ entries }: { entries: readonly JournalEntryBody[] }) {
       })}
     </Table>
   );
+}
+
+/** What comes by the thousand is counted, and noted once a minute. */
+function Outcome({ detail }: { detail: JournalEntryBody["detail"] }) {
+  const { status, count: times, refused, seconds, code } = detail;
+  if (typeof times === "number") {
+    const bad = code !== undefined ? times : Number(refused ?? 0);
+    return (
+      <>
+        <Status word={bad > 0 ? `${count(bad)} refused` : "done"} tone={bad > 0 ? "bad" : "good"} />{" "}
+        <span class="muted">
+          {plural(times, "time")} in {String(seconds)} s{typeof code === "string" && `, ${code}`}
+        </span>
+      </>
+    );
+  }
+  const failed = typeof status === "number" && status >= 400;
+  return <Status word={failed ? `refused (${status})` : "done"} tone={failed ? "bad" : "good"} />;
+}
+
+const NAMES: ReadonlySet<string> = new Set(["id", "name", "user", "task", "agent_name"]);
+
+/** What it is about stands in the row already. */
+function told(params: unknown): string | null {
+  if (typeof params !== "object" || params === null) return null;
+  const rest = Object.entries(params).filter(([name]) => !NAMES.has(name));
+  if (rest.length === 0) return null;
+  return rest.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ");
 }
 
 function words(operation: unknown): string {

@@ -144,6 +144,14 @@ export function FilterBar() {
           ))}
         </select>
       </label>
+      {(["error_code", "since", "until"] as const).map(
+        (name) =>
+          query[name] && (
+            <span key={name} class="badge only">
+              {name.replace("_", " ")} {query[name]}
+            </span>
+          ),
+      )}
       {filtered && (
         <a class="small-link" href={to(["jobs"], { status: query["status"] })}>
           clear

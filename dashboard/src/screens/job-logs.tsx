@@ -24,7 +24,7 @@ interface Props {
 
 export function JobLogs({ job, running, onProgress, onEnd }: Props) {
   const book = useRef(new LogBook()).current;
-  const [, setVersion] = useState(0);
+  const [version, setVersion] = useState(0);
   const [follow, setFollow] = useState(true);
   const [text, setText] = useState("");
   const [level, setLevel] = useState<LogLineBody["level"] | null>(null);
@@ -58,59 +58,64 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
     <section aria-labelledby="log">
       <div class="row log-head">
         <h2 id="log">Log</h2>
-        <label class="inline">
-          <span class="unseen">Search the log</span>
-          <input
-            type="search"
-            placeholder="search the log"
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
-        <label class="inline">
-          <span class="unseen">Level</span>
-          <select
-            value={level ?? ""}
-            onChange={({ currentTarget: { value } }) =>
-              setLevel(LEVELS.find((each) => each === value) ?? null)
-            }
-          >
-            <option value="">all levels</option>
-            {LEVELS.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="inline">
-          <input
-            type="checkbox"
-            checked={follow}
-            onChange={(event) => setFollow(event.currentTarget.checked)}
-          />{" "}
-          follow
-        </label>
-        <span class="grow" />
-        <span class="muted num">
-          {text === "" && level === null
-            ? plural(book.size, "line")
-            : `${count(book.shown.length)} of ${plural(book.size, "line")}`}
-        </span>
+        {book.size > 0 && (
+          <>
+            <label class="inline">
+              <span class="unseen">Search the log</span>
+              <input
+                type="search"
+                placeholder="search the log"
+                value={text}
+                onInput={(event) => setText(event.currentTarget.value)}
+              />
+            </label>
+            <label class="inline">
+              <span class="unseen">Level</span>
+              <select
+                value={level ?? ""}
+                onChange={({ currentTarget: { value } }) =>
+                  setLevel(LEVELS.find((each) => each === value) ?? null)
+                }
+              >
+                <option value="">all levels</option>
+                {LEVELS.map((each) => (
+                  <option key={each} value={each}>
+                    {each}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <label class="inline">
+              <input
+                type="checkbox"
+                checked={follow}
+                onChange={(event) => setFollow(event.currentTarget.checked)}
+              />{" "}
+              follow
+            </label>
+            <span class="grow" />
+            <span class="muted num">
+              {text === "" && level === null
+                ? plural(book.size, "line")
+                : `${count(book.shown.length)} of ${plural(book.size, "line")}`}
+            </span>
+          </>
+        )}
       </div>
       {trouble !== null && <p class="note wait">The log does not come in at the moment: {trouble}</p>}
-      {book.dropped > 0 && (
-        <p class="muted">
-          {plural(book.dropped, "earlier line")} are not kept in this page; <code>baton jobs logs {job}</code>{" "}
-          has them.
-        </p>
-      )}
       {book.size === 0 ? (
         <p class="muted">
           {running ? "No lines yet. They appear here as the task writes them." : "This job wrote no log."}
         </p>
       ) : (
-        <Rows lines={book.shown} needle={text} follow={follow} onFollow={setFollow} onOpen={setOpen} />
+        <Rows
+          lines={book.shown}
+          version={version}
+          needle={text}
+          follow={follow}
+          onFollow={setFollow}
+          onOpen={setOpen}
+        />
       )}
       {open && (
         <div class="log-open">
@@ -128,6 +133,8 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
 
 interface RowsProps {
   readonly lines: readonly LogLineBody[];
+  /** The list is the same one and grows; this tells that it did, and without it the rows are not drawn again. */
+  readonly version: number;
   readonly needle: string;
   readonly follow: boolean;
   readonly onFollow: (follow: boolean) => void;

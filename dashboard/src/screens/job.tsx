@@ -124,7 +124,9 @@ function JobFacts({ job }: { job: JobBody }) {
               />,
             ]
           : null,
-        [job.status === "processing" ? "Runs on" : "Ran on", <NodeLink name={job.worker} />],
+        job.worker === null
+          ? null
+          : [job.status === "processing" ? "Runs on" : "Ran on", <NodeLink name={job.worker} />],
         ["Owned by", <NodeLink name={job.owner} />],
         ["Attempts", `${job.failures} of ${job.max_attempts} failed`],
         job.interruptions + job.crashes > 0

@@ -1,11 +1,6 @@
-/** The lines of a log that are kept in the page, and those of them that a search lets through. */
+/** The lines of a log in the page (a node keeps ten thousand of a job), and those of them that a search lets through. */
 
 import type { LogLineBody } from "../../../src/api/job-body.ts";
-
-/** Some ten megabytes. What is older is at the node, which has all of it. */
-const KEPT_MAX = 50_000;
-/** Dropped together, so that not every new line moves all others. */
-const DROPPED = 5_000;
 
 export interface LogFilter {
   readonly text: string;
@@ -18,9 +13,6 @@ export class LogBook {
   #shown: LogLineBody[] = [];
   #filter: LogFilter = { text: "", level: null };
   #needle = "";
-  /** How many lines were dropped from the beginning. */
-  dropped = 0;
-
   get size(): number {
     return this.#lines.length;
   }
@@ -41,11 +33,6 @@ export class LogBook {
       this.#lines.push(line);
       if (this.#passes(line)) this.#shown.push(line);
     }
-    if (this.#lines.length <= KEPT_MAX) return;
-    const excess = this.#lines.length - KEPT_MAX + DROPPED;
-    this.#lines.splice(0, excess);
-    this.dropped += excess;
-    this.#search();
   }
 
   filter(filter: LogFilter): void {

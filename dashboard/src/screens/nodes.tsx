@@ -1,11 +1,12 @@
 /** The nodes: how each fares, who reaches whom, and taking one out of work. */
 
 import type { NodeBody } from "../../../src/api/node-body.ts";
+import { NODE_ROLES } from "../../../src/core/node.ts";
 import { call } from "../api/call.ts";
 import { overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
-import { count, duration, percent } from "../parts/format.ts";
+import { count, duration, percent, plural } from "../parts/format.ts";
 import { pageAt } from "../parts/links.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { Loading, ProblemNote } from "../parts/notes.tsx";
@@ -77,7 +78,7 @@ function Row({ node, marked, onChange }: { node: NodeBody; marked: boolean; onCh
         )}{" "}
         {leads && <Status word={`leads, epoch ${leader.epoch}`} tone="busy" />}
         <div class="muted node-about">
-          {node.roles.join(", ")} · {node.version}
+          {rolesOf(node)} · {node.version}
         </div>
       </td>
       <td>
@@ -106,6 +107,17 @@ function Row({ node, marked, onChange }: { node: NodeBody; marked: boolean; onCh
       </td>
     </tr>
   );
+}
+
+function rolesOf({ roles }: NodeBody): string {
+  return NODE_ROLES.every((role) => roles.includes(role)) ? "all roles" : roles.join(", ");
+}
+
+/** What a drain means for that node, now. */
+function drainText({ load }: NodeBody): string {
+  const runs = load.jobs === 0 ? "" : `, finishes what it runs (${plural(load.jobs, "job")})`;
+  const owns = load.owned ? `, hands over what it owns (${plural(load.owned, "job")})` : "";
+  return `It takes no more work${runs}${owns}, and stays up until it is stopped or resumed.`;
 }
 
 function NodeAction({ node, onChange }: { node: NodeBody; onChange: () => void }) {
@@ -160,7 +172,7 @@ function NodeAction({ node, onChange }: { node: NodeBody; onChange: () => void }
       off={node.status === "active" ? null : `It is ${node.status}.`}
       ask={{
         title: `Drain ${name}?`,
-        body: `It takes no more work, finishes the ${count(node.load.jobs)} jobs that it runs${node.load.owned ? `, hands over the ${count(node.load.owned)} that it owns` : ""} and stays up until it is stopped or resumed.`,
+        body: drainText(node),
         action: `Drain ${name}`,
       }}
       run={async () => {

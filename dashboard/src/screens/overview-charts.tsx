@@ -1,9 +1,10 @@
 /** The last quarter of an hour: samples of the cluster from before the page was opened, and what came live since. */
 
-import { moments } from "../api/live.ts";
+import { link, moments } from "../api/live.ts";
 import type { Moment } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import type { SampleBody } from "../../../src/api/operations/cluster.ts";
+import { second } from "../clock.ts";
 import { Chart } from "../parts/chart.tsx";
 import { compact, duration, perSecond } from "../parts/format.ts";
 
@@ -22,6 +23,9 @@ interface Point {
 export function OverviewCharts() {
   const { data } = useResource("GET /cluster/metrics", { query: { limit: SAMPLES } }, { freshMs: null });
   const points = pointsOf(data?.samples ?? [], moments.value);
+  const last = points.at(-1);
+  // No news is that nothing changed: the line goes on.
+  if (last && link.value.state === "live") points.push({ ...last, at: Math.max(last.at + 1, second.value) });
   const times = points.map(({ at }) => at / 1_000);
   return (
     <div class="charts">

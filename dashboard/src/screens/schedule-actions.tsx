@@ -11,7 +11,7 @@ export function ScheduleActions({ schedule, onChange }: { schedule: ScheduleBody
         route="POST /schedules/{name}/trigger"
         doing={`Running ${name}`}
         class="small"
-        label={`Run ${name} now`}
+        label={`Run now: ${name}`}
         ask={{
           title: `Run ${name} now?`,
           body: `A job of ${task} is submitted at once, beside the plan. The plan does not change.`,

@@ -7,6 +7,8 @@ import { nextTheme } from "./theme.ts";
 
 /** How long `g` waits for the second key. */
 const PAIR_MS = 1_500;
+/** Until another screen is there. */
+const DRAWN_MS = 100;
 
 let leader: number | null = null;
 
@@ -47,9 +49,12 @@ function react(key: string): boolean {
 }
 
 function focusSearch(): boolean {
-  const field = document.querySelector<HTMLInputElement>("input[type=search]");
-  if (field) field.focus();
-  else go(["jobs"]);
+  const field = (): HTMLInputElement | null => document.querySelector("input[type=search]");
+  if (field()) field()!.focus();
+  else {
+    go(["jobs"]);
+    setTimeout(() => field()?.focus(), DRAWN_MS);
+  }
   return true;
 }
 

@@ -60,7 +60,7 @@ export class StreamHub {
   #watch(page: Page): void {
     page.watches = true;
     page.tell({ is: "link", link: this.#live.link });
-    if (this.#live.overview) page.tell({ is: "overview", body: this.#live.overview });
+    if (this.#live.overview) page.tell(this.#live.overview);
     this.#live.start();
   }
 

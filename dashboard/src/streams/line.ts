@@ -22,7 +22,10 @@ export class Line {
 
   constructor(onMessage: (message: FromHub) => void) {
     this.#onMessage = onMessage;
-    this.#say = connect((message) => this.#hear(message));
+    this.#say = connect(
+      (message) => this.#hear(message),
+      () => this.#begin(),
+    );
     const look = (): void => (document.visibilityState === "visible" ? this.#begin() : this.#rest());
     document.addEventListener("visibilitychange", look);
     addEventListener("pagehide", () => this.#rest());
@@ -73,16 +76,20 @@ interface TrustedTypes {
   };
 }
 
-function connect(hear: (message: FromHub) => void): (message: ToHub) => void {
+/** `onMoved` is called when the worker could not be started and the page itself takes its place, which knows nothing yet. */
+function connect(hear: (message: FromHub) => void, onMoved: () => void): (message: ToHub) => void {
   if (typeof SharedWorker === "undefined") return new StreamHub(BASE).join(hear);
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
   // The only script that the page ever starts by its address, and the address is written here.
   const policy = trustedTypes?.createPolicy("baton", { createScriptURL: () => workerUrl });
-  const worker = new SharedWorker(policy ? policy.createScriptURL("") : workerUrl, {
-    type: "module",
-    name: "baton",
-  });
+  const url = policy ? policy.createScriptURL("") : workerUrl;
+  const worker = new SharedWorker(url, { type: "module", name: "baton" });
   worker.port.addEventListener("message", ({ data }: MessageEvent<FromHub>) => hear(data));
   worker.port.start();
-  return (message) => worker.port.postMessage(message);
+  let say = (message: ToHub): void => worker.port.postMessage(message);
+  worker.addEventListener("error", () => {
+    say = new StreamHub(BASE).join(hear);
+    onMoved();
+  });
+  return (message) => say(message);
 }

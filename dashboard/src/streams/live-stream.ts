@@ -3,7 +3,7 @@
 import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
 import type { OverviewBody } from "../../../src/api/overview-body.ts";
 import { asProblem, Problem } from "../api/problem.ts";
-import type { Link, Tell } from "./messages.ts";
+import type { FromHub, Link, Tell } from "./messages.ts";
 import { readEvents } from "./read-events.ts";
 
 const RETRY_MS_MIN = 500;
@@ -20,7 +20,8 @@ export class LiveStream {
   #entries: JournalEntryBody[] = [];
   #gathering = false;
   link: Link = { state: "connecting", since: Date.now(), why: null };
-  overview: OverviewBody | null = null;
+  /** The last one, for pages that come later. */
+  overview: Extract<FromHub, { is: "overview" }> | null = null;
 
   constructor(base: string, tell: Tell) {
     this.#url = new URL("cluster/live", base).href;
@@ -78,8 +79,8 @@ export class LiveStream {
 
   #take(event: string, data: unknown): void {
     if (event === "overview") {
-      this.overview = data as OverviewBody;
-      this.#tell({ is: "overview", body: this.overview });
+      this.overview = { is: "overview", body: data as OverviewBody, heardAt: Date.now() };
+      this.#tell(this.overview);
     } else if (event === "journal") {
       this.#entries.push(data as JournalEntryBody);
       if (this.#gathering) return;

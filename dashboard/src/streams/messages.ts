@@ -20,7 +20,8 @@ export type ToHub =
 
 export type FromHub =
   | { readonly is: "link"; readonly link: Link }
-  | { readonly is: "overview"; readonly body: OverviewBody }
+  /** `heardAt` by the clock of the browser: a page that is opened later gets what was told before. */
+  | { readonly is: "overview"; readonly body: OverviewBody; readonly heardAt: number }
   | { readonly is: "journal"; readonly entries: readonly JournalEntryBody[] }
   | { readonly is: "log"; readonly key: number; readonly news: LogNews };
 

@@ -5,6 +5,7 @@ import { BatonError } from "../../core/errors.ts";
 import type { Job } from "../../core/job.ts";
 import { Name, Payload } from "../fields.ts";
 import { Status } from "../job-body.ts";
+import { traceIn } from "../hop.ts";
 import { answer, operation } from "../operation.ts";
 import { withoutIndex } from "./submit.ts";
 
@@ -40,9 +41,10 @@ export const callFunction = operation({
     const once = { key: null, jobs: null, prefersHere: true };
     return { wants, ...once, waitsMs: query.timeout_ms ?? functions.timeoutMs };
   },
-  async handler({ functions, jobs }, { params, query, body }) {
+  async handler({ functions, jobs }, { params, query, body, headers }) {
     const timeoutMs = query.timeout_ms ?? functions.timeoutMs;
-    const called = await functions.call(params.task, body ?? null, { timeoutMs }).catch((error: unknown) => {
+    const options = { timeoutMs, trace: traceIn(headers) };
+    const called = await functions.call(params.task, body ?? null, options).catch((error: unknown) => {
       throw withoutIndex(error);
     });
     if (!called.ended) {

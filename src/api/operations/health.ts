@@ -1,6 +1,7 @@
 /** Is this node there, alive, ready, and which role has it. */
 
 import { z } from "zod";
+import { WORK_CODES } from "../../core/work-health.ts";
 import { roleOf } from "../../core/role.ts";
 import type { Role } from "../../core/role.ts";
 import { answer, operation } from "../operation.ts";
@@ -91,6 +92,41 @@ export const readyz = operation({
     const { ready, checks } = await services.health.ready();
     const body = { ready, checks };
     return ready ? answer(200, body) : answer(503, body, { "retry-after": "1" });
+  },
+});
+
+const WorkBody = z.object({
+  ok: z.boolean(),
+  code: z.enum(WORK_CODES),
+  reason: z.string(),
+  slots: z.int().meta({ description: "jobs that may run here at a time" }),
+  running: z.int(),
+  ready: z.int().nullable().meta({
+    description: "jobs that are due in the queues that this node serves; null when the store does not say",
+  }),
+  last_claim_ms: z.int().nullable().meta({ description: "since this node last asked for jobs" }),
+  claim_under_way_ms: z.int().nullable(),
+});
+
+export const workz = operation({
+  name: "workz",
+  method: "GET",
+  path: "/workz",
+  summary: "Whether this node takes and runs jobs as it should: 200, or 503 with the reason",
+  tag: "node",
+  permission: "public",
+  target: here,
+  mutates: false,
+  replies: { 200: WorkBody, 503: WorkBody },
+  async handler({ work }) {
+    const { lastClaimMs, claimUnderWayMs, ...report } = await work.check();
+    const whole = (ms: number | null): number | null => (ms === null ? null : Math.round(ms));
+    const body = {
+      ...report,
+      last_claim_ms: whole(lastClaimMs),
+      claim_under_way_ms: whole(claimUnderWayMs),
+    };
+    return report.ok ? answer(200, body) : answer(503, body);
   },
 });
 

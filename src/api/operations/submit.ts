@@ -7,6 +7,7 @@ import type { Submitted } from "../../store/store.ts";
 import { Attempts, Delay, IdempotencyKey, Instant, Name, Payload, Priority, Timeout } from "../fields.ts";
 import { Status } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
+import { traceIn } from "../hop.ts";
 import type { Inbound } from "../hop.ts";
 import type { NodeServices, SubmitRequest } from "../services.ts";
 
@@ -52,10 +53,11 @@ export const submitJobs = operation({
   },
   async handler(services, { body, headers, inbound }) {
     const header = headers["idempotency-key"];
+    const trace = traceIn(headers);
     if (Array.isArray(body)) {
       if (header !== undefined) throw keyForMany();
       const jobs = body.map((job, index) => request(job, index));
-      const submitted = await store(services, jobs, inbound);
+      const submitted = await store(services, jobs, inbound, trace);
       return answer(
         200,
         submitted.map(({ id, status }) => ({ job_id: id, status })),
@@ -63,7 +65,7 @@ export const submitJobs = operation({
     }
     const one = request(header === undefined ? body : withKey(body, header), null);
     try {
-      const submitted = await store(services, [one], inbound);
+      const submitted = await store(services, [one], inbound, trace);
       const { id, status } = submitted[0]!;
       return answer(200, { job_id: id, status });
     } catch (error) {
@@ -80,17 +82,18 @@ async function store(
   { jobs, clock, identity, placement }: NodeServices,
   requests: readonly SubmitRequest[],
   { firstUuid, deadlineAt }: Inbound,
+  trace: string | null,
 ): Promise<readonly Submitted[]> {
   if (deadlineAt !== null && clock.monotonic() >= deadlineAt) {
     throw new BatonError("DEADLINE", "nobody waits for this any more; nothing was stored");
   }
-  if (firstUuid === null) return jobs.submit(requests);
+  if (firstUuid === null) return jobs.submit(requests, { trace });
   const retracted = placement?.retracted;
   if (retracted?.has(firstUuid)) throw takenBack();
   const named = requests.map((each, index) => {
     return { ...each, id: jobId(identity.name, uuidAt(firstUuid, index)) };
   });
-  const submitted = await jobs.submit(named);
+  const submitted = await jobs.submit(named, { trace });
   // Taken back while it was being stored.
   if (retracted?.has(firstUuid)) {
     await retracted.takeBack(firstUuid, requests.length);

@@ -5,6 +5,7 @@ import { BatonError } from "../../core/errors.ts";
 import { parseJobId, type JobId } from "../../core/ids.ts";
 import { controllerOf } from "../controller-services.ts";
 import { IdParams, JobIdText } from "../fields.ts";
+import { traceIn } from "../hop.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
 import type { NodeServices, SubmitRequest } from "../services.ts";
@@ -28,13 +29,15 @@ export const v1SubmitJobs = operation({
   frequent: true,
   body: z.union([V1JobRequest, z.array(V1JobRequest).min(1).max(JOBS_MAX)]),
   replies: { 200: z.union([SubmittedUnder, z.array(SubmittedUnder)]) },
-  async handler(services, { body }) {
+  async handler(services, { body, headers }) {
     const many = Array.isArray(body);
     const requests = many
       ? body.map((job, index) => submitRequest(services, job, index))
       : [submitRequest(services, body, null)];
     try {
-      const { jobs, leaderEpoch } = await controllerOf(services).submit(requests);
+      const { jobs, leaderEpoch } = await controllerOf(services).submit(requests, {
+        trace: traceIn(headers),
+      });
       const bodies = jobs.map(({ id, status }) => ({ job_id: id, status, leader_epoch: leaderEpoch }));
       return answer(200, many ? bodies : bodies[0]!);
     } catch (error) {

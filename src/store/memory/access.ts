@@ -25,7 +25,7 @@ export class MemoryAccess implements AccessStore {
 
   put(credentials: readonly Credential[], only?: PutCondition): Promise<readonly Credential[] | null> {
     return this.#turn(() => {
-      if (only === "first" && this.#kept.size > 0) return null;
+      if (only === "first_admin" && this.#hasAdmin()) return null;
       if (only === "free_name" && credentials.some((each) => this.#isTaken(each))) return null;
       const revision = this.#revision + 1;
       return credentials.map((given) => {
@@ -43,6 +43,10 @@ export class MemoryAccess implements AccessStore {
     return this.#turn(() => {
       for (const id of ids) this.#kept.delete(id);
     });
+  }
+
+  #hasAdmin(): boolean {
+    return [...this.#kept.values()].some(({ credential }) => credential.permission === "admin");
   }
 
   #isTaken({ id, kind, name }: Credential): boolean {

@@ -22,7 +22,7 @@ const THERE = write(
   "credential-there",
   `SELECT ${COLUMNS} FROM baton.credential c WHERE c.id = ANY ($1::text[])`,
 );
-const ANY = write("credential-any", "SELECT FROM baton.credential LIMIT 1");
+const ADMIN = write("credential-admin", "SELECT FROM baton.credential WHERE permission = 'admin' LIMIT 1");
 const TAKEN = write(
   "credential-taken",
   `SELECT FROM unnest($1::text[], $2::text[], $3::text[]) AS g (id, kind, name)
@@ -87,7 +87,7 @@ async function holds(
   credentials: readonly Credential[],
   only: PutCondition | undefined,
 ): Promise<boolean> {
-  if (only === "first") return (await tx.query(ANY)).length === 0;
+  if (only === "first_admin") return (await tx.query(ADMIN)).length === 0;
   if (only !== "free_name") return true;
   const values = (["id", "kind", "name"] as const).map((field) =>
     texts(credentials.map((each) => each[field])),

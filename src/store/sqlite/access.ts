@@ -14,7 +14,7 @@ export class SqliteAccess implements AccessStore {
       raise: file.prepare("UPDATE credential_revision SET n = n + 1"),
       changes: file.prepare("SELECT * FROM credential WHERE revision > ? ORDER BY revision, id"),
       get: file.prepare("SELECT * FROM credential WHERE id = ?"),
-      any: file.prepare("SELECT 1 FROM credential LIMIT 1"),
+      admin: file.prepare("SELECT 1 FROM credential WHERE permission = 'admin' LIMIT 1"),
       taken: file.prepare(
         "SELECT 1 FROM credential WHERE kind = ? AND name = ? AND removed_at IS NULL AND id <> ? LIMIT 1",
       ),
@@ -37,7 +37,7 @@ export class SqliteAccess implements AccessStore {
   put(credentials: readonly Credential[], only?: PutCondition): Promise<readonly Credential[] | null> {
     return this.#ledger.file.write(() => {
       const sql = this.#sql;
-      if (only === "first" && sql.any.get()) return null;
+      if (only === "first_admin" && sql.admin.get()) return null;
       if (only === "free_name" && credentials.some((each) => sql.taken.get(each.kind, each.name, each.id)))
         return null;
       let raised = false;

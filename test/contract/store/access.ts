@@ -113,17 +113,19 @@ export const accessPromises: Promises = {
     assert.equal((await all(world, before))[0]!.lastUsedAt, 10_000);
   },
 
-  "a first one is taken only where there was nothing, also of many at the same time": async (world) => {
+  "a first admin is taken only where there never was one, also of many at the same time": async (world) => {
     const { access } = world.store;
+    await access.put([credential("other")]);
+    const admin = (id: string): Credential => credential(id, { permission: "admin" });
     const answers = await Promise.all(
-      Array.from({ length: 8 }, (_, n) => access.put([credential(`first-${n}`)], "first")),
+      Array.from({ length: 8 }, (_, n) => access.put([admin(`first-${n}`)], "first_admin")),
     );
     assert.equal(answers.filter((answer) => answer !== null).length, 1);
-    const [only, ...others] = await all(world);
-    assert.deepEqual(others, []);
+    const [only, other, ...more] = await all(world);
+    assert.deepEqual([other!.id, more], ["other", []]);
     await access.put([removed(only!, "node-a", 2_000)]);
-    assert.equal(await access.put([credential("late")], "first"), null);
-    assert.equal((await all(world)).length, 1);
+    assert.equal(await access.put([admin("late")], "first_admin"), null);
+    assert.equal((await all(world)).length, 2);
   },
 
   "a name is given once among the living, also to many at the same time": async (world) => {

@@ -18,13 +18,13 @@ export const BROKEN_ACCESS: BrokenStores = {
     }),
   },
   "gives the first place to everybody who asks at the same time": {
-    caughtBy: "a first one is taken only where there was nothing, also of many at the same time",
+    caughtBy: "a first admin is taken only where there never was one, also of many at the same time",
     replace: ({ access }) => ({
       access: {
         put: async (credentials, only) => {
-          if (only !== "first") return access.put(credentials, only);
+          if (only !== "first_admin") return access.put(credentials, only);
           const { credentials: there } = await access.changes(0);
-          return there.length > 0 ? null : access.put(credentials);
+          return there.some(({ permission }) => permission === "admin") ? null : access.put(credentials);
         },
       },
     }),

@@ -4,6 +4,10 @@ import assert from "node:assert/strict";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { QUICK } from "../../support/cluster.ts";
+import { atEnd } from "../../support/node-cleanup.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { dataDirectory, eventually } from "../../support/process-node.ts";
 import { runCli } from "../../unit/cli/run-cli.ts";
 import { ControllerProcess, isAlive } from "./world.ts";
@@ -46,5 +50,38 @@ describe("a node-controller", () => {
     renameSync(join(data, "baton.db"), join(data, "broken"));
     await node.leading();
     await node.when("to be well again", ({ status }) => status === "running");
+  });
+
+  it("whose controller keeps crashing does not keep the others from leading, and is still there", async (t) => {
+    const server = await PostgresServer.start({ durable: false });
+    atEnd(t, () => server.stop());
+    const settings = { ...QUICK, STORE: await server.createDatabase(), CONTROLLER__RESTART_MAX: "30s" };
+    const ada = await ControllerProcess.start(t, { name: "ada", settings });
+    const { leader_epoch: epoch } = await ada.leading();
+    const bob = await ControllerProcess.start(t, { name: "bob", settings });
+    await bob.moonlighting();
+
+    const over = new AbortController();
+    atEnd(t, () => over.abort());
+    const crashing = (async () => {
+      for (let last = 0; !over.signal.aborted; await systemClock.sleep(20)) {
+        const pid = ada.report()?.controller.pid ?? null;
+        if (pid === null || pid === last) continue;
+        // A life that is long enough to ask for the lock, and at times to get it.
+        await systemClock.sleep(500, over.signal);
+        if (isAlive(pid)) process.kill(pid, "SIGKILL");
+        last = pid;
+      }
+    })();
+    const next = await bob.leading();
+    assert.ok(next.leader_epoch! > epoch!);
+    await ada.when("to be degraded", ({ status }) => status === "degraded", 30_000);
+    await ada.when("to have crashed five times", ({ controller }) => controller.restarts >= 5, 60_000);
+    // Whoever led last, somebody does.
+    const { role } = await bob.leading();
+    assert.equal(role, "LEADER");
+    assert.equal(ada.child.exitCode, null, "the node-controller is there");
+    over.abort();
+    await crashing;
   });
 });

@@ -46,6 +46,7 @@ const WEIGHTS: Readonly<Record<Kind, number>> = {
 };
 /** Children of a killed node-controller are gone after 2 s; machines that are busy with other things get more. */
 const ORPHANS_MS = 5_000;
+const NOTICED_MS = 3_000;
 /** A process that was being started may appear late. */
 const SETTLED_MS = 1_000;
 /** A shell that was killed is replaced after a second, and until then nobody watches over children that stand still. */
@@ -59,8 +60,8 @@ export class Chaos {
   readonly #o: ChaosOptions;
   readonly #over = new AbortController();
   readonly #stopped = new Set<number>();
-  /** A node-controller may need a moment to notice who is dead. */
-  readonly #killed = new Set<number>();
+  /** When. A node-controller may need a moment to notice who is dead; in an hour, pids are given out again. */
+  readonly #killed = new Map<number, number>();
   readonly #pending = new Set<Promise<void>>();
   #unwatchedUntil = 0;
   #loop: Promise<void> = Promise.resolve();
@@ -119,9 +120,9 @@ export class Chaos {
   }
 
   #pick(victims: readonly Victim[]): Victim | undefined {
-    const free = victims.filter(
-      ({ pids }) => !pids.some((pid) => this.#stopped.has(pid) || this.#killed.has(pid)),
-    );
+    const since = systemClock.monotonic() - NOTICED_MS;
+    const dead = (pid: number): boolean => (this.#killed.get(pid) ?? -Infinity) > since;
+    const free = victims.filter(({ pids }) => !pids.some((pid) => this.#stopped.has(pid) || dead(pid)));
     let at = this.#o.chance() * free.reduce((sum, { kind }) => sum + WEIGHTS[kind], 0);
     return free.find(({ kind }) => (at -= WEIGHTS[kind]) < 0);
   }
@@ -130,7 +131,7 @@ export class Chaos {
     const { fleet } = this.#o;
     if (kind === "sentinel") this.#unwatchedUntil = systemClock.monotonic() + UNWATCHED_MS;
     const watched = kind === "machine" || systemClock.monotonic() > this.#unwatchedUntil;
-    pids.forEach((pid) => this.#killed.add(pid));
+    for (const pid of pids) this.#killed.set(pid, systemClock.monotonic());
     const own = pids.filter((pid) => pid === member.pid);
     for (const pid of pids.filter((each) => !own.includes(each))) fleet.signal(pid, "SIGKILL");
     if (own.length === 0) return;

@@ -130,6 +130,44 @@ describe("a way to the leader", () => {
     assert.deepEqual([url, status], [second!.url, 200]);
   });
 
+  it("hears from another node that the leader has changed, and takes a call that waits along", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 3 });
+    const [first, second] = controllers.nodes;
+    const leader = connection(t, [first!.url]);
+    const { signal } = new AbortController();
+    await leader.call(beat);
+    await leader.learn();
+    controllers.instead = ({ node }) => (node === first!.name ? "silence" : null); // it hangs
+    const poll = { agent: "a", capabilities: ["quick"], max_tasks: 1, timeout_ms: 20_000 };
+    const waiting = leader.call({
+      method: "POST",
+      path: "/v1/leases",
+      body: JSON.stringify(poll),
+      timeoutMs: 25_000,
+      moves: true,
+    });
+    await eventually("the poll", async () => (controllers.calls("/v1/leases").length === 1 ? true : null));
+    assert.equal(await leader.look(1_000, signal), "looked");
+    await systemClock.sleep(50);
+    assert.equal(controllers.calls("/v1/leases").length, 1, "nothing has changed, and it stays");
+    controllers.lead(second!);
+    controllers.submit("quick");
+    assert.equal(await leader.look(1_000, signal), "looked");
+    const { url, status } = await waiting;
+    assert.deepEqual([url, status], [second!.url, 200]);
+    await second!.close();
+    await controllers.nodes[2]!.close();
+    assert.equal(await leader.look(300, signal), "unheard");
+  });
+
+  it("asks nobody who leads where there is but one node", async (t) => {
+    const controllers = await FakeControllers.open(t, { nodes: 1 });
+    const leader = connection(t, [controllers.nodes[0]!.url]);
+    await leader.call(beat);
+    assert.equal(await leader.look(1_000, new AbortController().signal), "alone");
+    assert.equal(controllers.calls("/role").length, 0);
+  });
+
   it("refuses an address that is none", () => {
     assert.throws(() => new LeaderConnection({ urls: ["nowhere"], clock: systemClock }), { code: "BAD_URL" });
   });

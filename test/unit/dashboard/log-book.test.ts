@@ -41,17 +41,6 @@ describe("the lines of a log that a page keeps", () => {
     assert.equal(book.shown.length, 5);
   });
 
-  it("drops the oldest when there are too many, and says how many", () => {
-    const book = new LogBook();
-    for (let from = 1; from <= 60_000; from += 1_000) {
-      book.add(Array.from({ length: 1_000 }, (_, index) => line(from + index)));
-    }
-    assert.ok(book.size <= 50_000);
-    assert.equal(book.size + book.dropped, 60_000);
-    assert.equal(book.last, 60_000);
-    assert.equal(book.shown[0]!.seq, book.dropped + 1);
-  });
-
   it("cuts a text at its finds without losing any of it", () => {
     assert.deepEqual(pieces("an Ant and an ant", "ant"), ["an ", "Ant", " and an ", "ant", ""]);
     fc.assert(

@@ -86,6 +86,24 @@ export class FakeNode implements NodeServices {
     },
   };
 
+  work = {
+    check: async () => ({
+      ok: true,
+      code: "working" as const,
+      reason: "0 of 4 places are in use; nothing waits for it",
+      slots: 4,
+      running: 0,
+      ready: 0,
+      lastClaimMs: 12.3,
+      claimUnderWayMs: null,
+    }),
+  } as NodeServices["work"];
+
+  readonly metrics = {
+    contentType: "text/plain; version=0.0.4; charset=utf-8",
+    text: async () => 'baton_build_info{node="fake"} 1\n',
+  };
+
   readonly tasks = {
     list: () => [{ name: "hello", isolation: "none", hasSchema: true, schema: { type: "object" } } as const],
   };

@@ -142,6 +142,7 @@ describe("a job", () => {
       error: null,
       killed: [],
       payload: [1],
+      traceparent: null,
       waiting_for: { code: "unknown_task", message: "no worker here knows the task other" },
     });
   });

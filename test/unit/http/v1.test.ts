@@ -56,6 +56,8 @@ for (const store of ["memory", "sqlite"] as const) {
         max_attempts: 3,
         failures: 0,
         timeout_ms: 3_600_000,
+        traceparent: null,
+        tracestate: null,
       });
       const leased = await v1.job(body.job_id);
       assert.deepEqual([leased.status, leased.worker, leased.leader_epoch], ["processing", "ada", 1]);

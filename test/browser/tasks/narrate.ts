@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TaskContext } from "baton/task";
 
-interface Chatter {
+interface Narrate {
   readonly lines: number;
   readonly perSecond: number;
 }
 
 /** Writes a log at a steady pace, with its progress. */
-export default async function chatter(
-  { lines, perSecond }: Chatter,
+export default async function narrate(
+  { lines, perSecond }: Narrate,
   { log, progress, signal }: TaskContext,
 ): Promise<number> {
   const every = 20;

@@ -1,0 +1,87 @@
+/**
+ * How many workers there should be, for autoscalers: the rule behind `GET /scaling`.
+ *
+ *   jobs in hand     = running + ready
+ *   places needed    = jobs in hand x run time / target, so that all of it is done within the target;
+ *                      never fewer than run now, and never more than there are jobs
+ *   workers needed   = places needed / places of a worker, rounded up
+ *
+ * It depends on nothing but its arguments: every node that is asked at the same time says the same, and no node has to remember what it
+ * said. So that noise does not make workers come and go, it answers with the number there is while that is at most 30 % too
+ * many; too few are always told. Whoever does as it says is told the same again.
+ */
+
+export interface ScalingFacts {
+  /** Workers that there are now: nodes and agents that take jobs of these queues. */
+  readonly workers: number;
+  /** Jobs that all of them may run at a time. */
+  readonly slots: number;
+  readonly running: number;
+  /** Jobs that are due and wait. */
+  readonly ready: number;
+  /** How long the oldest of them has waited; null when none waits. */
+  readonly oldestMs: number | null;
+  /** Of the jobs that ended lately, the median; null when none did. */
+  readonly runMs: number | null;
+}
+
+export interface ScalingWishes {
+  /** What waits is to be done within so long. */
+  readonly targetMs: number;
+  readonly min: number;
+  readonly max: number;
+  /** Of a worker that there is none of yet. */
+  readonly slotsPerWorker: number;
+}
+
+export interface ScalingAnswer {
+  readonly workers: number;
+  readonly reason: string;
+}
+
+/** So much too many are left as they are. Less, and a queue that breathes makes workers come and go. */
+export const SURPLUS_KEPT = 0.3;
+/** When it is not known how long jobs run, or what waits is late all the same, no more than so many times what there is. */
+export const GROWTH_MAX = 2;
+/** Places that are in use when the line is taken for too long for them, and not for something else that keeps jobs waiting. */
+const BUSY_SHARE = 0.8;
+
+export function desiredWorkers(facts: ScalingFacts, wishes: ScalingWishes): ScalingAnswer {
+  const { workers, slots, ready, running } = facts;
+  const each = workers > 0 && slots > 0 ? slots / workers : wishes.slotsPerWorker;
+  const { places, why } = placesNeeded(facts, wishes, each);
+  const needed = Math.max(0, Math.ceil(places / each - 1e-9));
+  const inHand = `${running} running, ${ready} waiting`;
+  const bounded = Math.min(Math.max(needed, wishes.min), wishes.max);
+  if (bounded !== needed) {
+    const bound = needed < wishes.min ? `the least is ${wishes.min}` : `the most is ${wishes.max}`;
+    return { workers: bounded, reason: `${inHand}: ${why}; ${bound}` };
+  }
+  const kept = workers <= wishes.max && workers >= wishes.min;
+  if (kept && needed < workers && needed > 0 && needed >= workers * (1 - SURPLUS_KEPT)) {
+    return { workers, reason: `${inHand}: ${needed} would do, and ${workers} are kept` };
+  }
+  return { workers: needed, reason: `${inHand}: ${why}` };
+}
+
+function placesNeeded(
+  { slots, running, ready, oldestMs, runMs }: ScalingFacts,
+  { targetMs }: ScalingWishes,
+  each: number,
+): { readonly places: number; readonly why: string } {
+  if (ready === 0) return { places: running, why: "nothing waits" };
+  const grown = Math.max(slots, each) * GROWTH_MAX;
+  if (runMs === null) {
+    const places = Math.min(running + ready, Math.max(grown, running));
+    return { places, why: "how long jobs run is not known yet" };
+  }
+  const inTime = ((running + ready) * runMs) / targetMs;
+  const late = oldestMs !== null && oldestMs > targetMs && running >= slots * BUSY_SHARE;
+  // The median is not the whole truth: when the line grows older than it may and all are busy, more are needed than it says.
+  const urged = late ? Math.min(slots * (oldestMs / targetMs), grown) : 0;
+  const places = Math.min(Math.max(inTime, urged, running, 1), running + ready);
+  const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
+  return late && urged > inTime
+    ? { places, why: `the oldest has waited ${seconds(oldestMs)}, longer than ${seconds(targetMs)}` }
+    : { places, why: `at ${seconds(runMs)} a job, to be done within ${seconds(targetMs)}` };
+}

@@ -1,0 +1,116 @@
+/**
+ * Whether a node does the work that it is there for: the rule behind `/workz`. A process may answer, have a store that answers, and still take
+ * no job: a claim that hangs, a loop that has ended, a duty of the leader that never comes back.
+ *
+ *   unhealthy   something waits that this node should have taken, or would not be noticed
+ *   healthy     it takes jobs, or has none to take, or is not meant to
+ */
+
+/** How a worker asks for jobs; times are how long ago. */
+export interface ClaimFacts {
+  /** Since it began to want jobs without having been answered since; 0 while it is full or has just been answered. */
+  readonly unansweredMs: number;
+  /** Of the claim that is under way; null when none is. */
+  readonly underWayMs: number | null;
+  /** Why the last one failed; null when it did not. */
+  readonly failure: string | null;
+  /** Since a claim last gave a job, or the worker was last full; from the start, if neither. */
+  readonly idleMs: number;
+  /** Since the store began to refuse results; null while it takes them. */
+  readonly resultsFailingMs: number | null;
+}
+
+export interface WorkFacts {
+  readonly state: "working" | "starting" | "draining";
+  readonly slots: number;
+  readonly running: number;
+  /** Tasks that it knows. */
+  readonly tasks: number;
+  readonly claims: ClaimFacts;
+  /** Jobs that are due and wait, and that this node may run; null when that is not known. */
+  readonly ready: number | null;
+  /** How long the oldest of them has waited, of those that are certain to be for this node; null when there is none. */
+  readonly oldestMs: number | null;
+  /** What the leader does that has not come to a rest for too long. */
+  readonly stuck: readonly { readonly duty: string; readonly busyMs: number }[];
+}
+
+export const WORK_CODES = [
+  "working",
+  "full",
+  "no_worker",
+  "starting",
+  "draining",
+  "duty_stuck",
+  "results_refused",
+  "claims_unanswered",
+  "claims_failing",
+  "not_taking",
+] as const;
+
+export interface WorkVerdict {
+  readonly ok: boolean;
+  readonly code: (typeof WORK_CODES)[number];
+  readonly reason: string;
+}
+
+/** A worker with room asks at least once a second, so this is five of them. Shorter, and a pause of the process is taken for a fault. */
+export const UNANSWERED_MS = 5_000;
+/** A claim that is answered takes what waits. Shorter, and one that found the line locked by others is taken for a fault. */
+export const UNTAKEN_MS = 15_000;
+
+export function judgeWork(facts: WorkFacts): WorkVerdict {
+  const { state, slots, running, tasks, claims, ready, oldestMs } = facts;
+  const [stuck] = facts.stuck;
+  if (stuck) {
+    const reason = `the leader's duty "${stuck.duty}" has not come to an end for ${seconds(stuck.busyMs)}; whatever it waits for hangs`;
+    return fault("duty_stuck", reason);
+  }
+  if (slots === 0 || tasks === 0) {
+    const why = slots === 0 ? "its roles or worker.concurrency give it no place for jobs" : "it has no tasks";
+    return fine("no_worker", `this node runs no jobs: ${why}`);
+  }
+  if (state === "draining") return fine("draining", "the node is being stopped and takes no jobs on purpose");
+  if (state === "starting") return fine("starting", "the node has not begun to take jobs");
+  if (claims.resultsFailingMs !== null && claims.resultsFailingMs >= UNANSWERED_MS) {
+    const since = seconds(claims.resultsFailingMs);
+    return fault("results_refused", `the store has not taken results for ${since}, so no jobs are taken`);
+  }
+  if (running >= slots) return fine("full", `all ${slots} places are in use`);
+  if (claims.unansweredMs >= UNANSWERED_MS && ready !== 0) return fault(...unanswered(claims));
+  const untaken = oldestMs !== null && oldestMs >= UNTAKEN_MS && claims.idleMs >= UNTAKEN_MS;
+  if (untaken && ready !== null && ready > 0) {
+    const reason = `${slots - running} of ${slots} places are free, and a job that this node could run has waited for ${seconds(oldestMs)}`;
+    return fault("not_taking", reason);
+  }
+  const waiting = ready === null ? "" : ready === 0 ? "; nothing waits for it" : `; ${ready} jobs wait`;
+  return fine("working", `${running} of ${slots} places are in use${waiting}`);
+}
+
+function unanswered({
+  unansweredMs,
+  underWayMs,
+  failure,
+}: ClaimFacts): [WorkVerdict["code"] & ("claims_failing" | "claims_unanswered"), string] {
+  const since = seconds(unansweredMs);
+  if (failure !== null)
+    return ["claims_failing", `no claim of jobs has succeeded for ${since}; the last one failed: ${failure}`];
+  if (underWayMs === null)
+    return ["claims_unanswered", `there is room for jobs, and none has been asked for in ${since}`];
+  return [
+    "claims_unanswered",
+    `a claim of jobs has not been answered for ${seconds(underWayMs)}; the store, or the way to it, hangs`,
+  ];
+}
+
+function fine(code: WorkVerdict["code"], reason: string): WorkVerdict {
+  return { ok: true, code, reason };
+}
+
+function fault(code: WorkVerdict["code"], reason: string): WorkVerdict {
+  return { ok: false, code, reason };
+}
+
+function seconds(ms: number): string {
+  return ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 1_000)} s`;
+}

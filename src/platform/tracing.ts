@@ -1,0 +1,164 @@
+/**
+ * Traces, through the API of OpenTelemetry alone: which SDK records them, and where to, is the operator's choice. Until one is registered
+ * nothing is recorded and nothing is made; the trace that a caller sends still travels with its jobs.
+ */
+
+import {
+  context,
+  createTraceState,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace as api,
+  TraceFlags,
+} from "@opentelemetry/api";
+import type { Context, Span as ApiSpan, Tracer, TracerProvider } from "@opentelemetry/api";
+import { BatonError } from "../core/errors.ts";
+import { spanNameOf, traceText } from "../core/trace.ts";
+
+/** A parent: whatever is active where it is said. */
+export const ACTIVE = Symbol("active");
+
+export type Attributes = Readonly<Record<string, string | number | boolean>>;
+
+export interface SpanOptions {
+  readonly kind: "producer" | "consumer" | "client" | "internal";
+  /**
+   * As it is kept with a job (core/trace.ts); null for a trace of its own. `ACTIVE` is for what a caller waits for: whatever else
+   * happens here may have been set off by somebody who has nothing to do with it.
+   */
+  readonly parent: string | null | typeof ACTIVE;
+  readonly attributes: Attributes;
+  /** Wall time in ms, for what began before it was known to be worth a span. */
+  readonly startedAt?: number;
+}
+
+export interface Span {
+  /** How others name it as their parent (core/trace.ts). */
+  readonly trace: string;
+  /** Makes it the active one: what is started in there, also later, is a part of it. */
+  run<T>(part: () => T): T;
+  set(attributes: Attributes): void;
+  end(failure?: { readonly code: string; readonly message: string } | null): void;
+}
+
+export interface Tracing {
+  /** Whether anybody records. Asked for every job, so it costs next to nothing. */
+  readonly on: boolean;
+  start(name: string, options: SpanOptions): Span;
+  /** What is active where this is called; null when nothing is. */
+  active(): string | null;
+}
+
+export const noTracing: Tracing = {
+  on: false,
+  start: () => {
+    throw new Error("nobody records traces here");
+  },
+  active: () => null,
+};
+
+const KINDS = {
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+  client: SpanKind.CLIENT,
+  internal: SpanKind.INTERNAL,
+} as const;
+
+/** What stands for the provider before an SDK has registered one, and hands on to it afterwards. */
+interface Proxy extends TracerProvider {
+  getDelegateTracer?(name: string, version?: string): Tracer | undefined;
+}
+
+/** An SDK may be registered before the node is made, or later. */
+export class OpenTelemetry implements Tracing {
+  readonly #version: string;
+  #provider: Proxy | null = null;
+  #tracer: Tracer | null = null;
+
+  constructor(version: string) {
+    this.#version = version;
+  }
+
+  get on(): boolean {
+    return this.#find() !== null;
+  }
+
+  start(name: string, { kind, parent, attributes, startedAt }: SpanOptions): Span {
+    const within = parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
+    const options = {
+      kind: KINDS[kind],
+      attributes,
+      ...(startedAt !== undefined && { startTime: startedAt }),
+    };
+    const tracer = this.#find() ?? api.getTracer("baton", this.#version);
+    return new RecordedSpan(tracer.startSpan(name, options, within), within);
+  }
+
+  active(): string | null {
+    return textOf(api.getActiveSpan());
+  }
+
+  #find(): Tracer | null {
+    const provider = api.getTracerProvider() as Proxy;
+    if (provider === this.#provider && this.#tracer) return this.#tracer;
+    this.#provider = provider;
+    // Without this function it is a provider that was put there past the API: all of its tracers record.
+    this.#tracer =
+      (provider.getDelegateTracer
+        ? provider.getDelegateTracer("baton", this.#version)
+        : provider.getTracer("baton", this.#version)) ?? null;
+    return this.#tracer;
+  }
+}
+
+class RecordedSpan implements Span {
+  readonly trace: string;
+  readonly #span: ApiSpan;
+  readonly #within: Context;
+
+  constructor(span: ApiSpan, within: Context) {
+    this.#span = span;
+    this.#within = within;
+    this.trace = textOf(span)!;
+  }
+
+  run<T>(part: () => T): T {
+    return context.with(api.setSpan(this.#within, this.#span), part);
+  }
+
+  set(attributes: Attributes): void {
+    this.#span.setAttributes(attributes);
+  }
+
+  end(failure: { readonly code: string; readonly message: string } | null = null): void {
+    if (failure) {
+      this.#span.setAttributes({ "error.type": failure.code });
+      this.#span.setStatus({ code: SpanStatusCode.ERROR, message: failure.message });
+    }
+    this.#span.end();
+  }
+}
+
+function textOf(span: ApiSpan | undefined): string | null {
+  if (!span) return null;
+  const { traceId, spanId, traceFlags, traceState } = span.spanContext();
+  return traceText({ traceId, spanId, flags: traceFlags, state: traceState?.serialize() ?? null });
+}
+
+/** Where whoever it names goes on: nothing of what is active here, which may be of another job. */
+function remote(trace: string): Context {
+  const { traceId, spanId, flags, state } = spanNameOf(trace);
+  return api.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: flags & TraceFlags.SAMPLED,
+    isRemote: true,
+    ...(state !== null && { traceState: createTraceState(state) }),
+  });
+}
+
+export function failureOf(error: unknown): { readonly code: string; readonly message: string } {
+  const code = error instanceof BatonError ? error.code : "ERROR";
+  return { code, message: error instanceof Error ? error.message : String(error) };
+}

@@ -1,0 +1,25 @@
+/** What a worker is told by the settings of its node. */
+
+import type { Settings } from "./config/settings.ts";
+import type { WorkerSettings } from "./jobs/worker-settings.ts";
+
+/**
+ * The embedded store can be opened by one process only, so its file lock tells that a claimant is alive: leases there
+ * do not run out (a hundred years), and a blocked event loop does not cost a node its own jobs. After a crash the next
+ * start takes them back at once.
+ */
+const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
+
+export function workerSettings(
+  { worker, drain }: Settings,
+  places: Pick<WorkerSettings, "concurrency" | "queues" | "exceptQueues">,
+  sharedStore: boolean,
+): WorkerSettings {
+  return {
+    ...places,
+    leaseMs: sharedStore ? worker.leaseMs : EMBEDDED_LEASE_MS,
+    renewMs: worker.renewMs,
+    prefetchMax: worker.prefetchMax,
+    abortGraceMs: drain.cleanupMs,
+  };
+}

@@ -1,0 +1,84 @@
+/** A real node in the test that asks callers who they are, with a token for each permission. */
+
+import type { TestContext } from "node:test";
+import { request } from "undici";
+import { PERMISSIONS } from "../../../src/core/access.ts";
+import type { Permission } from "../../../src/core/access.ts";
+import type { BatonNode } from "../../../src/node.ts";
+import { nodeHere } from "../../support/node-here.ts";
+
+export const ADMIN = "the-fixed-token-of-tests-0123456789";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  readonly body: never;
+}
+
+export interface Ask {
+  readonly method?: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly token?: string;
+}
+
+export class AccessWorld {
+  readonly node: BatonNode;
+  readonly tokens: Readonly<Record<Permission, string>>;
+
+  private constructor(node: BatonNode, tokens: Readonly<Record<Permission, string>>) {
+    this.node = node;
+    this.tokens = tokens;
+  }
+
+  static async open(t: TestContext, settings: Readonly<Record<string, string>> = {}): Promise<AccessWorld> {
+    const node = await nodeHere(t, {
+      http: true,
+      settings: { ACCESS__REQUIRED: "always", ACCESS__TOKEN: ADMIN, ...settings },
+    });
+    const { tokens } = node.services.access!;
+    const made = await Promise.all(
+      PERMISSIONS.map(async (permission) => {
+        const { text } = await tokens.create({ name: permission, permission, expiresInMs: null, by: "test" });
+        return [permission, text] as const;
+      }),
+    );
+    return new AccessWorld(node, Object.fromEntries(made) as Record<Permission, string>);
+  }
+
+  async ask(path: string, { method = "GET", body, headers = {}, token }: Ask = {}): Promise<Answer> {
+    const answer = await request(`${this.node.url}${path}`, {
+      method: method as "GET",
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      headersTimeout: 10_000,
+    });
+    const stream = String(answer.headers["content-type"]).startsWith("text/event-stream");
+    if (stream) answer.body.destroy();
+    const text = stream ? "" : await answer.body.text();
+    return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) };
+  }
+
+  /** Logged in: the cookie as a browser would send it. */
+  async session(user: string, password: string): Promise<string> {
+    const { status, headers, text } = await this.ask("/session", {
+      method: "POST",
+      body: { user, password },
+    });
+    if (status !== 200) throw new Error(`no session: ${status} ${text}`);
+    return String(headers["set-cookie"]).split(";", 1)[0]!;
+  }
+}
+
+function parsed(text: string): never {
+  try {
+    return JSON.parse(text) as never;
+  } catch {
+    return null as never;
+  }
+}

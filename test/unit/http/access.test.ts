@@ -1,0 +1,475 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Operation } from "../../../src/api/operation.ts";
+import { OPERATIONS } from "../../../src/api/table.ts";
+import { allows, PERMISSIONS } from "../../../src/core/access.ts";
+import { buildApp } from "../../../src/http/app.ts";
+import { AccessWorld, ADMIN } from "./access-world.ts";
+import { FakeNode, keptLog } from "./fake-node.ts";
+
+const ROWS: readonly Operation[] = OPERATIONS;
+const PUBLIC = new Set(["/livez", "/readyz", "/workz", "/healthz", "/health", "/metrics"]);
+const PASSWORD = "correct horse battery staple";
+
+function pathOf(row: Operation): string {
+  return (
+    row.path
+      .replace("{id}", "here-0198c0de-0000-7000-8000-000000000000")
+      .replaceAll(/\{\w+\}/g, "nothing")
+      // Nobody knows that task, and nobody should wait for it.
+      .replace(/^\/functions\/.*/, "$&?timeout_ms=1")
+  );
+}
+
+/** Of a router's tree: `├── /jobs (POST)` with what lies below it further to the right. */
+function routesIn(tree: string): { readonly method: string; readonly path: string }[] {
+  const above: string[] = [];
+  return tree.split("\n").flatMap((line) => {
+    const found = /^([│ ]*)[├└]── (\S*?)(?: \(([A-Z, ]+)\))?$/.exec(line);
+    if (!found) return [];
+    const depth = found[1]!.length / 4;
+    above.length = depth;
+    const path = above.join("") + found[2]!;
+    above.push(found[2]!);
+    return (found[3]?.split(", ") ?? []).map((method) => ({ method, path }));
+  });
+}
+
+describe("a node that asks who calls", () => {
+  it("tells nobody anything without credentials, at whatever route, method and path", async () => {
+    const services = new FakeNode();
+    const app = await buildApp({
+      services,
+      host: "10.0.0.1",
+      bodyLimitBytes: 1_048_576,
+      log: keptLog(),
+      clock: services.clock,
+      authenticate: () => null,
+      dashboard: { enabled: true },
+    });
+    try {
+      const routes = routesIn(app.printRoutes({ commonPrefix: false }));
+      assert.ok(routes.length > 300, `${routes.length} routes`);
+      for (const row of ROWS) {
+        const path = row.path.replaceAll(/\{(\w+)\}/g, ":$1");
+        assert.ok(
+          routes.some((route) => route.method === row.method && route.path === path),
+          `${row.method} ${path} was not found among the routes`,
+        );
+      }
+      const unknown = ["/nope", "/jobs/", "/.env", "/peer", "/docs/nope", "/v1", "/admin"].flatMap((path) =>
+        ["GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT"].map((method) => ({ method, path })),
+      );
+      let refused = 0;
+      for (const { method, path } of [...routes, ...unknown]) {
+        const url = path.replaceAll(/:\w+/g, "nothing").replaceAll("*", "x");
+        // A body that is none must not be told apart either.
+        const payload = method === "GET" || method === "HEAD" ? undefined : "{broken";
+        const headers = payload === undefined ? {} : { "content-type": "application/json" };
+        const { statusCode, body } = await app.inject({ method: method as "GET", url, payload, headers });
+        const label = `${method} ${path}`;
+        const isPage =
+          /^\/(?:$|index\.html|favicon\.svg|assets\/)/.test(path) && /^(?:GET|HEAD)$/.test(method);
+        if (isPage) assert.ok([200, 404, 503].includes(statusCode), `${label} ${statusCode}`);
+        else if (PUBLIC.has(path) && /^(?:GET|HEAD)$/.test(method)) assert.equal(statusCode, 200, label);
+        else if (label === "POST /session") assert.equal(statusCode, 400, label);
+        else {
+          assert.equal(statusCode, 401, `${label} ${body}`);
+          if (method !== "HEAD") assert.equal(JSON.parse(body).error, "UNAUTHENTICATED", label);
+          refused++;
+        }
+      }
+      assert.ok(refused > 300, `${refused} refused`);
+    } finally {
+      await app.close();
+    }
+  });
+
+  it("lets each permission do what it includes, and nothing else", async (t) => {
+    const world = await AccessWorld.open(t);
+    for (const permission of PERMISSIONS) {
+      for (const row of ROWS) {
+        if (row.path === "/session") continue;
+        const { status, body } = await world.ask(pathOf(row), {
+          method: row.method,
+          token: world.tokens[permission],
+          // Refused for its body or carried out in vain: whether one was let in is told by 403 alone.
+          ...(row.method !== "GET" && { body: {} }),
+        });
+        const label = `${permission}: ${row.method} ${row.path} ${status}`;
+        if (allows(permission, row.permission)) assert.ok(status !== 401 && status !== 403, label);
+        else {
+          assert.equal(status, 403, label);
+          const { error, needs, has } = body as { error: string; needs: string; has: string };
+          assert.deepEqual([error, needs, has], ["FORBIDDEN", row.permission, permission], label);
+        }
+      }
+    }
+  });
+
+  it("takes a credential only as it should be: one header, one scheme, one token", async (t) => {
+    const world = await AccessWorld.open(t);
+    const good = world.tokens.read;
+    const status = async (headers: Record<string, string>): Promise<number> =>
+      (await world.ask("/status", { headers })).status;
+    assert.equal(await status({ authorization: `Bearer ${good}` }), 200);
+    assert.equal(await status({ authorization: `bearer ${good}` }), 200);
+    assert.equal(await status({ authorization: `Bearer ${ADMIN}` }), 200);
+    const bad = [
+      "",
+      " ",
+      "Bearer",
+      "Bearer ",
+      "Bearer null",
+      "Bearer undefined",
+      "Bearer []",
+      "Bearer {}",
+      "Bearer true",
+      "Bearer *",
+      good,
+      `Basic ${Buffer.from(`x:${good}`).toString("base64")}`,
+      `Bearer ${good} ${good}`,
+      `Bearer ${good},${good}`,
+      `Bearer ${good}x`,
+      `Bearer ${good.slice(0, -1)}`,
+      `Bearer ${good.toUpperCase()}`,
+      `Bearer ${"x".repeat(4_000)}`,
+      "Bearer default_token",
+    ];
+    for (const authorization of bad) assert.equal(await status({ authorization }), 401, authorization);
+    assert.equal(await status({ "x-api-key": good, "x-baton-token": good }), 401);
+    assert.equal((await world.ask(`/status?token=${good}&access_token=${good}`)).status, 401);
+  });
+
+  it("takes none of two Authorization headers, also if both are good", async (t) => {
+    const world = await AccessWorld.open(t);
+    const { connect } = await import("node:net");
+    const raw = (lines: readonly string[]): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const { hostname, port, host } = new URL(world.node.url);
+        const socket = connect(Number(port), hostname);
+        let text = "";
+        socket.setTimeout(5_000, () => socket.destroy(new Error("no answer")));
+        socket.on("error", reject).on("data", (part) => (text += part));
+        socket.on("close", () => resolve(text));
+        socket.end(
+          [`GET /status HTTP/1.1`, `Host: ${host}`, "Connection: close", ...lines, "", ""].join("\r\n"),
+        );
+      });
+    const header = `Authorization: Bearer ${world.tokens.admin}`;
+    assert.match(await raw([header]), /^HTTP\/1\.1 200 /);
+    assert.match(await raw([header, header]), /^HTTP\/1\.1 401 /);
+    assert.match(await raw([header, "authorization: Bearer x"]), /^HTTP\/1\.1 401 /);
+    assert.match(await raw(["Authorization:", header]), /^HTTP\/1\.1 401 /);
+  });
+
+  it("believes no word of a caller about who they are", async (t) => {
+    const world = await AccessWorld.open(t);
+    const claims = {
+      "x-baton-principal": "admin loopback loopback",
+      "x-baton-from": "here",
+      "x-baton-signature": "A".repeat(43),
+      "x-baton-key": "A".repeat(8),
+      "x-forwarded-for": "127.0.0.1",
+      "x-forwarded-user": "admin",
+      "x-original-url": "/livez",
+      "x-http-method-override": "GET",
+    };
+    for (const path of ["/status", "/status?internal=1", "/tokens?internal=1&internal_sent=1"]) {
+      assert.equal((await world.ask(path, { headers: claims })).status, 401, path);
+      const read = await world.ask(path, { headers: claims, token: world.tokens.read });
+      assert.equal(read.status, path.startsWith("/tokens") ? 403 : 200, path);
+    }
+  });
+
+  it("says who one is, and what the dashboard must know", async (t) => {
+    const world = await AccessWorld.open(t);
+    const { body } = await world.ask("/session", { token: world.tokens.submit });
+    assert.deepEqual(body, { principal: "token:submit", permission: "submit", open: false });
+    const fixed = await world.ask("/session", { token: ADMIN });
+    assert.deepEqual(fixed.body, { principal: "setting:access.token", permission: "admin", open: false });
+    assert.equal((await world.ask("/session")).status, 401);
+  });
+
+  it("tells browsers what its answers are", async (t) => {
+    const world = await AccessWorld.open(t);
+    const { headers } = await world.ask("/status", { token: ADMIN });
+    assert.equal(headers["x-content-type-options"], "nosniff");
+    assert.match(String(headers["content-security-policy"]), /frame-ancestors 'none'/);
+    const refused = await world.ask("/status");
+    assert.match(String(refused.headers["www-authenticate"]), /^Bearer /);
+  });
+});
+
+describe("a node that listens to its own machine only", () => {
+  it("asks nobody, whatever they show, and says so", async (t) => {
+    const world = await AccessWorld.open(t, { ACCESS__REQUIRED: "auto" });
+    for (const token of [undefined, "nonsense", world.tokens.read]) {
+      const { body } = await world.ask("/session", token === undefined ? {} : { token });
+      assert.deepEqual(body, { principal: "loopback", permission: "admin", open: true });
+    }
+    assert.equal((await world.ask("/tokens")).status, 200);
+  });
+
+  it("does not take those for its own machine who come through a proxy on it", async (t) => {
+    const world = await AccessWorld.open(t, { ACCESS__REQUIRED: "auto" });
+    for (const name of ["x-forwarded-for", "forwarded"]) {
+      const headers = { [name]: "203.0.113.9" };
+      const { status, body } = await world.ask("/status", { headers });
+      assert.equal(status, 401, name);
+      assert.match((body as { message: string }).message, /access\.required: always/);
+      assert.equal((await world.ask("/livez", { headers })).status, 200);
+      assert.equal((await world.ask("/status", { headers, token: world.tokens.read })).status, 200);
+    }
+  });
+});
+
+describe("tokens", () => {
+  it("are told once, kept as a hash, listed without it, and revoked at once", async (t) => {
+    const world = await AccessWorld.open(t);
+    const { status, body, headers } = await world.ask("/tokens", {
+      method: "POST",
+      token: ADMIN,
+      body: { name: "ci", permission: "submit", expires_in_ms: 3_600_000 },
+    });
+    assert.equal(status, 201);
+    assert.equal(headers["cache-control"], "no-store");
+    const { token, id, ...rest } = body as Record<string, string>;
+    assert.match(token!, /^baton_[A-Za-z0-9_-]{43}$/);
+    assert.equal(rest["created_by"], "setting:access.token");
+    assert.equal((await world.ask("/session", { token: token! })).status, 200);
+    const listed = await world.ask("/tokens", { token: ADMIN });
+    assert.ok(!listed.text.includes(token!) && !/"(?:token|secret|hash)":/.test(listed.text));
+    assert.ok(listed.text.includes(id!));
+    assert.equal((await world.ask(`/tokens/${id}`, { method: "DELETE", token: ADMIN })).status, 200);
+    assert.equal((await world.ask("/session", { token: token! })).status, 401);
+    assert.equal((await world.ask(`/tokens/${id}`, { method: "DELETE", token: ADMIN })).status, 404);
+    assert.ok(!(await world.ask("/tokens", { token: ADMIN })).text.includes(id!));
+  });
+
+  it("end when they expire", async (t) => {
+    const world = await AccessWorld.open(t);
+    const made = await world.ask("/tokens", {
+      method: "POST",
+      token: ADMIN,
+      body: { name: "short", permission: "read", expires_in_ms: 1_000 },
+    });
+    const { token } = made.body as { token: string };
+    assert.equal((await world.ask("/status", { token })).status, 200);
+    await new Promise((resolve) => setTimeout(resolve, 1_050));
+    assert.equal((await world.ask("/status", { token })).status, 401);
+    const { tokens } = (await world.ask("/tokens", { token: ADMIN })).body as {
+      tokens: { name: string; expired: boolean }[];
+    };
+    assert.equal(tokens.find(({ name }) => name === "short")?.expired, true);
+  });
+
+  it("are refused with a bad name, permission or time", async (t) => {
+    const world = await AccessWorld.open(t);
+    const bad: object[] = [
+      { name: "", permission: "read" },
+      { name: "a b", permission: "read" },
+      { name: "a\r\nb", permission: "read" },
+      { name: "ci", permission: "root" },
+      { name: "ci", permission: "public" },
+      { name: "ci" },
+      { name: "ci", permission: "read", expires_in_ms: -1 },
+      { name: "ci", permission: "read", expires_in_ms: 1e15 },
+      { name: "ci", permission: "read", secret: "mine" },
+    ];
+    for (const body of bad) {
+      const { status } = await world.ask("/tokens", { method: "POST", token: ADMIN, body });
+      assert.equal(status, 400, JSON.stringify(body));
+    }
+  });
+});
+
+describe("users and their sessions", () => {
+  async function withAnn(t: Parameters<typeof AccessWorld.open>[0], permission = "operate") {
+    const world = await AccessWorld.open(t);
+    const made = await world.ask("/users", {
+      method: "POST",
+      token: ADMIN,
+      body: { name: "ann", password: PASSWORD, permission },
+    });
+    assert.equal(made.status, 201, made.text);
+    assert.ok(!made.text.includes("scrypt") && !made.text.includes(PASSWORD));
+    return world;
+  }
+
+  it("log in with a cookie that scripts and other sites cannot have", async (t) => {
+    const world = await withAnn(t);
+    const { status, headers, body } = await world.ask("/session", {
+      method: "POST",
+      body: { user: "ann", password: PASSWORD },
+    });
+    assert.equal(status, 200);
+    assert.deepEqual(body, { principal: "user:ann", permission: "operate", open: false });
+    const cookie = String(headers["set-cookie"]);
+    assert.match(cookie, /^baton_session=[A-Za-z0-9_-]{43}; /);
+    for (const flag of ["HttpOnly", "SameSite=Strict", "Path=/"]) assert.ok(cookie.includes(flag), cookie);
+    assert.ok(!cookie.includes("Secure"), "over http a browser would not keep it");
+    const session = cookie.split(";", 1)[0]!;
+    const read = await world.ask("/session", { headers: { cookie: `theme=dark; ${session}` } });
+    assert.deepEqual(read.body, body);
+    assert.equal(read.headers["cache-control"], "no-store");
+    assert.equal((await world.ask("/tokens", { headers: { cookie: session } })).status, 403);
+  });
+
+  it("are not told whether it was the name or the password that was wrong", async (t) => {
+    const world = await withAnn(t);
+    const tries = [
+      { user: "ann", password: `${PASSWORD}!` },
+      { user: "bob", password: PASSWORD },
+      { user: "ann", password: "scrypt" },
+    ];
+    const answers = await Promise.all(tries.map((body) => world.ask("/session", { method: "POST", body })));
+    for (const { status, text, headers } of answers) {
+      assert.equal(status, 401);
+      assert.equal(text, answers[0]!.text);
+      assert.equal(headers["set-cookie"], undefined);
+    }
+  });
+
+  it("change nothing from pages of other sites", async (t) => {
+    const world = await withAnn(t);
+    const cookie = await world.session("ann", PASSWORD);
+    const pause = (headers: Record<string, string>) =>
+      world.ask("/queues/mail/pause", { method: "POST", headers: { cookie, ...headers } });
+    const { host } = new URL(world.node.url);
+    assert.equal((await pause({ origin: `http://${host}` })).status, 200);
+    assert.equal((await pause({ "sec-fetch-site": "same-origin" })).status, 200);
+    const bad: Record<string, string>[] = [
+      {},
+      { origin: "null" },
+      { origin: "http://evil.example" },
+      { origin: `http://${host}.evil.example` },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "none" },
+      { origin: "http://evil.example", "sec-fetch-site": "same-origin" },
+      { referer: `http://${host}/` },
+    ];
+    for (const headers of bad) assert.equal((await pause(headers)).status, 403, JSON.stringify(headers));
+    // A token is not sent by a browser on its own.
+    const { status } = await world.ask("/queues/mail/pause", { method: "POST", token: world.tokens.operate });
+    assert.equal(status, 200);
+    // A form cannot send JSON.
+    const form = await world.ask("/jobs", {
+      method: "POST",
+      body: "{}",
+      headers: { cookie, origin: `http://${host}`, "content-type": "text/plain" },
+    });
+    assert.equal(form.status, 415);
+  });
+
+  it("end with a logout, another password, or the user", async (t) => {
+    const world = await withAnn(t);
+    const origin = world.node.url;
+    const alive = async (cookie: string): Promise<number> =>
+      (await world.ask("/session", { headers: { cookie } })).status;
+    const [one, two, three] = [
+      await world.session("ann", PASSWORD),
+      await world.session("ann", PASSWORD),
+      await world.session("ann", PASSWORD),
+    ];
+    const out = await world.ask("/session", { method: "DELETE", headers: { cookie: one, origin } });
+    assert.equal(out.status, 200);
+    assert.match(String(out.headers["set-cookie"]), /^baton_session=; Max-Age=0/);
+    assert.deepEqual([await alive(one), await alive(two)], [401, 200]);
+    const next = "another horse and battery";
+    const changed = await world.ask("/users/ann/password", {
+      method: "PUT",
+      token: ADMIN,
+      body: { password: next },
+    });
+    assert.equal(changed.status, 200);
+    assert.deepEqual([await alive(two), await alive(three)], [401, 401]);
+    assert.equal(
+      (await world.ask("/session", { method: "POST", body: { user: "ann", password: PASSWORD } })).status,
+      401,
+    );
+    const four = await world.session("ann", next);
+    assert.equal(await alive(four), 200);
+    assert.equal((await world.ask("/users/ann", { method: "DELETE", token: ADMIN })).status, 200);
+    assert.equal(await alive(four), 401);
+    assert.equal((await world.ask("/users/ann", { method: "DELETE", token: ADMIN })).status, 404);
+  });
+
+  it("have a name of their own, and a password that is one", async (t) => {
+    const world = await withAnn(t);
+    const add = (body: object) => world.ask("/users", { method: "POST", token: ADMIN, body });
+    const again = await add({ name: "ann", password: PASSWORD, permission: "read" });
+    assert.deepEqual([again.status, (again.body as { error: string }).error], [409, "NAME_IN_USE"]);
+    for (const password of ["", "tiny1", "aaaaaaaaaaaaaaaa", "annannannann"]) {
+      const { status, text } = await add({ name: "bob", password, permission: "read" });
+      assert.equal(status, 400, password);
+      if (password !== "") assert.ok(!text.includes(password), "a refusal does not repeat it");
+    }
+  });
+
+  it("a cookie that is doubled, empty or another's is nobody's", async (t) => {
+    const world = await withAnn(t);
+    const cookie = await world.session("ann", PASSWORD);
+    const value = cookie.split("=")[1]!;
+    const bad = [
+      "baton_session=",
+      `baton_session=x; ${cookie}`,
+      `${cookie}; baton_session=`,
+      `xbaton_session=${value}`,
+      `baton_session=${world.tokens.admin}`,
+    ];
+    for (const each of bad)
+      assert.equal((await world.ask("/status", { headers: { cookie: each } })).status, 401, each);
+    assert.equal((await world.ask("/status", { token: value })).status, 401, "a session is no token");
+    const mixed = await world.ask("/status", { headers: { cookie }, token: "wrong" });
+    assert.equal(mixed.status, 401, "what is shown on purpose counts, and is not made up for by a cookie");
+  });
+});
+
+describe("limits", () => {
+  it("stop those who try passwords, and say for how long", async (t) => {
+    const world = await AccessWorld.open(t);
+    const statuses: number[] = [];
+    let refused: Record<string, unknown> = {};
+    for (let n = 0; n < 12; n++) {
+      const { status, headers } = await world.ask("/session", {
+        method: "POST",
+        body: { user: "ann", password: `guess-${n}` },
+      });
+      statuses.push(status);
+      if (status === 429) refused = headers;
+    }
+    assert.deepEqual(
+      statuses.slice(0, 10),
+      Array.from({ length: 10 }, () => 401),
+    );
+    assert.deepEqual(statuses.slice(10), [429, 429]);
+    assert.ok(Number(refused["retry-after"]) >= 1 && Number(refused["retry-after"]) <= 60);
+    // Of one address, whatever names it tries.
+    const others: number[] = [];
+    for (let n = 0; n < 12; n++) {
+      const body = { user: `user-${n}`, password: "guess" };
+      others.push((await world.ask("/session", { method: "POST", body })).status);
+    }
+    assert.equal(others.at(-1), 429);
+  });
+
+  it("answer wrong tokens with 429 in the end, and right ones always", async (t) => {
+    const world = await AccessWorld.open(t);
+    const seen = new Set<number>();
+    for (let n = 0; n < 70; n++) seen.add((await world.ask("/status", { token: `baton_wrong-${n}` })).status);
+    assert.deepEqual([...seen], [401, 429]);
+    assert.equal((await world.ask("/status", { token: world.tokens.read })).status, 200);
+    assert.equal((await world.ask("/status")).status, 401, "who shows nothing is told what to show");
+  });
+
+  it("hold each caller to http.rate_limit", async (t) => {
+    const world = await AccessWorld.open(t, { HTTP__RATE_LIMIT: "5" });
+    const ask = async (token: string): Promise<number> => (await world.ask("/session", { token })).status;
+    const mine = await Promise.all(Array.from({ length: 12 }, () => ask(world.tokens.read)));
+    assert.ok(mine.filter((status) => status === 200).length <= 10, String(mine));
+    assert.ok(mine.includes(429), String(mine));
+    assert.equal(await ask(world.tokens.submit), 200, "another one's requests are not counted");
+    assert.equal((await world.ask("/livez")).status, 200);
+  });
+});
