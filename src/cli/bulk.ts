@@ -4,9 +4,10 @@ import type { BatonClient } from "../client/client.ts";
 import type { ConfirmOptions } from "./confirm.ts";
 import { confirm } from "./confirm.ts";
 import { count, several } from "./figures.ts";
+import type { BulkPage } from "./insight-calls.ts";
+import { bulkPage } from "./insight-calls.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { print } from "./output.ts";
-import { sayUnreachable } from "./partial.ts";
 import { plain } from "./plain-text.ts";
 import { ProgressBar } from "./progress-bar.ts";
 import type { Terminal } from "./terminal.ts";
@@ -42,7 +43,7 @@ interface Totals {
   changed: number;
   skipped: number;
   readonly examples: { readonly job_id: string; readonly why: string }[];
-  readonly unreachable: Set<string>;
+  partial: boolean;
 }
 
 /** As many as a node changes in one go. */
@@ -77,7 +78,7 @@ export async function changeMany(
     many: true,
   });
   const totals = await changed(terminal, client, wish, more ? null : matched);
-  const { matched: seen, changed: done, skipped, examples, unreachable } = totals;
+  const { matched: seen, changed: done, skipped, examples, partial } = totals;
   print(
     terminal,
     options.output,
@@ -89,7 +90,11 @@ export async function changeMany(
     for (const { job_id, why } of examples) say(terminal, `  ${job_id}: ${plain(why)}`);
     if (skipped > examples.length) say(terminal, `  and ${count(skipped - examples.length)} more`);
   }
-  sayUnreachable(terminal, [...unreachable]);
+  if (partial)
+    say(
+      terminal,
+      "some nodes could not be reached: jobs that only they have are as they were; repeat it later",
+    );
 }
 
 async function counted(
@@ -120,7 +125,7 @@ async function changed(
   total: number | null,
 ): Promise<Totals> {
   const bar = new ProgressBar(terminal, DOING[action][0]);
-  const totals: Totals = { matched: 0, changed: 0, skipped: 0, examples: [], unreachable: new Set() };
+  const totals: Totals = { matched: 0, changed: 0, skipped: 0, examples: [], partial: false };
   try {
     for (const filter of filters) {
       const body = { action, filter, limit: PAGE, ...(reason !== undefined && { reason }) };
@@ -139,15 +144,8 @@ function add(totals: Totals, page: BulkPage): void {
   totals.matched += page.matched;
   totals.changed += page.changed;
   totals.skipped += page.skipped_count;
+  totals.partial ||= page.partial;
   totals.examples.push(...page.skipped.slice(0, EXAMPLES_MAX - totals.examples.length));
-}
-
-interface BulkPage {
-  readonly matched: number;
-  readonly changed: number;
-  readonly skipped: readonly { readonly job_id: string; readonly why: string }[];
-  readonly skipped_count: number;
-  readonly next_cursor: string | null;
 }
 
 interface BulkBody {
@@ -161,9 +159,7 @@ interface BulkBody {
 async function* pages(client: BatonClient, body: BulkBody): AsyncGenerator<BulkPage> {
   let cursor: string | null = null;
   do {
-    const page: BulkPage = (await client.request("POST /cluster/jobs/bulk" as never, {
-      body: { ...body, ...(cursor !== null && { cursor }) } as never,
-    })) as BulkPage;
+    const page: BulkPage = await bulkPage(client, { ...body, ...(cursor !== null && { cursor }) });
     yield page;
     cursor = page.next_cursor;
   } while (cursor !== null);

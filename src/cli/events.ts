@@ -36,7 +36,7 @@ interface Told {
 
 export function addEventsCommand(program: Command, terminal: Terminal): void {
   withNodeOptions(program.command("events"))
-    .description("what happens, as it happens: leaders, nodes, refused writes, jobs of agents")
+    .description("what happens in the cluster, as it happens")
     .addOption(
       new Option(
         "--only <source>",

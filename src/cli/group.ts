@@ -14,15 +14,13 @@ export function defaultCommand(group: Command, name: string): Command {
 }
 
 function unknownIn(group: Command, command: Command, word: string): never {
+  const names = group.commands.flatMap((each) => [each.name(), ...each.aliases()]);
+  const usage = (what: string): never => group.error(`error: ${what}`, { code: "commander.unknownCommand" });
   // Named itself: then it is its argument that is too much.
-  const named = group.args[0] === command.name();
-  const guess = nearest(
-    word,
-    group.commands.flatMap((each) => [each.name(), ...each.aliases()]),
-  );
-  const advice = guess === null ? "" : `\n(Did you mean ${guess}?)`;
-  const what = named
-    ? `too many arguments for '${command.name()}': '${word}'`
-    : `unknown command '${word}'${advice}`;
-  return (named ? command : group).error(`error: ${what}`, { code: "commander.unknownCommand" });
+  if (group.args[0] === command.name()) return usage(`too many arguments for '${command.name()}': '${word}'`);
+  if (names.includes(word)) {
+    return usage(`'${word}' must come before the options: baton ${group.name()} ${word} …`);
+  }
+  const guess = nearest(word, names);
+  return usage(`unknown command '${word}'${guess === null ? "" : `\n(Did you mean ${guess}?)`}`);
 }

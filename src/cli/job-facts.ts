@@ -2,20 +2,77 @@
 
 import type { JobBody } from "../api/job-body.ts";
 import { formatDuration } from "../config/duration.ts";
-import { ago, facts, statusText } from "./output.ts";
+import { span } from "./figures.ts";
+import type { Timeline } from "./insight-calls.ts";
+import { ago, facts, statusText, table } from "./output.ts";
+import { plain } from "./plain-text.ts";
 import { progressText } from "./progress-line.ts";
 import type { Terminal } from "./terminal.ts";
+import { styled } from "./terminal.ts";
 
-export function jobFacts(terminal: Terminal, job: JobBody): string {
+/** The job, then its runs, what happened to it, and which nodes had its events. */
+export function jobText(terminal: Terminal, job: JobBody, timeline: Timeline | null): string {
+  const title = (text: string): string => styled(terminal.out, "bold", text);
+  const section = (name: string, text: string | null): string[] =>
+    text === null ? [] : [`${title(name)}\n${text}`];
+  if (timeline === null) return jobFacts(terminal, job);
+  return [
+    jobFacts(terminal, job),
+    ...section("Runs", runsTable(terminal, timeline)),
+    ...section("Timeline", eventsTable(terminal, timeline)),
+    ...section("Handed over", handoffsTable(terminal, timeline)),
+  ].join("\n\n");
+}
+
+function runsTable(terminal: Terminal, { runs }: Timeline): string | null {
+  if (runs.length === 0) return null;
+  const now = terminal.clock.now();
+  return table(
+    terminal,
+    ["epoch", "worker", "under", "started", "took", "outcome", "error"],
+    runs.map((run) => [
+      String(run.job_epoch),
+      run.worker,
+      String(run.leader_epoch),
+      run.started_at,
+      span((run.ended_at === null ? now : Date.parse(run.ended_at)) - Date.parse(run.started_at)),
+      run.outcome,
+      plain(run.error?.message ?? ""),
+    ]),
+    { cut: "error", spare: ["under"] },
+  );
+}
+
+function eventsTable(terminal: Terminal, { events }: Timeline): string | null {
+  if (events.length === 0) return null;
+  return table(
+    terminal,
+    ["at", "what", "node", "message"],
+    events.map((event) => [event.at, event.what, event.node ?? "", plain(event.message ?? "")]),
+    { cut: "message" },
+  );
+}
+
+function handoffsTable(terminal: Terminal, { handoffs }: Timeline): string | null {
+  if (handoffs.length === 0) return null;
+  return table(
+    terminal,
+    ["at", "from", "to", "owner epoch", "reason"],
+    handoffs.map((each) => [each.at, each.from, each.to, String(each.owner_epoch), plain(each.reason)]),
+    { cut: "reason" },
+  );
+}
+
+function jobFacts(terminal: Terminal, job: JobBody): string {
   const time = (at: string | null): string | null => (at === null ? null : `${at} (${ago(terminal, at)})`);
-  const progress = progressText(job.progress, job.progress_message);
+  const progress = plain(progressText(job.progress, job.progress_message));
   return facts(terminal, [
     ["job", job.job_id],
     ["task", job.task],
     ["status", statusText(terminal, job.status) + (job.cancel_requested ? " (told to stop)" : "")],
     ["waits", job.waiting_for?.message ?? null],
     ["progress", progress === "" ? null : progress],
-    ["error", job.error ? `${job.error.message} (${job.error.code})` : null],
+    ["error", job.error ? `${plain(job.error.message)} (${job.error.code})` : null],
     ["queue", job.queue],
     ["priority", String(job.priority)],
     ["attempts", `${job.attempts} (${job.failures} of ${job.max_attempts} failed)`],

@@ -2,8 +2,12 @@
 
 import type { Command } from "commander";
 import type { BatonClient } from "../client/client.ts";
+import { BatonClientError } from "../client/error.ts";
 import { CliFailure, EXIT } from "./failure.ts";
-import { jobFacts } from "./job-facts.ts";
+import type { Timeline } from "./insight-calls.ts";
+import { timelineOf } from "./insight-calls.ts";
+import { jobText } from "./job-facts.ts";
+import { addJobFailuresCommand } from "./job-failures.ts";
 import { addJobListCommand } from "./job-list.ts";
 import { addJobLogsCommand } from "./job-logs.ts";
 import { addJobSteeringCommands } from "./job-steering.ts";
@@ -26,8 +30,10 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
     .action((id: string, options: WatchOptions) =>
       watched(terminal, options, async (page) => {
         await using client = await connect(page, options);
-        const job = await client.job(id);
-        print(page, options.output, job, () => jobFacts(page, job));
+        const [job, timeline] = await Promise.all([client.job(id), timelineIfAny(client, id)]);
+        print(page, options.output, { ...job, ...(timeline && { timeline }) }, () =>
+          jobText(page, job, timeline),
+        );
       }),
     );
 
@@ -39,6 +45,15 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
     .action((ids: readonly string[], options: NodeOptions) => wait(terminal, ids, options));
 
   addJobSteeringCommands(jobs, terminal);
+  addJobFailuresCommand(jobs, terminal);
+}
+
+/** An older node has none. */
+async function timelineIfAny(client: BatonClient, id: string): Promise<Timeline | null> {
+  return timelineOf(client, id).catch((error: unknown) => {
+    if (error instanceof BatonClientError && error.status === 404) return null;
+    throw error;
+  });
 }
 
 async function wait(terminal: Terminal, ids: readonly string[], options: NodeOptions): Promise<void> {

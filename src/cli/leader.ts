@@ -2,26 +2,71 @@
 
 import type { Command } from "commander";
 import type { LeaderBody } from "../api/operations/cluster.ts";
-import { connect, withNodeOptions } from "./node-options.ts";
+import { several, span } from "./figures.ts";
+import type { LeaderHistory } from "./insight-calls.ts";
+import { leaderHistory } from "./insight-calls.ts";
+import { connect, wholeNumber, withNodeOptions } from "./node-options.ts";
 import { ago, print, table } from "./output.ts";
+import { plain } from "./plain-text.ts";
 import type { Terminal } from "./terminal.ts";
+import { styled } from "./terminal.ts";
 import type { WatchOptions } from "./watch.ts";
 import { watched, withWatch } from "./watch.ts";
 
 interface LeaderOptions extends WatchOptions {
   readonly history?: boolean;
+  readonly role?: string;
+  readonly limit: number;
 }
 
 export function addLeaderCommand(program: Command, terminal: Terminal): void {
   withWatch(withNodeOptions(program.command("leader").alias("leaders")))
     .description("show who leads in each role, and with --history who did")
+    .option("--history", "terms, newest first, with why they ended, and stale writes that were refused")
+    .option("--role <role>", "only this role, such as scheduler")
+    .option("--limit <number>", "at most so many terms", wholeNumber, 20)
     .action((options: LeaderOptions) => watched(terminal, options, (page) => leader(page, options)));
 }
 
 async function leader(terminal: Terminal, options: LeaderOptions): Promise<void> {
   await using client = await connect(terminal, options);
+  const { role, limit, output } = options;
+  if (options.history) {
+    const answer = await leaderHistory(client, { role, limit });
+    print(terminal, output, answer, () => historyText(terminal, answer));
+    return;
+  }
   const answer = await client.cluster.leaders();
-  print(terminal, options.output, answer, () => leadersTable(terminal, answer.leaders));
+  const leaders = answer.leaders.filter((each) => role === undefined || each.role === role);
+  print(terminal, output, { ...answer, leaders }, () => leadersTable(terminal, leaders));
+}
+
+function historyText(terminal: Terminal, { terms, refused }: LeaderHistory): string {
+  const now = terminal.clock.now();
+  const rows = terms.map(({ role, epoch, node_id: node, started_at: from, ended_at: to, reason }) => [
+    from,
+    role,
+    String(epoch),
+    node,
+    to === null ? styled(terminal.out, "green", "leads") : `for ${span(Date.parse(to) - Date.parse(from))}`,
+    plain(reason ?? (to === null ? `since ${span(now - Date.parse(from))}` : "")),
+  ]);
+  const told =
+    terms.length === 0
+      ? "no term is remembered"
+      : table(terminal, ["began", "role", "epoch", "node", "led", "ended because"], rows, {
+          cut: "ended because",
+        });
+  if (refused.count === 0) return `${told}\n\nno stale write had to be refused`;
+  const examples = refused.examples.map((each) => [
+    each.at,
+    each.node,
+    plain(each.what),
+    `${each.carried_epoch ?? "-"} → ${each.current_epoch ?? "-"}`,
+    each.job_id ?? "",
+  ]);
+  const title = styled(terminal.out, "bold", `${several(refused.count, "stale write")} refused`);
+  return `${told}\n\n${title}\n${table(terminal, ["at", "by", "what", "epoch", "job"], examples)}`;
 }
 
 export function leadersTable(terminal: Terminal, leaders: readonly LeaderBody[]): string {

@@ -47,7 +47,7 @@ _baton() {
     __baton_values "$path" "$skip"
   elif [[ "$cur" == -* ]]; then
     values="words $opts"
-  elif [ -n "$subs" ]; then
+  elif [ -n "$subs" ] && [ "$place" -eq 0 ]; then
     values="words $subs"
   else
     __baton_values "$path" "$place"

@@ -47,7 +47,7 @@ _baton() {
   elif [[ "\${words[CURRENT]}" == -* ]]; then
     _describe -o option opts
     return
-  elif (( \${#subs} )); then
+  elif (( \${#subs} && place == 0 )); then
     _describe command subs
     return
   else

@@ -131,7 +131,7 @@ function patientOf(
     etcd: once(async () => {
       if (!told || loaded === null || loaded.settings.etcd.url === "") return null;
       const { askEtcd } = await import("./gather-etcd.ts");
-      const asking = askEtcd(loaded.settings.etcd.url, deadlineMs * 0.8);
+      const asking = askEtcd({ url: loaded.settings.etcd.url, clock, deadlineMs: deadlineMs * 0.8 });
       return noted("etcd", asking, (members) => members.some(({ version }) => version !== null));
     }),
   };

@@ -1,16 +1,26 @@
 /** The members of an etcd, each asked whether it is well. */
 
 import { request } from "undici";
+import type { Clock } from "../../platform/clock.ts";
 import { parseEtcdUrl } from "../../platform/drivers/etcd-url.ts";
 import type { EtcdMember } from "./judge-etcd.ts";
 
-export function askEtcd(url: string, deadlineMs: number): Promise<EtcdMember[]> {
-  return Promise.all(parseEtcdUrl(url).endpoints.map((endpoint) => askMember(endpoint, deadlineMs)));
+export interface EtcdQuestion {
+  readonly url: string;
+  readonly clock: Clock;
+  readonly deadlineMs: number;
 }
 
-async function askMember(endpoint: string, deadlineMs: number): Promise<EtcdMember> {
+export function askEtcd(question: EtcdQuestion): Promise<EtcdMember[]> {
+  const { endpoints } = parseEtcdUrl(question.url);
+  return Promise.all(endpoints.map((endpoint) => askMember(endpoint, question)));
+}
+
+async function askMember(endpoint: string, { clock, deadlineMs }: EtcdQuestion): Promise<EtcdMember> {
+  const late = new AbortController();
+  const callOff = clock.after(deadlineMs, () => late.abort());
   const get = async (path: string): Promise<unknown> => {
-    const { body } = await request(`${endpoint}${path}`, { signal: AbortSignal.timeout(deadlineMs) });
+    const { body } = await request(`${endpoint}${path}`, { signal: late.signal });
     return JSON.parse(await body.text());
   };
   try {
@@ -24,11 +34,10 @@ async function askMember(endpoint: string, deadlineMs: number): Promise<EtcdMemb
       reason: well === "true" ? null : `is not healthy${reason ? `: ${reason}` : ""}`,
     };
   } catch (error) {
-    return { endpoint, version: null, healthy: false, reason: `does not answer (${reasonOf(error)})` };
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = late.signal.aborted ? "not in time" : (code ?? message);
+    return { endpoint, version: null, healthy: false, reason: `does not answer (${why})` };
+  } finally {
+    callOff();
   }
-}
-
-function reasonOf(error: unknown): string {
-  const { code, name, message } = error as NodeJS.ErrnoException;
-  return name === "TimeoutError" ? "too late" : (code ?? message);
 }

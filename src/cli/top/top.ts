@@ -28,7 +28,7 @@ const MESSAGE_MS = 6_000;
 
 export function addTopCommand(program: Command, terminal: Terminal): void {
   withNodeOptions(program.command("top"))
-    .description("the cluster on one screen, live; a line for each change where there is no terminal")
+    .description("the cluster on one screen, live")
     .action((options: NodeOptions) => top(terminal, options));
 }
 

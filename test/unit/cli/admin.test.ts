@@ -37,13 +37,20 @@ describe("baton queues", () => {
 
 describe("baton schedules", () => {
   it("lists them with their timing in words", async () => {
-    const every = scheduleBody({ name: "often", cron: null, zone: null, every_ms: 900_000, paused: true });
+    const every = scheduleBody({
+      name: "often",
+      cron: null,
+      zone: null,
+      every_ms: 900_000,
+      in_words: "every 15 minutes",
+      paused: true,
+    });
     await using node = await fakeNode({ "GET /schedules": { schedules: [scheduleBody(), every] } });
     const { out } = await runCli(["schedules", "list", "--url", node.url]);
     assert.deepEqual(out.split("\n"), [
-      "SCHEDULE  TASK   TIMING                     NEXT   LAST  STATE",
-      "nightly   hello  0 3 * * * (Europe/Berlin)  in 1d  -     active",
-      "often     hello  every 15m                  in 1d  -     paused",
+      "SCHEDULE  TASK   TIMING                             NEXT   LAST  STATE",
+      "nightly   hello  at 03:00 every day, Europe/Berlin  in 1d  -     active",
+      "often     hello  every 15 minutes                   in 1d  -     paused",
       "",
     ]);
   });

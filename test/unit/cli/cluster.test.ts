@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { fakeNode, JOB_ID } from "./fake-node.ts";
 import type { Answer } from "./fake-node.ts";
 import { runCli, testClock } from "./run-cli.ts";
+import { overview } from "./top/sample.ts";
 
 function nodeBody(over: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return {
@@ -76,6 +77,45 @@ describe("baton leaders", () => {
     ]);
   });
 
+  it("tells with --history who led before and why that ended, and what was refused", async () => {
+    const term = { role: "scheduler", node_id: "node-2", reason: null };
+    const terms = [
+      { ...term, epoch: 8, started_at: "2026-01-01T00:30:00.000Z", ended_at: null },
+      {
+        ...term,
+        epoch: 7,
+        node_id: "node-1",
+        started_at: "2026-01-01T00:00:00.000Z",
+        ended_at: "2026-01-01T00:30:00.000Z",
+        reason: "node-1 died",
+      },
+    ];
+    const example = {
+      at: "2026-01-01T00:31:00.000Z",
+      node: "node-1",
+      what: "a fire",
+      carried_epoch: 7,
+      current_epoch: 8,
+      job_id: null,
+    };
+    await using node = await fakeNode({
+      "GET /cluster/leaders/history": { terms, refused: { count: 12, examples: [example] }, partial: false },
+    });
+    const { code, out } = await runCli(["leader", "--history", "--role", "scheduler", "--url", node.url]);
+    assert.equal(code, 0);
+    assert.deepEqual(node.asked[0]!.query, { role: "scheduler", limit: "20" });
+    assert.deepEqual(out.split("\n"), [
+      "BEGAN                     ROLE       EPOCH  NODE    LED      ENDED BECAUSE",
+      "2026-01-01T00:30:00.000Z  scheduler  8      node-2  leads    since 30m",
+      "2026-01-01T00:00:00.000Z  scheduler  7      node-1  for 30m  node-1 died",
+      "",
+      "12 stale writes refused",
+      "AT                        BY      WHAT    EPOCH  JOB",
+      "2026-01-01T00:31:00.000Z  node-1  a fire  7 → 8",
+      "",
+    ]);
+  });
+
   it("says that nobody leads", async () => {
     await using node = await fakeNode({ "GET /cluster/leaders": { leaders: [] } });
     assert.equal((await runCli(["leaders", "--url", node.url])).out, "nobody leads\n");
@@ -84,6 +124,7 @@ describe("baton leaders", () => {
 
 describe("baton cluster status", () => {
   const routes = {
+    "GET /cluster/overview": overview(),
     "GET /cluster": CLUSTER,
     "GET /cluster/leaders": { leaders: [LEADER] },
     "GET /cluster/nodes": { nodes: [nodeBody()] },
@@ -96,6 +137,10 @@ describe("baton cluster status", () => {
     assert.match(out, /^state +formed$/m);
     assert.match(out, /^nodes +2 \(1 active, 1 dead\)$/m);
     assert.match(out, /^leader +node-1$/m);
+    assert.match(out, /^jobs +4 scheduled, 1,204 queued, .*; 12 of 30 places in use$/m);
+    assert.match(out, /^flow +in 120\/s, out 118\/s, failing 0\.2\/s; wait p50 3ms, p95 21ms; run /m);
+    assert.match(out, /^waiting +1,204 jobs, the oldest for 3\.4s$/m);
+    assert.match(out, /^Alerts\n {2}warning node-c has been silent.*\n {4}→ start it again/m);
     assert.match(out, /^Notes\n {2}- behind a transaction pooler: the lease row alone is used$/m);
     assert.match(out, /^Leaders\nROLE.*\nscheduler/m);
     assert.match(out, /^Nodes\nNAME.*\nnode-1/m);
@@ -120,7 +165,12 @@ describe("baton cluster status", () => {
   it("gives programs all of it", async () => {
     await using node = await fakeNode(routes);
     const { out } = await runCli(["cluster", "status", "-o", "json", "--url", node.url]);
-    assert.deepEqual(JSON.parse(out), { cluster: CLUSTER, leaders: [LEADER], nodes: [nodeBody()] });
+    assert.deepEqual(JSON.parse(out), {
+      overview: overview(),
+      cluster: CLUSTER,
+      leaders: [LEADER],
+      nodes: [nodeBody()],
+    });
   });
 
   it("exits with 5 when no node answers", async () => {
@@ -255,6 +305,21 @@ describe("baton node drain", () => {
     const { code, err } = await runCli(["node", "drain", "node-2", "--url", node.url]);
     assert.equal(code, 3);
     assert.equal(err, `error: ${message} (NOT_FOUND)\n`);
+  });
+});
+
+describe("baton node show", () => {
+  it("tells what the node is and whom it reaches", async () => {
+    const reach = [
+      { node: "node-2", ok: true, latency_ms: 3, reason: null },
+      { node: "node-3", ok: false, latency_ms: null, reason: "no route" },
+    ];
+    await using node = await fakeNode({ "GET /cluster/nodes/node-1": nodeBody({ reach, drain: null }) });
+    const { code, out } = await runCli(["node", "show", "node-1", "--url", node.url]);
+    assert.equal(code, 0);
+    assert.match(out, /^load +cpu 26%, memory 50%, loop lag 1ms$/m);
+    assert.match(out, /^node-2 +yes +3ms$/m);
+    assert.match(out, /^node-3 +no +- +no route$/m);
   });
 });
 

@@ -142,6 +142,10 @@ describe("the command line", () => {
       [["jobs", "shwo"], "unknown command 'shwo'\n(Did you mean show?)"],
       [["queues", "puase", "mail"], "unknown command 'puase'\n(Did you mean pause?)"],
       [["nodes", "xyz"], "unknown command 'xyz'"],
+      [
+        ["queues", "--url", "http://x", "pause", "q"],
+        "'pause' must come before the options: baton queues pause …",
+      ],
     ] as const) {
       const { code, out, err } = await runCli(args, { cwd });
       assert.deepEqual([code, out], [2, ""]);

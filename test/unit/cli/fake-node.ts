@@ -128,6 +128,7 @@ export function scheduleBody(overrides: Readonly<Record<string, unknown>> = {}):
     payload: null,
     cron: "0 3 * * *",
     every_ms: null,
+    in_words: "at 03:00 every day, Europe/Berlin",
     zone: "Europe/Berlin",
     queue: "default",
     priority: 0,
