@@ -13,6 +13,16 @@ const EXACT = new Intl.DateTimeFormat("en-GB", {
   fractionalSecondDigits: 3,
   timeZoneName: "short",
 });
+const PLANNED = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DAY = new Intl.DateTimeFormat("en-GB", {
   day: "2-digit",
@@ -82,6 +92,11 @@ export function ago(at: number, now: number): string {
 
 export function exact(at: number): string {
   return EXACT.format(at);
+}
+
+/** For times that people have planned: nobody plans milliseconds. */
+export function planned(at: number): string {
+  return PLANNED.format(at);
 }
 
 export function clock(at: number): string {

@@ -41,7 +41,7 @@ export function Field({
     <div class={error ? "field wrong" : "field"}>
       <label for={id}>
         {label}
-        {required && <span class="muted"> (needed)</span>}
+        {required && <span class="muted"> (required)</span>}
       </label>
       {children({ id, describedBy: about })}
       {about && (

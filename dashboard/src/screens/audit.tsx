@@ -93,7 +93,7 @@ function Audit({ entries }: { entries: readonly JournalEntryBody[] }) {
             <td>{entry.actor ?? <span class="muted">nobody</span>}</td>
             <td>{words(operation)}</td>
             <td class="wide-cell">
-              {entry.subject ?? "–"}
+              {entry.subject === null || entry.subject === operation ? "–" : entry.subject}
               {rest !== null && <div class="muted mono">{rest}</div>}
             </td>
             <td>

@@ -125,7 +125,7 @@ function Agents() {
       <h2 id="agents">Agents</h2>
       {problem && <ProblemNote problem={problem} retry={reload} />}
       {data?.agents.length === 0 && (
-        <Empty title="There are no agents" command="baton agent --url http://127.0.0.1:8420 --tasks tasks">
+        <Empty title="There are no agents" command={`baton agent --url ${location.origin} --tasks tasks`}>
           An agent is a worker that leases its jobs over HTTP from whoever leads; it can be written in any
           language.
         </Empty>

@@ -3,7 +3,7 @@
 import { useResource } from "../api/resource.ts";
 import { call } from "../api/call.ts";
 import { Action } from "../parts/action.tsx";
-import { exact } from "../parts/format.ts";
+import { planned } from "../parts/format.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { JobLink } from "../parts/links.tsx";
 import { Empty, Loading, ProblemNote } from "../parts/notes.tsx";
@@ -89,7 +89,7 @@ export function ScheduleScreen({ name }: { name: string }) {
           <ol class="timeline">
             {(fires.data?.fires ?? []).map((at) => (
               <li key={at}>
-                <span class="num">{exact(Date.parse(at))}</span>{" "}
+                <span class="num">{planned(Date.parse(at))}</span>{" "}
                 <span class="muted">
                   <Ago at={at} />
                 </span>

@@ -76,7 +76,7 @@ export function Nav() {
           <button
             type="button"
             class="small quiet"
-            aria-label="Keyboard shortcuts"
+            title="Keyboard shortcuts"
             onClick={() => {
               helpOpen.value = true;
             }}
