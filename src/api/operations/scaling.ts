@@ -1,6 +1,7 @@
 /** How many workers there should be, for autoscalers: core/scaling.ts with what the cluster knows. */
 
 import { z } from "zod";
+import { BatonError } from "../../core/errors.ts";
 import { FUNCTIONS_QUEUE } from "../../core/job.ts";
 import { hasRole, servesQueue, type NodeInfo } from "../../core/node.ts";
 import { quantiles } from "../../core/quantiles.ts";
@@ -68,6 +69,10 @@ export const getScaling = operation({
   query: ScalingQuery,
   replies: { 200: ScalingBody },
   async handler(services, { query, inbound }) {
+    if (query.min > query.max) {
+      const message = `"min" must not be more than "max", and ${query.min} is more than ${query.max}`;
+      throw new BatonError("BAD_REQUEST", message, { field: "min" });
+    }
     const { answers, partial, unreachable } = await everywhere<ScalingFacts>(services, inbound, {
       here: () => factsHere(services, query),
       path: () => `/scaling${searchOf(query)}`,
@@ -75,7 +80,7 @@ export const getScaling = operation({
     });
     const facts = merged(answers.map((each) => each.answer));
     const { target_ms: targetMs, min, max, slots_per_worker: slotsPerWorker } = query;
-    const wished = desiredWorkers(facts, { targetMs, min, max: Math.max(min, max), slotsPerWorker });
+    const wished = desiredWorkers(facts, { targetMs, min, max, slotsPerWorker });
     return answer(200, {
       desired_workers: wished.workers,
       current_workers: facts.workers,
