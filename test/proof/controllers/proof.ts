@@ -64,7 +64,7 @@ export async function proveControllers(scope: Scope, options: ProofOptions): Pro
     fleet.members.forEach((member) => member.start());
     await fleet.settled(60_000);
     const { urls } = fleet;
-    const witness = await Witness.watch(server, store, chanceOf(2));
+    const witness = await Witness.watch(scope, store, chanceOf(2));
     const pace = { callers: CALLERS, pauseMs: CALL_PAUSE_MS };
     const load = new Load({ urls, chance: chanceOf(3), python: fleet.hasPython, onBroken, ...pace });
     const lateWrites = new LateWrites({ witness, urls, chance: chanceOf(4), onBroken });

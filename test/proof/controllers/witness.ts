@@ -4,7 +4,9 @@
  * commit, which needs `track_commit_timestamp=on`.
  */
 
-import type { PostgresServer } from "../../support/postgres-server.ts";
+import { Pool } from "pg";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 
 export interface Claim {
   readonly job: string;
@@ -13,6 +15,7 @@ export interface Claim {
   readonly leaderEpoch: number;
 }
 
+const TRIES = 4;
 /** Notes of the last minute or so. */
 const RECENT = 2_000;
 
@@ -76,24 +79,37 @@ const CLAIMED = `
   WHERE w.what = 'claimed' AND w.lease IS NOT NULL`;
 
 export class Witness {
-  readonly #server: PostgresServer;
-  readonly #url: string;
+  readonly #pool: Pool;
   readonly #chance: () => number;
+  /** Questions that were asked again because the connection broke. */
+  again = 0;
 
-  private constructor(server: PostgresServer, url: string, chance: () => number) {
-    this.#server = server;
-    this.#url = url;
+  private constructor(url: string, chance: () => number) {
+    this.#pool = new Pool({ connectionString: url, max: 6, application_name: "proof" });
+    this.#pool.on("error", () => {}); // of a connection that nobody uses
     this.#chance = chance;
   }
 
   /** From now on; the tables are there. */
-  static async watch(server: PostgresServer, url: string, chance: () => number): Promise<Witness> {
-    await server.query(WATCH, url);
-    return new Witness(server, url, chance);
+  static async watch(t: Scope, url: string, chance: () => number): Promise<Witness> {
+    const witness = new Witness(url, chance);
+    atEnd(t, () => witness.#pool.end());
+    await witness.#pool.query(WATCH);
+    return witness;
   }
 
-  sql<Row = Record<string, unknown>>(text: string): Promise<Row[]> {
-    return this.#server.query(text, this.#url) as Promise<Row[]>;
+  /** All of them only ask. */
+  async sql<Row = Record<string, unknown>>(text: string): Promise<Row[]> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return (await this.#pool.query(text)).rows as Row[];
+      } catch (error) {
+        const { code = "" } = error as { code?: string };
+        if (tries === TRIES || !/^(?:E[A-Z]+|57P0\d|08\d{3})$/.test(code)) throw error;
+        this.again++;
+        await systemClock.sleep(500);
+      }
+    }
   }
 
   /** Runs that are over and will never count again: the job has moved on to a later one. */
