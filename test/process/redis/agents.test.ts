@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { TestCluster } from "../../support/cluster.ts";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { dataDirectory } from "../../support/process-node.ts";
+import { dataDirectory, eventually } from "../../support/process-node.ts";
 import { submitTo, urlsOf } from "../../support/real-controllers.ts";
 
 describe("agents and the workers of nodes on Redis", () => {
@@ -17,8 +17,9 @@ describe("agents and the workers of nodes on Redis", () => {
     await cluster.startAll("ada", "bob");
     const agent = AgentProcess.spawn(t, urlsOf(cluster), { args: ["--concurrency", "8"] });
     const { node: leader } = await cluster.leader();
-    const [probe] = await submitTo(leader, [{ task: "work", payload: { ms: 0 }, queue: "functions" }]);
-    await leader.jobWhen(probe!, ({ status }) => status === "completed");
+    const seen = async (): Promise<true | null> =>
+      (await leader.client.controller.agents()).agents.length > 0 || null;
+    await eventually("the agent", seen, 30_000);
     const ledger = join(await dataDirectory(t), "ledger");
     const work = { task: "work", payload: { ms: 40, ledger } };
     const viaController = await submitTo(
