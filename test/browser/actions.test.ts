@@ -80,7 +80,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     assert.equal(await log.locator("mark").textContent(), "line 77 of");
     await page.getByPlaceholder("search the log").fill("");
     await log.hover();
-    await page.mouse.wheel(0, -20_000);
+    await page.mouse.wheel(0, -100_000);
     await log.getByText("line 1 of 1500").waitFor();
     assert.equal(await page.getByLabel("follow").isChecked(), false);
     await page.locator(".job-state .status", { hasText: "completed" }).waitFor();
