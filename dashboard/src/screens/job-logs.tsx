@@ -9,7 +9,8 @@ import { LogBook, oneLine, pieces } from "./log-book.ts";
 const ROW = 20;
 const MARGIN_ROWS = 10;
 const HEIGHT_MAX = 340;
-/** How long a turn of the wheel goes on. */
+const UPWARDS: ReadonlySet<string> = new Set(["ArrowUp", "PageUp", "Home"]);
+/** How long a finger or a pointer moves it on after it was last seen. */
 const BY_HAND_MS = 400;
 /** Below the last row, for the bar that scrolls sideways. */
 const BAR = 16;
@@ -174,11 +175,12 @@ function Rows({ lines, needle, follow, onFollow, onOpen }: RowsProps) {
       ref={box}
       style={{ height: `${Math.min(HEIGHT_MAX, lines.length * ROW + BAR)}px` }}
       onScroll={scrolled}
-      onWheel={touched}
+      // Before it has moved: a box that follows would jump back to its end.
+      onWheel={({ deltaY }) => deltaY < 0 && onFollow(false)}
       onTouchMove={touched}
       onPointerDown={touched}
       onPointerMove={(event) => event.buttons !== 0 && touched()}
-      onKeyDown={touched}
+      onKeyDown={({ key }) => UPWARDS.has(key) && onFollow(false)}
       tabIndex={0}
       role="region"
       aria-label="Log lines"

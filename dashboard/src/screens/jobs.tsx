@@ -1,6 +1,7 @@
 /** The jobs of the whole cluster, newest first. */
 
 import { useEffect, useState } from "preact/hooks";
+import type { JobStatus } from "../../../src/core/job.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { count, plural } from "../parts/format.ts";
@@ -99,21 +100,41 @@ function SelectionBar({ chosen, all, matching, filters, onMatching, onNone, onDo
         </button>
       )}
       <span class="grow" />
-      <button type="button" disabled={barred !== null} title={barred ?? undefined} onClick={start("retry")}>
-        Retry…
-      </button>
-      <button type="button" disabled={barred !== null} title={barred ?? undefined} onClick={start("cancel")}>
-        Cancel…
-      </button>
-      <button type="button" disabled={barred !== null} title={barred ?? undefined} onClick={start("delete")}>
-        Delete…
-      </button>
+      {(["retry", "cancel", "delete"] as const).map((action) => {
+        const why = barred ?? senseless(action, filters.status, matching);
+        return (
+          <button
+            key={action}
+            type="button"
+            disabled={why !== null}
+            title={why ?? undefined}
+            onClick={start(action)}
+          >
+            {LABELS[action]}
+          </button>
+        );
+      })}
       <button type="button" class="quiet" onClick={onNone}>
         Select none
       </button>
     </div>
   );
 }
+
+const LABELS = { retry: "Retry…", cancel: "Cancel…", delete: "Delete…" } as const;
+
+/** Why that makes no sense for the jobs of this list; null if it does. */
+function senseless(action: Bulk["action"], status: JobStatus | undefined, matching: boolean): string | null {
+  if (status === undefined) {
+    return action === "delete" && matching ? "Choose a state first: what is deleted is gone." : null;
+  }
+  const fits = { retry: RETRYABLE, cancel: UNFINISHED, delete: REMOVABLE }[action];
+  return fits.includes(status) ? null : `Not possible while they are ${status}.`;
+}
+
+const RETRYABLE: readonly JobStatus[] = ["failed", "cancelled"];
+const UNFINISHED: readonly JobStatus[] = ["scheduled", "queued", "processing"];
+const REMOVABLE: readonly JobStatus[] = ["scheduled", "queued", "completed", "failed", "cancelled"];
 
 function NoJobs({ filters }: { filters: JobFilters }) {
   const filtered = Object.keys(filters).length > 0;
