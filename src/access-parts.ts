@@ -28,8 +28,13 @@ export interface AccessPartsOptions {
   readonly log: Log;
 }
 
+/** What the listener needs to know. */
 export interface AccessParts {
   readonly access: Access;
+  readonly rateLimit: number;
+  readonly trustedProxies: readonly string[];
+  /** Whether callers reach this node by https alone. */
+  readonly secure: boolean;
   readonly mounts: Readonly<Record<string, PeerHandler>>;
 }
 
@@ -78,5 +83,15 @@ export function accessParts(options: AccessPartsOptions): AccessParts {
     beside: replicas ? [replicas] : [],
     ...common,
   });
-  return { access, mounts: replicas ? { [ACCESS_PATH]: (request) => replicas.handle(request) } : {} };
+  const { rateLimit, trustedProxies, url } = settings.http;
+  return {
+    access,
+    rateLimit,
+    trustedProxies,
+    secure: url.startsWith("https:"),
+    mounts: {
+      ...peers?.listener.mounts,
+      ...(replicas && { [ACCESS_PATH]: (request) => replicas.handle(request) }),
+    },
+  };
 }

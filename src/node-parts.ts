@@ -312,16 +312,8 @@ export function buildParts(options: PartsOptions) {
     log,
   });
 
-  const { access, mounts } = accessParts({
-    settings,
-    identity,
-    store,
-    peers,
-    leadership: leaders.scheduler,
-    clock,
-    random,
-    log,
-  });
+  const leadership = leaders.scheduler;
+  const entry = accessParts({ settings, identity, store, peers, leadership, clock, random, log });
   const inFlight = new InFlight(clock);
   const insight = openInsight({ settings, store, schedules, services: () => services, clock });
   const services: NodeServices = {
@@ -338,7 +330,7 @@ export function buildParts(options: PartsOptions) {
       coordination,
       channels,
       dispatch: push ? "push" : "pull",
-      leadership: leaders.scheduler,
+      leadership,
       store,
       warnings: peers?.warnings ?? [],
     }),
@@ -351,9 +343,9 @@ export function buildParts(options: PartsOptions) {
     jobs,
     queues: new QueueService({ store, onReady: wakeEverybody }),
     schedules,
-    leadership: leaders.scheduler,
+    leadership,
     membership: coordination.membership,
-    health: new Readiness({ draining, forming, store, coordination, leadership: leaders.scheduler, clock }),
+    health: new Readiness({ draining, forming, store, coordination, leadership, clock }),
     tasks,
     controller,
     journal: journal.journal,
@@ -361,7 +353,7 @@ export function buildParts(options: PartsOptions) {
     ...metrics.services,
     peers: peers?.peers ?? null,
     placement: peers?.placement ?? null,
-    access,
+    access: entry.access,
   };
   const http: HttpServer | null = options.http
     ? openListener({
@@ -370,11 +362,9 @@ export function buildParts(options: PartsOptions) {
         inFlight,
         log,
         clock,
-        access,
-        journal: (entry) => journal.journal.note(entry),
         ...metrics.listener,
         ...peers?.listener,
-        mounts: { ...peers?.listener.mounts, ...mounts },
+        ...entry,
       })
     : null;
   return {

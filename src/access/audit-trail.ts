@@ -3,19 +3,13 @@
  * counted, one entry a minute for each caller and operation; so is what was refused, for each address.
  */
 
+import type { JournalService } from "../api/services.ts";
 import type { Principal } from "../core/access.ts";
 import { principalText } from "../core/access.ts";
 import type { Clock } from "../platform/clock.ts";
 
-export interface AuditEntry {
-  readonly kind: "audit";
-  readonly actor: string | null;
-  readonly subject: string | null;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
-
 export interface AuditTrailOptions {
-  readonly note: (entry: AuditEntry) => void;
+  readonly journal: Pick<JournalService, "note">;
   readonly clock: Clock;
 }
 
@@ -51,7 +45,7 @@ export class AuditTrail {
   }
 
   changed({ operation, principal, params, status, requestId, servedBy }: Change): void {
-    this.#o.note({
+    this.#o.journal.note({
       kind: "audit",
       actor: principal && principalText(principal),
       subject: subjectOf(params) ?? operation,
@@ -93,7 +87,7 @@ export class AuditTrail {
     this.#counts = new Map();
     const seconds = Math.max(1, Math.round((this.#o.clock.now() - this.#since) / 1_000));
     for (const { actor, subject, detail } of counts.values())
-      this.#o.note({ kind: "audit", actor, subject, detail: { ...detail, seconds } });
+      this.#o.journal.note({ kind: "audit", actor, subject, detail: { ...detail, seconds } });
   }
 
   #count(key: string, make: () => Count): Count {

@@ -44,6 +44,7 @@ export class Credentials extends Lifecycle {
   #lookedAt = Number.NEGATIVE_INFINITY;
   #loaded = false;
   #looking: Promise<void> | null = null;
+  #catchingUp: Promise<void> | null = null;
   #stopped = new AbortController();
   #loop: Promise<void> = Promise.resolve();
 
@@ -79,14 +80,22 @@ export class Credentials extends Lifecycle {
 
   /** The newest there is, for changes that are made of what is there. */
   async fresh(): Promise<CredentialBook> {
+    // One that is under way may have begun before what is asked for was written.
+    await this.#looking?.catch(() => {});
     if (this.#o.shared || !this.#loaded) await this.#look();
     return this.book;
   }
 
-  /** Looks again, unless that was done a moment ago; never rejects. */
-  async catchUp(): Promise<void> {
-    const { shared, clock, log } = this.#o;
-    if (!shared || clock.monotonic() - this.#lookedAt < LOOK_AGAIN_MS) return;
+  /** Looks again, after a moment if that was done just now, once for all who wait; never rejects. */
+  catchUp(): Promise<void> {
+    if (!this.#o.shared) return Promise.resolve();
+    this.#catchingUp ??= this.#lookSoon().finally(() => (this.#catchingUp = null));
+    return this.#catchingUp;
+  }
+
+  async #lookSoon(): Promise<void> {
+    const { clock, log } = this.#o;
+    await clock.sleep(this.#lookedAt + LOOK_AGAIN_MS - clock.monotonic(), this.#stopped.signal);
     await this.#look().catch((error: unknown) => log.debug({ err: error }, "credentials were not read"));
   }
 

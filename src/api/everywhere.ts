@@ -6,7 +6,7 @@
 import { fanOut } from "../cluster/fan-out.ts";
 import type { NodeAnswer } from "../cluster/fan-out.ts";
 import type { PeerRequest } from "../transport/transport.ts";
-import { hopPath, type Inbound } from "./hop.ts";
+import { hopPath, principalHeader, type Inbound } from "./hop.ts";
 import type { NodeServices } from "./services.ts";
 
 export interface Everywhere<Answer> {
@@ -41,8 +41,9 @@ export async function everywhere<Answer>(
     here,
     request: ({ name }): PeerRequest => {
       const hop = hopPath(path(name), { sentAt: Math.floor(clock.now()) });
-      if (!body) return { method: "GET", path: hop };
-      const headers = { "content-type": "application/json" };
+      const as = principalHeader(inbound.principal);
+      if (!body) return { method: "GET", path: hop, headers: as };
+      const headers = { "content-type": "application/json", ...as };
       return { method: "POST", path: hop, headers, body: JSON.stringify(body(name)) };
     },
     call: (url, request, options) => peers!.call(url, request, options),

@@ -25,7 +25,7 @@ export interface Inbound {
   readonly deadlineAt: number | null;
   /** False when the caller wants an answer of this very node. */
   readonly mayForward: boolean;
-  /** On whose behalf a node calls, by its own word; null for a caller from outside. */
+  /** Who asks, of a request that was passed on by the word of the node that did; null for nobody. */
   readonly principal: Principal | null;
 }
 
@@ -37,7 +37,6 @@ export const OUTSIDE: Inbound = {
   mayForward: true,
   principal: null,
 };
-export const OUTSIDE_NOT_FORWARDED: Inbound = { ...OUTSIDE, mayForward: false };
 
 export const DEADLINE_HEADER = "x-baton-deadline-ms";
 export const NO_FORWARD_HEADER = "x-baton-no-forward";

@@ -2,7 +2,6 @@
 
 import type { Socket } from "node:net";
 import { AuditTrail } from "../access/audit-trail.ts";
-import type { AuditEntry } from "../access/audit-trail.ts";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Admission } from "../api/admission.ts";
@@ -61,8 +60,6 @@ export interface AppOptions {
   readonly dashboard?: DashboardOptions;
   /** Who may come in; left out by stand-ins only, and then nobody but the own machine. */
   readonly access?: Gatekeeper;
-  /** Where changes are told of. */
-  readonly journal?: (entry: AuditEntry) => void;
   /** Requests in a second of each caller; 0 for as many as they like. */
   readonly rateLimit?: number;
   /** Proxies whose word on the caller's address is believed. */
@@ -138,13 +135,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
-  const { authenticate = null, mounts = {}, clock, journal, tracing = noTracing } = options;
+  const { authenticate = null, mounts = {}, clock, tracing = noTracing } = options;
   const limits = await Limits.open(app, { perSecond: options.rateLimit ?? 0 });
-  const audit = journal ? new AuditTrail({ note: journal, clock }) : null;
+  const audit = new AuditTrail({ journal: services.journal, clock });
   const access = options.access ?? nobodyBut(isLoopback(options.host));
   const entrance = new Entrance({ access, limits, audit, peers: authenticate !== null });
   app.addHook("onRoute", entrance.onRoute);
-  app.addHook("onClose", () => audit?.flush());
+  app.addHook("onClose", () => audit.flush());
   const guard = new Guard({ host: options.host, name: services.identity.name });
   app.addHook("onRequest", introduce(services, guard, entrance));
   if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));

@@ -38,7 +38,7 @@ export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" 
 export interface EntranceOptions {
   readonly access: Gatekeeper;
   readonly limits: Limits;
-  readonly audit: Pick<AuditTrail, "refused"> | null;
+  readonly audit: Pick<AuditTrail, "refused">;
   /** Whether there are other nodes that sign their calls. */
   readonly peers: boolean;
 }
@@ -108,7 +108,7 @@ export class Entrance {
     const known = shown && (await access.identifyAgain(shown));
     if (!known) {
       if (access.stale && shown) throw cannotCheck();
-      audit?.refused(request.ip, "UNAUTHENTICATED");
+      audit.refused(request.ip, "UNAUTHENTICATED");
       if (shown !== null || request.headers.authorization !== undefined) await limits.failed(request, reply);
       reply.header("www-authenticate", 'Bearer realm="baton"');
       throw new BatonError("UNAUTHENTICATED", whyNot(request, access.open));
@@ -129,7 +129,7 @@ export class Entrance {
       if (shown.by === "cookie") checkOrigin(request, reply);
       this.#check(known, needs);
     } catch (error) {
-      audit?.refused(request.ip, "FORBIDDEN", principalText(known));
+      audit.refused(request.ip, "FORBIDDEN", principalText(known));
       throw error;
     }
     // What cannot be read in the store cannot have been revoked there either, as far as this node knows.

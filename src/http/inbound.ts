@@ -4,14 +4,7 @@
  */
 
 import type { FastifyReply, FastifyRequest } from "fastify";
-import {
-  arrival,
-  dropInternal,
-  NO_FORWARD_HEADER,
-  OUTSIDE,
-  OUTSIDE_NOT_FORWARDED,
-  PEER_REFUSAL_HEADER,
-} from "../api/hop.ts";
+import { arrival, dropInternal, NO_FORWARD_HEADER, OUTSIDE, PEER_REFUSAL_HEADER } from "../api/hop.ts";
 import type { ArrivalOptions, Inbound } from "../api/hop.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Authenticator } from "../transport/authenticator.ts";
@@ -55,9 +48,9 @@ export function authenticateBy(authenticator: Pick<Authenticator, "check">): Aut
   };
 }
 
-export function inboundOf(request: FastifyRequest): Inbound {
-  if (request.peerInbound !== null) return request.peerInbound;
-  return request.headers[NO_FORWARD_HEADER] === undefined ? OUTSIDE : OUTSIDE_NOT_FORWARDED;
+export function inboundOf({ peerInbound, headers, principal }: FastifyRequest): Inbound {
+  if (peerInbound !== null) return peerInbound;
+  return { ...OUTSIDE, mayForward: headers[NO_FORWARD_HEADER] === undefined, principal };
 }
 
 /** For requests to the table: looks at the signature of those that say they are internal. */

@@ -31,7 +31,7 @@ export interface RoutesOptions {
   readonly readInbound: ReturnType<typeof readInbound>;
   readonly entrance: Entrance;
   readonly limits: Limits;
-  readonly audit: Pick<AuditTrail, "changed" | "counted"> | null;
+  readonly audit: Pick<AuditTrail, "changed" | "counted">;
   /** Whether callers reach this node by https alone. */
   readonly secure: boolean;
   /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
@@ -127,8 +127,7 @@ function audited(operation: Operation, { audit, services }: RoutesOptions) {
     const { principal, peerInbound, params, query, body } = request;
     const { statusCode: status } = reply;
     // Refused at the entrance: counted there. Nobody there, or too many: only told of where it is about a login.
-    if (audit === null || peerInbound !== null || (principal === null && operation.permission !== "public"))
-      return done();
+    if (peerInbound !== null || (principal === null && operation.permission !== "public")) return done();
     if (frequent) audit.counted({ operation: name, principal, status });
     else {
       // A body that was refused as such could be anything.

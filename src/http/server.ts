@@ -14,7 +14,6 @@ import type { PeerHandler } from "../transport/transport.ts";
 import type { Access } from "../access/access.ts";
 import { buildApp } from "./app.ts";
 import type { DashboardOptions } from "./dashboard.ts";
-import type { AppOptions } from "./app.ts";
 import { bracketed } from "./guard.ts";
 import type { Authenticate } from "./inbound.ts";
 import type { RequestSink } from "./request-sink.ts";
@@ -32,7 +31,6 @@ export interface HttpServerOptions {
   readonly inFlight?: Pick<InFlight, "enter">;
   /** Begins and ends with the listener: nobody else asks who may come in. */
   readonly access?: Access;
-  readonly journal?: AppOptions["journal"];
   readonly rateLimit?: number;
   readonly trustedProxies?: readonly string[];
   readonly secure?: boolean;

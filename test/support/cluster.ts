@@ -6,7 +6,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { PostgresServer, type ServerOptions } from "./postgres-server.ts";
 import { RedisServer, type RedisServerOptions } from "./redis-server.ts";
-import { dataDirectory, eventually, NodeProcess, type ProcessOptions } from "./process-node.ts";
+import { dataDirectory, eventually, NodeProcess, TEST_TOKEN, type ProcessOptions } from "./process-node.ts";
 
 export interface ClusterOptions {
   readonly server?: ServerOptions;
@@ -166,7 +166,8 @@ export interface RoleBody {
 /** Null when the node does not answer at once: dead, stopped, starting. */
 export async function roleOf(node: { readonly url: string }, withinMs = 300): Promise<RoleBody | null> {
   try {
-    const answer = await fetch(`${node.url}/role`, { signal: AbortSignal.timeout(withinMs) });
+    const headers = { authorization: `Bearer ${TEST_TOKEN}` };
+    const answer = await fetch(`${node.url}/role`, { headers, signal: AbortSignal.timeout(withinMs) });
     return (await answer.json()) as RoleBody;
   } catch {
     return null;
@@ -231,7 +232,7 @@ async function submitOnce(node: NodeProcess, body: string): Promise<string | nul
   try {
     const answer = await fetch(`${node.url}/jobs`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", authorization: `Bearer ${TEST_TOKEN}` },
       body,
       signal: AbortSignal.timeout(3_000),
     });

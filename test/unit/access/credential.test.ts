@@ -20,27 +20,9 @@ import {
   useStep,
 } from "../../../src/core/credential.ts";
 import type { Credential } from "../../../src/core/credential.ts";
+import { credential } from "./world.ts";
 
 const DAY_MS = 86_400_000;
-
-export function credential(fields: Partial<Credential> = {}): Credential {
-  return {
-    id: "id",
-    kind: "token",
-    name: "ci",
-    permission: "submit",
-    secret: "hash",
-    owner: null,
-    createdAt: 0,
-    createdBy: "user:ann",
-    expiresAt: null,
-    lastUsedAt: null,
-    removedAt: null,
-    version: 1,
-    node: "a",
-    ...fields,
-  };
-}
 
 /** Copies of one credential as nodes could have them, with few values so that they often collide. */
 const copies: fc.Arbitrary<Credential> = fc

@@ -4,6 +4,7 @@ import type { TestContext } from "node:test";
 import { request } from "undici";
 import { PERMISSIONS } from "../../../src/core/access.ts";
 import type { Permission } from "../../../src/core/access.ts";
+import type { Log } from "../../../src/platform/log.ts";
 import type { BatonNode } from "../../../src/node.ts";
 import { nodeHere } from "../../support/node-here.ts";
 
@@ -32,9 +33,14 @@ export class AccessWorld {
     this.tokens = tokens;
   }
 
-  static async open(t: TestContext, settings: Readonly<Record<string, string>> = {}): Promise<AccessWorld> {
+  static async open(
+    t: TestContext,
+    settings: Readonly<Record<string, string>> = {},
+    log?: Log,
+  ): Promise<AccessWorld> {
     const node = await nodeHere(t, {
       http: true,
+      ...(log && { log }),
       settings: { ACCESS__REQUIRED: "always", ACCESS__TOKEN: ADMIN, ...settings },
     });
     const { tokens } = node.services.access!;

@@ -473,3 +473,117 @@ describe("limits", () => {
     assert.equal((await world.ask("/livez")).status, 200);
   });
 });
+
+describe("what was done", () => {
+  interface Entry {
+    readonly actor: string | null;
+    readonly subject: string;
+    readonly detail: Readonly<Record<string, unknown>>;
+  }
+
+  async function audited(world: AccessWorld): Promise<Entry[]> {
+    for (let tries = 0; ; tries++) {
+      const { body } = await world.ask("/cluster/journal?kind=audit&limit=100", { token: ADMIN });
+      const { entries } = body as { entries: Entry[] };
+      if (entries.length > 0 || tries > 100) return entries.reverse();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  it("is in the audit: each change, by whom, and no payload, password or token", async (t) => {
+    const world = await AccessWorld.open(t);
+    const canary = "canary-7f3a9c-payload";
+    const { operate, submit } = world.tokens;
+    const made = await world.ask("/tokens", {
+      method: "POST",
+      token: ADMIN,
+      body: { name: "ci", permission: "read" },
+      headers: { "x-request-id": "mine-1" },
+    });
+    const { id, token } = made.body as { id: string; token: string };
+    await world.ask("/users", {
+      method: "POST",
+      token: ADMIN,
+      body: { name: "ann", password: PASSWORD, permission: "read" },
+    });
+    await world.session("ann", PASSWORD);
+    await world.ask("/session", { method: "POST", body: { user: "ann", password: `${PASSWORD}-wrong` } });
+    await world.ask("/queues/mail/pause", { method: "POST", token: operate });
+    await world.ask("/queues/mail/pause", { method: "POST", token: submit });
+    await world.ask("/schedules/tick", {
+      method: "PUT",
+      token: operate,
+      body: { task: "hello", every_ms: 60_000, payload: { secret: canary } },
+    });
+    await world.ask("/jobs", { method: "POST", token: submit, body: { task: "x", payload: canary } });
+    await world.ask(`/tokens/${id}`, { method: "DELETE", token: ADMIN });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const entries = await audited(world);
+    assert.deepEqual(
+      entries.map(({ actor, subject, detail }) => [actor, subject, detail["operation"], detail["status"]]),
+      [
+        ["setting:access.token", "ci", "create_token", 201],
+        ["setting:access.token", "ann", "add_user", 201],
+        [null, "ann", "login", 200],
+        [null, "ann", "login", 401],
+        ["token:operate", "mail", "pause_queue", 200],
+        ["token:operate", "tick", "put_schedule", 201],
+        ["setting:access.token", id, "revoke_token", 200],
+      ],
+    );
+    assert.equal(entries[0]!.detail["request_id"], "mine-1");
+    const text = JSON.stringify(entries);
+    for (const secret of [canary, PASSWORD, token, ADMIN, operate, "scrypt"])
+      assert.ok(!text.includes(secret), secret);
+  });
+
+  it("has no secret of anybody in the log, nor in any answer", async (t) => {
+    const { log, lines } = keptLines();
+    const world = await AccessWorld.open(t, {}, log);
+    const canary = "canary-c0ffee-secret-0123456789abcdef";
+    const password = "canary-password-of-ann-9182";
+    await world.ask("/users", {
+      method: "POST",
+      token: ADMIN,
+      body: { name: "ann", password, permission: "admin" },
+    });
+    const cookie = await world.session("ann", password);
+    for (const row of ROWS) {
+      const headers = { cookie, origin: world.node.url, "x-secret": canary };
+      const path = `${pathOf(row)}${row.method === "GET" ? "?internal=1" : ""}`.replace("ms=1?", "ms=1&");
+      const { text } = await world.ask(path, {
+        method: row.method,
+        headers,
+        token: `${canary}-${row.name}`,
+      });
+      assert.ok(!text.includes(canary), row.name);
+      if (row.method !== "GET") continue;
+      const seen = await world.ask(pathOf(row), { token: ADMIN });
+      for (const secret of [
+        canary,
+        password,
+        ADMIN,
+        cookie.split("=")[1]!,
+        "scrypt$",
+        ...Object.values(world.tokens),
+      ])
+        assert.ok(!seen.text.includes(secret), `${row.name} ${secret}`);
+    }
+    const text = JSON.stringify(lines);
+    for (const secret of [
+      canary,
+      password,
+      ADMIN,
+      cookie.split("=")[1]!,
+      "scrypt$",
+      ...Object.values(world.tokens),
+    ])
+      assert.ok(!text.includes(secret), `the log has ${secret}`);
+  });
+});
+
+function keptLines() {
+  const lines: unknown[] = [];
+  const keep = (fields: unknown, message: string): void => void lines.push([fields, message]);
+  return { lines, log: { debug: keep, info: keep, warn: keep, error: keep } };
+}

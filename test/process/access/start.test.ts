@@ -1,0 +1,150 @@
+/** A node that others can reach, from its first start on: real processes and the real command line. */
+
+import assert from "node:assert/strict";
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { AgentProcess } from "../../support/process-agent.ts";
+import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
+import { ask, baton } from "./callers.ts";
+
+const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };
+
+describe("a node that listens beyond its machine", () => {
+  it("makes an admin token at its first start, with which the rest is made by command", async (t) => {
+    const data = await dataDirectory(t);
+    const node = await NodeProcess.start(t, { data, settings: EVERYWHERE });
+    const { url } = node;
+    const file = join(data, "admin-token");
+    const admin = readFileSync(file, "utf8").trim();
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.ok(node.stderr.includes(`export BATON_TOKEN_FILE=${file}`), node.stderr);
+    assert.equal((await ask(url, "/status")).status, 401);
+    assert.equal((await ask(url, "/livez")).status, 200);
+
+    const refused = await baton(["status", "--url", url]);
+    assert.equal(refused.code, 4);
+    assert.match(refused.err, /UNAUTHENTICATED/);
+    assert.match(refused.err, /hint: .*BATON_TOKEN_FILE/);
+
+    const asAdmin = { BATON_TOKEN_FILE: file };
+    const made = await baton(
+      ["token", "create", "--name", "ci", "--permission", "read", "--url", url],
+      asAdmin,
+    );
+    assert.equal(made.code, 0, made.err);
+    assert.match(
+      made.out,
+      /^baton_[A-Za-z0-9_-]{43}\n$/,
+      "only the token, to be put into a file or a variable",
+    );
+    const token = made.out.trim();
+    const submitted = await baton(["submit", "work", "{}", "--url", url, "--token", token]);
+    assert.equal(submitted.code, 4);
+    assert.match(submitted.err, /needs the permission submit, and token:ci has read/);
+    assert.match(submitted.err, /hint: .*baton token create --name NAME --permission submit/);
+
+    const password = "a password for ann\n";
+    const added = await baton(
+      ["user", "add", "ann", "--permission", "operate", "--url", url],
+      asAdmin,
+      password,
+    );
+    assert.equal(added.code, 0, added.err);
+    const body = { user: "ann", password: password.trim() };
+    assert.equal((await ask(url, "/session", { method: "POST", body })).status, 200);
+
+    const revoked = await baton(["token", "revoke", "ci", "--url", url], asAdmin);
+    assert.equal(revoked.code, 0, revoked.err);
+    assert.equal((await ask(url, "/status", { token })).status, 401);
+    const listed = await baton(["token", "list", "--url", url, "-o", "json"], asAdmin);
+    assert.deepEqual(
+      (JSON.parse(listed.out) as { tokens: { name: string }[] }).tokens.map(({ name }) => name),
+      ["first-admin"],
+    );
+
+    const inUse = await baton(["token", "create", "--name", "x", "--permission", "admin", "--data", data]);
+    assert.equal(inUse.code, 1);
+    assert.match(inUse.err, /in use by another process/);
+
+    await node.terminate();
+    for (const text of [node.stdout, node.stderr, readFileSync(join(data, "baton.db"), "latin1")])
+      for (const secret of [admin, token, password.trim()]) assert.ok(!text.includes(secret), secret);
+
+    const rescued = await baton([
+      "token",
+      "create",
+      "--name",
+      "rescue",
+      "--permission",
+      "admin",
+      "--data",
+      data,
+    ]);
+    assert.equal(rescued.code, 0, rescued.err);
+    const again = await NodeProcess.start(t, { data, settings: EVERYWHERE });
+    assert.equal((await ask(again.url, "/tokens", { token: rescued.out.trim() })).status, 200);
+    assert.equal(
+      (await ask(again.url, "/tokens", { token: admin })).status,
+      200,
+      "the first one still counts",
+    );
+    assert.equal((await ask(again.url, "/status", { token })).status, 401, "what was revoked stays revoked");
+    assert.ok(!again.stderr.includes("was made"), again.stderr);
+  });
+
+  it("serves agents that show a token with operate, in TypeScript and in Python", async (t) => {
+    const data = await dataDirectory(t);
+    const node = await NodeProcess.start(t, {
+      data,
+      settings: { HTTP__HOST: "0.0.0.0", WORKER__CONCURRENCY: "0" },
+    });
+    const { url } = node;
+    const made = await node.client.access.createToken({ name: "agents", permission: "operate" });
+    const BATON_TOKEN = made.token;
+    const agent = AgentProcess.spawn(t, [url], { environment: { BATON_TOKEN } });
+    const { job_id: first } = await node.client.submit({ task: "work", payload: { n: 1 } });
+    const done = await node.jobWhen(first, ({ status }) => status === "completed");
+    assert.match(done.worker!, /agent/, agent.output);
+    const snake = AgentProcess.python(t, [url], { environment: { BATON_TOKEN } });
+    const counting = await node.post("/v1/jobs", { task: "word-count", payload: { text: "one two" } });
+    const { job_id: second } = counting.body as { job_id: string };
+    await node.jobWhen(second, ({ status }) => status === "completed");
+    for (const output of [agent.output, snake.output]) assert.ok(!output.includes(BATON_TOKEN));
+    const stranger = AgentProcess.spawn(t, [url], { name: "stranger", environment: {} });
+    await stranger.told(/gives no leases|UNAUTHENTICATED|401/);
+  });
+});
+
+describe("access.token", () => {
+  it("is a credential from the first start on", async (t) => {
+    const token = "automation-knows-this-before-the-start";
+    const data = await dataDirectory(t);
+    const file = join(data, "token");
+    writeFileSync(file, `${token}\n`, { mode: 0o600 });
+    const settings = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "", ACCESS__TOKEN_FILE: file };
+    const node = await NodeProcess.start(t, { data, settings });
+    assert.equal((await ask(node.url, "/tokens", { token })).status, 200);
+    assert.throws(() => statSync(join(data, "admin-token")), "no other one is made");
+    assert.ok(!node.stdout.includes(token) && !node.stderr.includes(token));
+  });
+
+  it("is refused when it is short, known to everybody, or in a file that everybody can read", async (t) => {
+    const data = await dataDirectory(t);
+    const file = join(data, "token");
+    writeFileSync(file, "long-enough-and-otherwise-fine-0123456789\n");
+    chmodSync(file, 0o644);
+    const bad: [Record<string, string>, RegExp][] = [
+      [{ ACCESS__TOKEN: "short" }, /is too short: 5 characters, and 32 are needed/],
+      [{ ACCESS__TOKEN: "changeme" }, /is known to everybody/],
+      [{ ACCESS__TOKEN: "abcdefgh".repeat(4) }, /is a repetition/],
+      [{ ACCESS__TOKEN: "has a space in it, which no header can carry" }, /does not fit into a header/],
+      [{ ACCESS__TOKEN: "", ACCESS__TOKEN_FILE: file }, /can be read by every user; type: chmod 600/],
+    ];
+    for (const [settings, why] of bad) {
+      const node = NodeProcess.spawn(t, { data, settings: { HTTP__HOST: "0.0.0.0", ...settings } });
+      assert.equal((await node.exited).code, 78, node.stderr);
+      assert.match(node.stderr, why);
+    }
+  });
+});

@@ -1,0 +1,146 @@
+/** Nodes without their listeners: only what they know of credentials, on a clock that moves when told. */
+
+import { Access } from "../../../src/access/access.ts";
+import { CredentialReplicas } from "../../../src/access/credential-replicas.ts";
+import { Credentials } from "../../../src/access/credentials.ts";
+import type { Credential } from "../../../src/core/credential.ts";
+import type { Principal } from "../../../src/core/access.ts";
+import type { NodeName } from "../../../src/core/ids.ts";
+import type { NodeInfo } from "../../../src/core/node.ts";
+import { silentLog } from "../../../src/platform/log.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { systemRandom } from "../../../src/platform/random.ts";
+import type { AccessStore } from "../../../src/store/access.ts";
+import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import type { Outcome, PeerRequest, ReceivedRequest } from "../../../src/transport/transport.ts";
+
+export function credential(fields: Partial<Credential> = {}): Credential {
+  return {
+    id: "id",
+    kind: "token",
+    name: "ci",
+    permission: "submit",
+    secret: "hash",
+    owner: null,
+    createdAt: 0,
+    createdBy: "user:ann",
+    expiresAt: null,
+    lastUsedAt: null,
+    removedAt: null,
+    version: 1,
+    node: "a",
+    ...fields,
+  };
+}
+
+export interface AccessNode {
+  readonly name: string;
+  readonly access: Access;
+  readonly credentials: Credentials;
+  readonly replicas: CredentialReplicas | null;
+  who(token: string): Principal | null;
+}
+
+export async function storeOn(clock: ManualClock): Promise<AccessStore> {
+  const store = openMemoryStore({ clock });
+  await store.start();
+  return store.access;
+}
+
+function access(name: string, clock: ManualClock, credentials: Credentials): Access {
+  return new Access({
+    credentials,
+    open: false,
+    fixedToken: "",
+    firstToken: null,
+    node: name,
+    clock,
+    random: systemRandom,
+    log: silentLog,
+  });
+}
+
+/** A node among others that use the same store. */
+export async function sharing(name: string, clock: ManualClock, store: AccessStore): Promise<AccessNode> {
+  const credentials = new Credentials({ store: () => store, shared: true, clock, log: silentLog });
+  const made = access(name, clock, credentials);
+  await credentials.start();
+  const who = (text: string): Principal | null => made.identify({ by: "bearer", text });
+  return { name, access: made, credentials, replicas: null, who };
+}
+
+/** Nodes that have a store each, and lines between them that can be cut. */
+export class PeerAccess {
+  readonly clock = new ManualClock();
+  readonly nodes: AccessNode[] = [];
+  readonly stores = new Map<string, AccessStore>();
+  readonly #cut = new Set<string>();
+  /** Calls that reached their node. */
+  calls = 0;
+
+  static async of(...names: readonly string[]): Promise<PeerAccess> {
+    const world = new PeerAccess();
+    for (const name of names) await world.add(name);
+    return world;
+  }
+
+  async add(name: string): Promise<AccessNode> {
+    const { clock } = this;
+    const store = this.stores.get(name) ?? (await storeOn(clock));
+    this.stores.set(name, store);
+    const replicas: CredentialReplicas = new CredentialReplicas({
+      self: name,
+      credentials: () => credentials,
+      nodes: () =>
+        this.nodes.map((each) => ({ name: each.name, url: `http://${each.name}`, alive: true }) as NodeInfo),
+      call: (to, request) => this.#call(name, to.name, request),
+      clock,
+      log: silentLog,
+    });
+    const credentials = new Credentials({
+      store: () => store,
+      shared: false,
+      clock,
+      log: silentLog,
+      tell: (changed) => replicas.tell(changed),
+    });
+    const made = access(name, clock, credentials);
+    await credentials.start();
+    const who = (text: string): Principal | null => made.identify({ by: "bearer", text });
+    const node = { name, access: made, credentials, replicas, who };
+    this.nodes.push(node);
+    return node;
+  }
+
+  cut(a: string, b: string): void {
+    this.#cut.add(`${a} ${b}`).add(`${b} ${a}`);
+  }
+
+  heal(): void {
+    this.#cut.clear();
+  }
+
+  async startAll(): Promise<void> {
+    for (const { replicas } of this.nodes) await replicas!.start();
+  }
+
+  async stopAll(): Promise<void> {
+    for (const { replicas, credentials } of this.nodes) {
+      const stopping = Promise.all([replicas!.stop(), credentials.stop()]);
+      await this.clock.advance(1);
+      await stopping;
+    }
+  }
+
+  async #call(from: string, to: NodeName, request: PeerRequest): Promise<Outcome> {
+    const node = this.nodes.find(({ name }) => name === to);
+    if (!node || this.#cut.has(`${from} ${to}`)) return { outcome: "refused", reason: "cut off" };
+    this.calls++;
+    const { method, path, body = "" } = request;
+    const received: ReceivedRequest = { from, method, path, body, headers: {} };
+    const reply = await node.replicas!.handle(received).catch((error: unknown) => {
+      return { status: 400, headers: {}, body: String(error) };
+    });
+    return { outcome: "reply", status: reply.status, headers: {}, body: reply.body ?? "" };
+  }
+}
