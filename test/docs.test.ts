@@ -78,7 +78,13 @@ const settingNames = new Set<string>(SETTINGS.map(({ path }) => path));
 const settingGroups = new Set(
   [...settingNames].filter((name) => name.includes(".")).map((name) => name.split(".")[0]!),
 );
-const variables = new Set([...VARIABLE_NAMES, "BATON_URL", "BATON_TOKEN", "BATON_CONFIG"]);
+const variables = new Set([
+  ...VARIABLE_NAMES,
+  "BATON_URL",
+  "BATON_TOKEN",
+  "BATON_TOKEN_FILE",
+  "BATON_CONFIG",
+]);
 
 function unknownSettings(each: Page): string[] {
   const named = codeSpansOf(each).filter(
