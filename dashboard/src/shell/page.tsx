@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { overview } from "../api/live.ts";
 
 /** One screen: its heading, what can be done, and the rest. The heading gets the focus, so that readers hear where they are. */
@@ -19,7 +19,8 @@ export function Page({
   useEffect(() => {
     document.title = name === undefined ? `${title} · Baton` : `${title} · ${name} · Baton`;
   }, [title, name]);
-  useEffect(() => {
+  // Before it is drawn: later it would take the focus from somebody who types already.
+  useLayoutEffect(() => {
     if (arrived) heading.current?.focus({ preventScroll: true });
     arrived = true;
     scrollTo(0, 0);
