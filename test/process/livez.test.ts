@@ -1,0 +1,24 @@
+/** A handler that never gives the event loop back: nothing is answered, which is what a liveness probe is for. */
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { dataDirectory, eventually, NodeProcess } from "../support/process-node.ts";
+
+it("a blocked event loop leaves /livez unanswered, and it answers again when it turns again", async (t) => {
+  const node = await NodeProcess.start(t, { data: await dataDirectory(t) });
+  const alive = async (): Promise<number | null> => {
+    try {
+      const answer = await fetch(`${node.url}/livez`, { signal: AbortSignal.timeout(1_000) });
+      await answer.body?.cancel();
+      return answer.status;
+    } catch {
+      return null;
+    }
+  };
+  assert.equal(await alive(), 200);
+  const answer = await fetch(`${node.url}/workz`);
+  assert.equal(((await answer.json()) as { code: string }).code, "working");
+  await node.client.submit({ task: "block", payload: { ms: 4_000 } });
+  await eventually("silence", async () => ((await alive()) === null ? true : null));
+  await eventually("an answer", async () => ((await alive()) === 200 ? true : null), 20_000);
+});
