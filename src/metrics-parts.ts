@@ -11,6 +11,8 @@ import type { Coordination } from "./coordination/coordination.ts";
 import type { TermChange } from "./coordination/elector.ts";
 import type { Budgets } from "./core/job.ts";
 import type { NodeIdentity } from "./core/node.ts";
+import { roleOf } from "./core/role.ts";
+import { traceFields } from "./core/trace.ts";
 import type { WorkFacts } from "./core/work-health.ts";
 import type { HttpServer } from "./http/server.ts";
 import { JobSpans } from "./jobs/job-spans.ts";
@@ -30,7 +32,7 @@ import { ScheduleMetrics } from "./metrics/schedule-metrics.ts";
 import { describeStoreErrors } from "./metrics/store-metrics.ts";
 import type { TakenOver } from "./ownership/handoff-subscriber.ts";
 import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
+import { withFields, type Log } from "./platform/log.ts";
 import { OpenTelemetry } from "./platform/tracing.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
 import type { NewJob, Store, Submitted } from "./store/store.ts";
@@ -64,10 +66,16 @@ export interface MetricsPartsOptions {
 const BACKLOG_MS = 25;
 
 export function openMetrics(options: MetricsPartsOptions) {
-  const { settings, identity, startedAt, tasks, worker, budgets, clock, log, draining, forming } = options;
-  const { parts } = options;
-  const slots = worker.concurrency;
+  const { settings, identity, startedAt, tasks, worker, budgets, clock, draining, forming, parts } = options;
+  let leading: LeaderRoles | null = null;
   const tracing = new OpenTelemetry(VERSION);
+  /** Who speaks, under which epoch, and in whose trace. */
+  const log = withFields(options.log, () => ({
+    role: roleOf(leading?.scheduler.held() ?? null, draining()),
+    epoch: leading?.scheduler.current()?.epoch ?? 0,
+    ...traceFields(tracing.active()),
+  }));
+  const slots = worker.concurrency;
   const spans = new JobSpans({ tracing, node: identity.name });
   const instruments = new Instruments();
   const jobs = new JobMetrics(instruments);
@@ -128,6 +136,9 @@ export function openMetrics(options: MetricsPartsOptions) {
     clock,
   });
   return {
+    log,
+    /** The log tells of them from now on. */
+    leading: (roles: LeaderRoles): LeaderRoles => (leading = roles),
     spans,
     watch,
     watchdog,

@@ -31,7 +31,7 @@ import type { TaskRegistry } from "./jobs/task-registry.ts";
 import { ThreadPool } from "./jobs/thread-pool.ts";
 import { hearsOfWork, WakeUps } from "./jobs/wake-ups.ts";
 import { Worker } from "./jobs/worker.ts";
-import { queuesOf, servedQueues } from "./jobs/worker-settings.ts";
+import { servedQueues } from "./jobs/worker-settings.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import { leaderParts } from "./leader-parts.ts";
@@ -45,7 +45,7 @@ import { openSharedFabric, termsOf } from "./shared-fabric.ts";
 import { openStore } from "./store/open.ts";
 import type { NewJob } from "./store/store.ts";
 import { VERSION } from "./version.ts";
-import { workerSettings } from "./worker-parts.ts";
+import { workerPlaces, workerSettings } from "./worker-parts.ts";
 
 export interface PartsOptions {
   readonly settings: Settings;
@@ -62,17 +62,14 @@ export interface PartsOptions {
 export type NodeParts = ReturnType<typeof buildParts>;
 
 export function buildParts(options: PartsOptions) {
-  const { settings, tasks, log, clock, random, draining, forming } = options;
+  const { settings, tasks, clock, random, draining, forming } = options;
   const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
   const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
   const startedAt = clock.now();
   const budgets = { interruptionsMax: settings.jobs.interruptionsMax, crashesMax: settings.jobs.crashesMax };
-  const abortGraceMs = settings.drain.cleanupMs;
   const defaults = { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs };
 
-  const queues = queuesOf(roles, settings.worker.queues);
-  const concurrency = roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0;
-  const places = { concurrency, ...queues };
+  const places = workerPlaces(settings, roles);
   const metrics = openMetrics({
     ...options,
     identity,
@@ -81,6 +78,7 @@ export function buildParts(options: PartsOptions) {
     worker: places,
     parts: () => ({ store, coordination, channels, leaders, worker, load, http, push }),
   });
+  const { log } = metrics;
   const fabric = fabricOf(settings);
   const { load, info } = ownInfo({
     settings,
@@ -88,7 +86,7 @@ export function buildParts(options: PartsOptions) {
     tasks,
     startedAt,
     clock,
-    capacity: { slots: concurrency, serves: servedQueues(queues) },
+    capacity: { slots: places.concurrency, serves: servedQueues(places) },
     onSample: metrics.onSample,
     parts: () => ({ worker, http, push, traffic: journal.traffic }),
   });
@@ -149,7 +147,7 @@ export function buildParts(options: PartsOptions) {
       (push !== null || coordination.membership.nodes().some((node) => hearsOfWork(node, identity))),
   });
 
-  const threads = new ThreadPool({ clock, abortGraceMs });
+  const threads = new ThreadPool({ clock, abortGraceMs: settings.drain.cleanupMs });
   const push = isPushed(settings)
     ? openPushDispatch({
         settings,
@@ -250,9 +248,8 @@ export function buildParts(options: PartsOptions) {
       get draining() {
         return draining();
       },
-      concurrency,
+      ...places,
       budgets,
-      queues: queues.queues,
     },
     others: () =>
       store.guarantees.shared
@@ -281,27 +278,29 @@ export function buildParts(options: PartsOptions) {
       wakeEverybody();
     },
   });
-  const leaders = leaderParts({
-    settings,
-    identity,
-    roles,
-    store,
-    coordination,
-    channels,
-    controller,
-    reaper,
-    push,
-    peers,
-    author,
-    onFired: (job) => news.fired(job),
-    onChange: metrics.onTerm(journal.onTerm(() => coordination.membership.nodes())),
-    watchdog: metrics.watchdog,
-    scheduleSink: metrics.schedules,
-    beforeLeading: options.beforeLeading,
-    clock,
-    random,
-    log,
-  });
+  const leaders = metrics.leading(
+    leaderParts({
+      settings,
+      identity,
+      roles,
+      store,
+      coordination,
+      channels,
+      controller,
+      reaper,
+      push,
+      peers,
+      author,
+      onFired: (job) => news.fired(job),
+      onChange: metrics.onTerm(journal.onTerm(() => coordination.membership.nodes())),
+      watchdog: metrics.watchdog,
+      scheduleSink: metrics.schedules,
+      beforeLeading: options.beforeLeading,
+      clock,
+      random,
+      log,
+    }),
+  );
   const schedules = new ScheduleService({
     store: peers ? { schedules: peers.schedules } : store,
     submit: (requests) => jobs.submit(requests),
@@ -368,6 +367,7 @@ export function buildParts(options: PartsOptions) {
       })
     : null;
   return {
+    log,
     identity,
     services,
     store,

@@ -76,7 +76,6 @@ export class BatonNode extends Lifecycle {
       beforeLeading,
     } = options;
     this.#settings = settings;
-    this.#log = log;
     this.#clock = clock;
     this.#parts = buildParts({
       settings,
@@ -89,6 +88,7 @@ export class BatonNode extends Lifecycle {
       draining: () => this.#draining,
       forming: () => this.#forming,
     });
+    this.#log = this.#parts.log;
   }
 
   /** What the API works with, for use in the same process. */

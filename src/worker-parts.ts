@@ -1,7 +1,8 @@
 /** What a worker is told by the settings of its node. */
 
 import type { Settings } from "./config/settings.ts";
-import type { WorkerSettings } from "./jobs/worker-settings.ts";
+import type { NodeRole } from "./core/node.ts";
+import { queuesOf, type WorkerSettings } from "./jobs/worker-settings.ts";
 
 /**
  * The embedded store can be opened by one process only, so its file lock tells that a claimant is alive: leases there
@@ -10,9 +11,17 @@ import type { WorkerSettings } from "./jobs/worker-settings.ts";
  */
 const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
 
+export type WorkerPlaces = Pick<WorkerSettings, "concurrency" | "queues" | "exceptQueues">;
+
+/** How many jobs a node may run, and of which queues. */
+export function workerPlaces({ worker }: Settings, roles: ReadonlySet<NodeRole>): WorkerPlaces {
+  const concurrency = roles.has("worker") || roles.has("function") ? worker.concurrency : 0;
+  return { concurrency, ...queuesOf(roles, worker.queues) };
+}
+
 export function workerSettings(
   { worker, drain }: Settings,
-  places: Pick<WorkerSettings, "concurrency" | "queues" | "exceptQueues">,
+  places: WorkerPlaces,
   sharedStore: boolean,
 ): WorkerSettings {
   return {

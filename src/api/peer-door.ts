@@ -7,12 +7,13 @@
 import { allows, principalText } from "../core/access.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
+import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest } from "../transport/transport.ts";
 import type { Admission } from "./admission.ts";
 import type { Gate } from "./decide.ts";
-import { arrival } from "./hop.ts";
+import { arrival, traceIn } from "./hop.ts";
 import type { Inbound } from "./hop.ts";
 import { invalidInput } from "./invalid.ts";
 import type { Finding, Part } from "./invalid.ts";
@@ -190,7 +191,14 @@ export class PeerDoor {
     if (problem.fault) {
       const { method, path, from } = request;
       this.#o.log.error(
-        { error, reqId: headers["x-request-id"], method, path, from },
+        {
+          error,
+          reqId: headers["x-request-id"],
+          method,
+          path,
+          from,
+          ...traceFields(traceIn(request.headers)),
+        },
         "a request of a node failed",
       );
     }

@@ -13,7 +13,7 @@ import type { Leadership } from "../coordination/coordination.ts";
 import { Feed } from "../coordination/feed.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import { heldBy, sameTerm, type Term } from "../core/term.ts";
+import { heldBy, sameTerm, type Term, termFields } from "../core/term.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
 
@@ -99,11 +99,11 @@ export class GatedLeadership extends Lifecycle implements Leadership {
       await this.#o.gate(term, asking.signal);
       if (asking.signal.aborted) return;
       this.#open = term;
-      this.#o.log?.info({ ...term }, "the way is free; duties begin");
+      this.#o.log?.info(termFields(term), "the way is free; duties begin");
       this.#changes.push(term);
     } catch (error) {
       if (asking.signal.aborted) return;
-      this.#o.log?.error({ ...term, err: error }, "may not lead; giving the term up");
+      this.#o.log?.error({ ...termFields(term), err: error }, "may not lead; giving the term up");
       await this.#o.elector.resign();
     }
   }

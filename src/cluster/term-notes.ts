@@ -67,7 +67,7 @@ export class TermNotes {
       if (!last || entries.some((entry) => isEndOf(entry, last))) return;
       this.#ended(last, this.#whyGone(last), clock.monotonic() - since);
     } catch (error) {
-      log.debug({ err: error, role: term.role }, "could not look how the last term ended");
+      log.debug({ err: error, leaderRole: term.role }, "could not look how the last term ended");
     }
   }
 

@@ -19,7 +19,7 @@
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
-import { sameTerm } from "../core/term.ts";
+import { sameTerm, termFields } from "../core/term.ts";
 import { slept, trustedUntil } from "../core/trust.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
@@ -179,7 +179,7 @@ export class Elector extends Lifecycle implements Leadership {
     if (answer.given) await this.#look(stopping);
     else if (!this.#unanswered)
       this.#log?.warn(
-        { role: this.#role, err: answer.error },
+        { leaderRole: this.#role, err: answer.error },
         "could not ask for the leader lock; trying on",
       );
     this.#unanswered = !answer.given;
@@ -226,7 +226,7 @@ export class Elector extends Lifecycle implements Leadership {
       } else if (doubtful) {
         return this.#giveUp("not confirmed after the machine slept");
       } else {
-        this.#log?.warn({ ...term, err: answer.error }, "could not renew the term; trying again");
+        this.#log?.warn({ ...termFields(term), err: answer.error }, "could not renew the term; trying again");
         retryAt = this.#clock.monotonic() + Math.min(this.#settings.retryMs, this.#callMs / 2);
       }
     }
@@ -237,7 +237,7 @@ export class Elector extends Lifecycle implements Leadership {
     this.#confirmed = sent;
     this.#term = term;
     this.#seen = term;
-    this.#log?.info({ ...term }, "leading");
+    this.#log?.info(termFields(term), "leading");
     this.#onChange?.({ is: "started", term, before });
     this.#changes.push(term);
   }
@@ -248,7 +248,7 @@ export class Elector extends Lifecycle implements Leadership {
     if (!term) return null;
     this.#term = null;
     if (this.#seen && sameTerm(this.#seen, term)) this.#seen = null;
-    this.#log?.info({ ...term, reason }, "no longer leading");
+    this.#log?.info({ ...termFields(term), reason }, "no longer leading");
     this.#onChange?.({ is: "ended", term, reason });
     this.#changes.push(null);
     return term;
@@ -263,7 +263,10 @@ export class Elector extends Lifecycle implements Leadership {
   async #release(term: Term): Promise<void> {
     const answer = await this.#calls.ask(() => this.#lock.release(term));
     if (!answer.given) {
-      this.#log?.warn({ ...term, err: answer.error }, "could not release the term; it runs out by itself");
+      this.#log?.warn(
+        { ...termFields(term), err: answer.error },
+        "could not release the term; it runs out by itself",
+      );
     }
   }
 
@@ -289,7 +292,10 @@ export class Elector extends Lifecycle implements Leadership {
           this.#nudge();
         }
       } catch (error) {
-        this.#log?.warn({ role: this.#role, err: error }, "no hints from the leader lock; polling goes on");
+        this.#log?.warn(
+          { leaderRole: this.#role, err: error },
+          "no hints from the leader lock; polling goes on",
+        );
       }
       await this.#clock.sleep(this.#settings.retryMs, stopping);
     }

@@ -16,6 +16,14 @@ export interface Term {
   readonly epoch: number;
 }
 
+/** For log lines, where `role` is what the node is: LEADER, STANDBY or DRAINING. */
+export function termFields({
+  role,
+  ...term
+}: Term): Omit<Term, "role"> & { readonly leaderRole: LeaderRole } {
+  return { leaderRole: role, ...term };
+}
+
 export function sameTerm(a: Term, b: Term): boolean {
   return a.role === b.role && a.epoch === b.epoch && a.leader === b.leader && a.incarnation === b.incarnation;
 }

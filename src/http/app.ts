@@ -8,6 +8,7 @@ import { Admission } from "../api/admission.ts";
 import { Gate } from "../api/decide.ts";
 import { invalidInput } from "../api/invalid.ts";
 import type { Finding } from "../api/invalid.ts";
+import { traceIn } from "../api/hop.ts";
 import { Lateness } from "../api/lateness.ts";
 import { PeerDoor } from "../api/peer-door.ts";
 import type { Compilers, Validate } from "../api/peer-door.ts";
@@ -20,6 +21,7 @@ import { LOOPBACK } from "../core/access.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
+import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { noTracing, type Tracing } from "../platform/tracing.ts";
@@ -263,7 +265,8 @@ function introduce(services: NodeServices, guard: Guard, entrance: Entrance) {
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): void {
   const problem = problemOf(error, request.id);
   if (problem.fault) {
-    log.error({ error, reqId: request.id, method: request.method, path: request.url }, "a request failed");
+    const { id: reqId, method, url: path, headers } = request;
+    log.error({ error, reqId, method, path, ...traceFields(traceIn(headers)) }, "a request failed");
   }
   if (problem.retryAfter && !reply.hasHeader("retry-after")) reply.header("retry-after", "1");
   reply.code(problem.status).send(problem.body);

@@ -44,7 +44,8 @@ export function createLog(options: LogOptions): Log {
     ? PinoPretty({
         colorize: terminal && !process.env["NO_COLOR"],
         destination: options.destination ?? 1,
-        ignore: "node",
+        // What whoever looks at this terminal knows.
+        ignore: "node,role",
         singleLine: true,
         sync: true,
         translateTime: "SYS:HH:MM:ss.l",
@@ -61,6 +62,16 @@ export function createLog(options: LogOptions): Log {
     },
     stream,
   );
+}
+
+/** The same with more in every line; what a line says itself goes first. */
+export function withFields(log: Log, more: () => LogFields): Log {
+  return {
+    debug: (fields, message) => log.debug({ ...more(), ...fields }, message),
+    info: (fields, message) => log.info({ ...more(), ...fields }, message),
+    warn: (fields, message) => log.warn({ ...more(), ...fields }, message),
+    error: (fields, message) => log.error({ ...more(), ...fields }, message),
+  };
 }
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

@@ -20,7 +20,7 @@ import {
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import type { LeaderRole, Term } from "../../core/term.ts";
+import { termFields, type LeaderRole, type Term } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { LeaseLock, Tenure } from "../coordination.ts";
@@ -195,7 +195,7 @@ export class BullyLock implements LeaseLock {
     const acquiredAt = clock.now();
     const term: Term = { role, leader: held.name, incarnation: held.incarnation, epoch: held.epoch };
     if (!(await admit(term))) {
-      log.warn({ ...term }, "the store of this node knows a later term; trying again above it");
+      log.warn(termFields(term), "the store of this node knows a later term; trying again above it");
       await ballots.own({ op: "release", term: held });
       void this.#giveBack(held);
       return null;

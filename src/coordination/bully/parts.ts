@@ -4,7 +4,7 @@ import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, OwnInfo } from "../../core/node.ts";
 import type { PeerSet } from "../../core/peer-set.ts";
-import type { LeaderRole, Term } from "../../core/term.ts";
+import { termFields, type LeaderRole, type Term } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { silentLog, type Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
@@ -146,7 +146,7 @@ export function buildParts(options: BullyOptions, life: Life) {
       voter.raiseFloor(admitted ? term.epoch : ((await terms.read(ROLE))?.epoch ?? 0));
       return admitted;
     } catch (error) {
-      log.warn({ ...term, err: error }, "the store could not note a leader's term");
+      log.warn({ ...termFields(term), err: error }, "the store could not note a leader's term");
       return false;
     }
   };

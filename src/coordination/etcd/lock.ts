@@ -12,7 +12,7 @@
 
 import { BatonError } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import { heldBy, sameTerm, type LeaderRole, type Term } from "../../core/term.ts";
+import { heldBy, sameTerm, type LeaderRole, type Term, termFields } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { TermStore } from "../../store/store.ts";
@@ -152,7 +152,7 @@ export class EtcdLock implements LeaseLock {
       if (await terms.admit(term)) return true;
       const newest = await terms.read(term.role);
       log.warn(
-        { ...term, newest: newest?.epoch },
+        { ...termFields(term), newest: newest?.epoch },
         "etcd does not know the last epoch; asking for a higher one",
       );
       this.#note(newest?.epoch ?? 0);

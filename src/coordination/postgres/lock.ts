@@ -203,7 +203,7 @@ export class PostgresLock implements LeaseLock {
       const ended = await this.#evict(() => this.#rows.evictLife(seat, prefix));
       if (ended > 0) {
         log.warn(
-          { role, leader: seat.leader, epoch: seat.epoch, sessions: ended },
+          { leaderRole: role, leader: seat.leader, epoch: seat.epoch, sessions: ended },
           "evicted a leader that did not renew its lease",
         );
         if (await advisory.heldWithin(EVICTED_MS)) return;
@@ -223,7 +223,10 @@ export class PostgresLock implements LeaseLock {
       return ended;
     } catch (error) {
       this.#evictionRefused = isNotPermitted(error);
-      this.#o.log.warn({ role: this.#o.role, err: error }, "could not end the sessions of a former leader");
+      this.#o.log.warn(
+        { leaderRole: this.#o.role, err: error },
+        "could not end the sessions of a former leader",
+      );
       return 0;
     }
   }

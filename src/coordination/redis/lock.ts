@@ -11,7 +11,7 @@
 
 import { BatonError } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import { sameTerm, type LeaderRole, type Term } from "../../core/term.ts";
+import { sameTerm, type LeaderRole, type Term, termFields } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { TermStore } from "../../store/store.ts";
@@ -145,7 +145,7 @@ export class RedisLock implements LeaseLock {
       if (await terms.admit(term)) return true;
       const newest = await terms.read(term.role);
       log.warn(
-        { ...term, newest: newest?.epoch },
+        { ...termFields(term), newest: newest?.epoch },
         "Redis had forgotten the last epoch; asking for a higher one",
       );
       this.#note(newest?.epoch ?? 0);

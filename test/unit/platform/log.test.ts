@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
-import { createLog } from "../../../src/platform/log.ts";
+import { createLog, withFields } from "../../../src/platform/log.ts";
 import type { LogOptions } from "../../../src/platform/log.ts";
 
 function lines(options: Partial<LogOptions>, write: (log: ReturnType<typeof createLog>) => void): string[] {
@@ -46,5 +48,30 @@ describe("the log", () => {
       assert.equal(message, "broken");
       assert.match(stack!, /log\.test\.ts/);
     }
+  });
+
+  it("puts what changes with time into every line, as it is then, and a line's own words first", () => {
+    let epoch = 1;
+    const written = lines({}, (log) => {
+      const named = withFields(log, () => ({ role: "LEADER", epoch }));
+      named.info({ jobId: "j" }, "a");
+      epoch = 2;
+      named.warn({ epoch: 7 }, "b");
+    }).map((line) => JSON.parse(line) as Record<string, unknown>);
+    assert.deepEqual(
+      written.map(({ role, epoch: at, jobId, node }) => [node, role, at, jobId]),
+      [
+        ["node-1", "LEADER", 1, "j"],
+        ["node-1", "LEADER", 7, undefined],
+      ],
+    );
+  });
+
+  it("is for people where they ask for it", async () => {
+    const destination = new PassThrough();
+    const written = once(destination, "data");
+    const log = createLog({ level: "info", format: "pretty", name: "node-1", destination });
+    log.info({ role: "LEADER", jobId: "j" }, "started");
+    assert.match(String(await written), /INFO.*: started \{"jobId":"j"\}/);
   });
 });
