@@ -71,7 +71,7 @@ function readSample(line: string): Sample {
   LABEL.lastIndex = 0;
   let read = 0;
   for (const [all, label, value] of inner.matchAll(LABEL)) {
-    assert.ok(!(label! in labels), `${label} twice: ${line}`);
+    assert.ok(labels[label!] === undefined, `${label} twice: ${line}`);
     labels[label!] = value!.replaceAll(/\\(.)/g, (_, escaped: string) => (escaped === "n" ? "\n" : escaped));
     read += all.length;
   }

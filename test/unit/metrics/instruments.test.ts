@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Histogram, Registry } from "@prometheus-io/client";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { Instruments } from "../../../src/metrics/instruments.ts";
 import { Kinds } from "../../../src/metrics/kinds.ts";
 import { Tally } from "../../../src/metrics/tally.ts";
