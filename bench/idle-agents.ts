@@ -10,6 +10,9 @@ const LOOK_MS = 10_000;
 /** Code that ran a few times only is slow, and its compiler works beside it: a leader has seen more than that. */
 const WARM_ROUNDS = 20;
 
+/** After a storm the memory is tidied for a while, which has nothing to do with those who wait. */
+const SETTLE_MS = 15_000;
+
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 interface Node {
@@ -71,7 +74,7 @@ export async function idleAgents(
     const tookUs = (performance.now() - startedAt) * 1_000;
     return pids.map((pid, at) => (processCpuUs(pid) - before[at]!) / tookUs);
   };
-  await sleep(2_000);
+  await sleep(SETTLE_MS);
   const alone = await shares();
 
   let over = false;

@@ -146,6 +146,24 @@ describe("the desk at which agents wait", () => {
     assert.equal(await waiting, null);
   });
 
+  it("ends waits together that would end about the same time, and none long before", async () => {
+    const world = new World();
+    const endedAt: number[] = [];
+    for (let n = 0; n < 100; n++) {
+      void world.ask(`agent-${n}`, { timeoutMs: 40_000 }).then(() => endedAt.push(world.clock.monotonic()));
+      await world.clock.advance(100);
+    }
+    const startedAt = world.clock.monotonic() - 10_000;
+    await world.clock.advance(41_000);
+    assert.equal(endedAt.length, 100);
+    const moments = new Set(endedAt);
+    assert.ok(moments.size <= 6, `${moments.size} moments for what ended within 10 s`);
+    endedAt.forEach((at, n) => {
+      const waitedMs = at - startedAt - n * 100;
+      assert.ok(waitedMs >= 38_000 - 1 && waitedMs <= 40_000 + 1, `agent ${n} waited ${waitedMs} ms`);
+    });
+  });
+
   it("asks the store for 500 idle agents no oftener than for one", async () => {
     const world = new World();
     const waits = Array.from({ length: 500 }, (_, n) => world.ask(`agent-${n}`));
