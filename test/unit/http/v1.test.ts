@@ -410,13 +410,16 @@ describe("a job of a task that only agents know", () => {
   it("waits for one that is busy, and says so when they are gone", async (t) => {
     const node = await controller(t, { AGENTS__STALE_AFTER: "1s" });
     const v1 = new ControllerCalls(node);
+    const beat = () => v1.post("/v1/agents/heartbeat", { agent: "ada", capabilities: ["sing"] });
     const waitsFor = async (task: string): Promise<any> => {
       const { body } = await v1.post("/jobs", { task });
       return (await v1.get(`/jobs/${body.job_id}`)).body.waiting_for;
     };
     assert.equal((await waitsFor("sing")).code, "unknown_task");
-    await v1.post("/v1/agents/heartbeat", { agent: "ada", capabilities: ["sing"] });
-    await until("it counts", async () => (await waitsFor("sing")).code === "workers_busy");
+    await until("it counts", async () => {
+      await beat();
+      return (await waitsFor("sing")).code === "workers_busy";
+    });
     assert.equal((await waitsFor("dance")).code, "unknown_task");
     await until("it is stale", async () => (await waitsFor("sing")).code === "no_worker");
     assert.match((await waitsFor("sing")).message, /no agent or worker that knows task sing is alive now/);
