@@ -10,7 +10,7 @@ import { isFinal } from "../../src/core/job.ts";
 import type { Job } from "../../src/core/job.ts";
 import { createNode } from "../../src/node.ts";
 import type { BatonNode, NodeOptions } from "../../src/node.ts";
-import { atEnd } from "./node-cleanup.ts";
+import { atEnd, type Scope } from "./node-cleanup.ts";
 
 export interface NodeHereOptions extends Omit<NodeOptions, "settings"> {
   /** As in the environment, without the prefix: `{ WORKER__CONCURRENCY: "2" }`. */
@@ -18,7 +18,7 @@ export interface NodeHereOptions extends Omit<NodeOptions, "settings"> {
 }
 
 /** Started, and stopped with the test. Keeps jobs in memory unless told otherwise; no listener. */
-export async function nodeHere(t: TestContext, options: NodeHereOptions = {}): Promise<BatonNode> {
+export async function nodeHere(t: Scope, options: NodeHereOptions = {}): Promise<BatonNode> {
   const { settings, ...rest } = options;
   const given = { STORE: "memory", NAME: "here", HTTP__PORT: "0", ...settings };
   const environment = Object.fromEntries(

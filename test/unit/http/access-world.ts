@@ -1,11 +1,11 @@
 /** A real node in the test that asks callers who they are, with a token for each permission. */
 
-import type { TestContext } from "node:test";
 import { request } from "undici";
 import { PERMISSIONS } from "../../../src/core/access.ts";
 import type { Permission } from "../../../src/core/access.ts";
 import type { Log } from "../../../src/platform/log.ts";
 import type { BatonNode } from "../../../src/node.ts";
+import type { Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 
 export const ADMIN = "the-fixed-token-of-tests-0123456789";
@@ -34,7 +34,7 @@ export class AccessWorld {
   }
 
   static async open(
-    t: TestContext,
+    t: Scope,
     settings: Readonly<Record<string, string>> = {},
     log?: Log,
   ): Promise<AccessWorld> {
@@ -68,6 +68,14 @@ export class AccessWorld {
     if (stream) answer.body.destroy();
     const text = stream ? "" : await answer.body.text();
     return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) };
+  }
+
+  /** A user of that name, made by the admin. */
+  async user(name: string, password: string, permission: Permission): Promise<void> {
+    const body = { name, password, permission };
+    const { status, text } = await this.ask("/users", { method: "POST", token: ADMIN, body });
+    if (status !== 201) throw new Error(`no user: ${status} ${text}`);
+    if (text.includes("scrypt") || text.includes(password)) throw new Error(`it tells too much: ${text}`);
   }
 
   /** Logged in: the cookie as a browser would send it. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/table.ts";
+import { allows, PERMISSIONS, writePrincipal } from "../../../src/core/access.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import type { PeerReply, ReceivedRequest } from "../../../src/transport/transport.ts";
 import { peerApps } from "../../support/peer-apps.ts";
@@ -22,6 +23,28 @@ async function one(clock = new ManualClock()) {
 const bodyOf = (reply: PeerReply) => JSON.parse(reply.body!);
 
 describe("the door for nodes", () => {
+  it("lets in whom the calling node speaks for, by the same permissions as the entrance does", async () => {
+    const { cluster, a } = await one();
+    await using _ = cluster;
+    for (const row of ROWS) {
+      const path = row.path.replace("{id}", ID).replaceAll(/\{\w+\}/g, "nothing");
+      for (const permission of PERMISSIONS) {
+        const principal = { kind: "token", name: "ci", permission, id: "1" } as const;
+        const headers = { "x-baton-principal": writePrincipal(principal) };
+        const body = row.method === "GET" ? "" : "{broken";
+        const { status } = await knock(a, row.method, `${path}?internal=1`, body, headers);
+        const label = `${permission}: ${row.method} ${row.path} ${status}`;
+        assert.equal(status === 403, !allows(permission, row.permission), label);
+      }
+    }
+    for (const forged of ["", "admin", "root token ci", "admin token ci\nx"]) {
+      const reply = await knock(a, "GET", "/status?internal=1", "", { "x-baton-principal": forged });
+      assert.deepEqual([reply.status, bodyOf(reply).error], [403, "FORBIDDEN"], forged);
+    }
+    const own = await knock(a, "GET", "/session?internal=1");
+    assert.equal(bodyOf(own).principal, "node:node-b", "a node that speaks for nobody speaks for itself");
+  });
+
   it("answers every operation as the HTTP route does, body for body and header for header", async () => {
     const { cluster, a } = await one();
     await using _ = cluster;
@@ -40,7 +63,14 @@ describe("the door for nodes", () => {
     };
     // Each call of a function makes a job with an id of its own; who may remove a node is another matter.
     // And a node that is asked by another answers of itself alone, where a caller gets the whole.
-    const others = new Set(["call_function", "remove_node", "who_am_i", "get_overview", "follow_cluster"]);
+    const others = new Set([
+      "call_function",
+      "remove_node",
+      "who_am_i",
+      "get_overview",
+      "follow_cluster",
+      "get_journal",
+    ]);
     for (const row of ROWS.filter(({ name }) => !others.has(name))) {
       const path = row.path.replace("{id}", id).replace("{name}", "node-a").replace("{task}", "hello");
       const payload = bodies[row.name];
