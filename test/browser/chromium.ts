@@ -138,12 +138,15 @@ export function assertQuiet({ complaints }: WatchedPage): void {
 
 /** Nothing that keeps people from using it; what was found is told with the elements. */
 export async function assertAccessible(page: Page, where: string): Promise<void> {
+  assert.deepEqual(await barriersOn(page, where), []);
+}
+
+export async function barriersOn(page: Page, where: string): Promise<string[]> {
   const { violations } = await new AxeBuilder({ page }).analyze();
   const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const told = grave.flatMap(({ id, nodes }) =>
+  return grave.flatMap(({ id, nodes }) =>
     nodes.map((node) => `${where}: ${id}: ${node.html.slice(0, 200)}: ${node.failureSummary ?? ""}`),
   );
-  assert.deepEqual(told, []);
 }
 
 /** Only boxes of their own scroll sideways, never the page. */

@@ -1,5 +1,6 @@
 /** Every screen in light, dark and on a phone: accessible, and kept as a picture in test/browser/output. */
 
+import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { suiteScope } from "../support/node-cleanup.ts";
 import { PeerCluster, QUICK_PEERS } from "../support/peer-cluster.ts";
@@ -7,6 +8,7 @@ import {
   assertAccessible,
   assertFits,
   assertQuiet,
+  barriersOn,
   keepScreenshot,
   noBrowser,
   TestBrowser,
@@ -51,14 +53,16 @@ describe("how the dashboard looks", { skip: noBrowser() ?? false }, () => {
       const watched = await browser.open(`${cluster.url("node-b")}/`, options);
       const { page } = watched;
       await settled(page);
+      const barriers: string[] = [];
       for (const [name, hash] of Object.entries(screensOf(furnished))) {
         await page.goto(`${cluster.url("node-b")}/${hash}`);
         await settled(page);
         await page.waitForTimeout(1_500); // charts and lists that are asked for after the first answer
         await keepScreenshot(page, `${name}-${mode}`);
         await assertFits(page, `${name} in ${mode}`);
-        await assertAccessible(page, `${name} in ${mode}`);
+        barriers.push(...(await barriersOn(page, `${name} in ${mode}`)));
       }
+      assert.deepEqual(barriers, []);
       assertQuiet(watched);
     });
   }
