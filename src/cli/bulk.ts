@@ -161,9 +161,9 @@ interface BulkBody {
 async function* pages(client: BatonClient, body: BulkBody): AsyncGenerator<BulkPage> {
   let cursor: string | null = null;
   do {
-    const page: BulkPage = (await client.request("POST /cluster/jobs/bulk" as never, {
+    const page: BulkPage = await client.request("POST /cluster/jobs/bulk", {
       body: { ...body, ...(cursor !== null && { cursor }) } as never,
-    })) as BulkPage;
+    });
     yield page;
     cursor = page.next_cursor;
   } while (cursor !== null);
