@@ -5,10 +5,8 @@ import type { NodeServices } from "./api/services.ts";
 import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
-import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { Readiness } from "./cluster/readiness.ts";
-import type { Settings } from "./config/settings.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
 import { openInsight } from "./insight-parts.ts";
@@ -27,37 +25,22 @@ import { LeaseReaper } from "./jobs/lease-reaper.ts";
 import { QueueService } from "./jobs/queue-service.ts";
 import { ScheduleService } from "./jobs/schedule-service.ts";
 import { Submitter } from "./jobs/submitter.ts";
-import type { TaskRegistry } from "./jobs/task-registry.ts";
 import { ThreadPool } from "./jobs/thread-pool.ts";
 import { hearsOfWork, WakeUps } from "./jobs/wake-ups.ts";
 import { Worker } from "./jobs/worker.ts";
 import { servedQueues } from "./jobs/worker-settings.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
 import { leaderParts } from "./leader-parts.ts";
 import { openListener } from "./listener-parts.ts";
 import { openMetrics } from "./metrics-parts.ts";
+import type { PartsOptions } from "./node-options.ts";
 import { ownInfo } from "./own-info-parts.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
-import type { Random } from "./platform/random.ts";
 import { openPushDispatch } from "./push-dispatch.ts";
 import { openSharedFabric, termsOf } from "./shared-fabric.ts";
 import { openStore } from "./store/open.ts";
 import type { NewJob } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 import { workerPlaces, workerSettings } from "./worker-parts.ts";
-
-export interface PartsOptions {
-  readonly settings: Settings;
-  readonly tasks: TaskRegistry;
-  readonly log: Log;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly http: boolean;
-  readonly beforeLeading?: BeforeLeading;
-  readonly draining: () => boolean;
-  readonly forming: () => string | null;
-}
 
 export type NodeParts = ReturnType<typeof buildParts>;
 
@@ -85,10 +68,12 @@ export function buildParts(options: PartsOptions) {
     roles,
     tasks,
     startedAt,
+    identity,
+    supervised: options.supervised,
     clock,
     capacity: { slots: places.concurrency, serves: servedQueues(places) },
     onSample: metrics.onSample,
-    parts: () => ({ worker, http, push, traffic: journal.traffic }),
+    parts: () => ({ worker, http, push, coordination, traffic: journal.traffic }),
   });
   const shared =
     fabric === "postgres"

@@ -8,36 +8,24 @@
 
 import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "./api/services.ts";
 import { stillForming } from "./cluster/formation.ts";
-import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
 import { BatonError, hasCode } from "./core/errors.ts";
 import type { JobId } from "./core/ids.ts";
 import type { DrainProgress } from "./core/node.ts";
 import { JobHandle } from "./jobs/job-handle.ts";
-import type { AnyTask, Task } from "./jobs/task.ts";
+import type { Task } from "./jobs/task.ts";
 import { loadTaskFolder } from "./jobs/task-folder.ts";
 import { TaskRegistry } from "./jobs/task-registry.ts";
+import type { NodeOptions } from "./node-options.ts";
 import { buildParts, type NodeParts } from "./node-parts.ts";
 import { systemClock, type Clock } from "./platform/clock.ts";
 import { silentLog, type Log } from "./platform/log.ts";
-import { systemRandom, type Random } from "./platform/random.ts";
+import { systemRandom } from "./platform/random.ts";
 import { Lifecycle, type Service } from "./platform/service.ts";
 import type { Guarantees } from "./store/store.ts";
 
-export interface NodeOptions {
-  /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */
-  readonly settings?: Settings;
-  /** Tasks defined in code, beside those out of `settings.tasks` folders. */
-  readonly tasks?: readonly AnyTask[];
-  readonly log?: Log;
-  readonly clock?: Clock;
-  readonly random?: Random;
-  /** False for a node without a listener, used in process only. */
-  readonly http?: boolean;
-  /** What has to happen before this node begins to lead, such as its agent's end. */
-  readonly beforeLeading?: BeforeLeading;
-}
+export type { NodeOptions } from "./node-options.ts";
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
 const FIRST_TERM_MS = 10_000;
@@ -74,6 +62,7 @@ export class BatonNode extends Lifecycle {
       random = systemRandom,
       http = true,
       beforeLeading,
+      supervised,
     } = options;
     this.#settings = settings;
     this.#clock = clock;
@@ -85,6 +74,7 @@ export class BatonNode extends Lifecycle {
       random,
       http,
       beforeLeading,
+      supervised,
       draining: () => this.#draining,
       forming: () => this.#forming,
     });

@@ -16,10 +16,12 @@ export interface Everywhere<Answer> {
   readonly body?: (node: string) => unknown;
   readonly read: (body: unknown) => Answer;
   readonly deadlineMs?: number;
+  /** Who is asked; everybody without it. */
+  readonly only?: (node: string) => boolean;
 }
 
 export interface Gathered<Answer> {
-  /** Of those who answered, this node first. */
+  /** Of those who answered, this node first if it was asked. */
   readonly answers: readonly { readonly node: string; readonly answer: Answer }[];
   /** What the others have is missing. */
   readonly partial: boolean;
@@ -29,14 +31,14 @@ export interface Gathered<Answer> {
 export async function everywhere<Answer>(
   services: NodeServices,
   inbound: Inbound,
-  { here, path, body, read, deadlineMs }: Everywhere<Answer>,
+  { here, path, body, read, deadlineMs, only }: Everywhere<Answer>,
 ): Promise<Gathered<Answer>> {
   const { identity, cluster, peers, clock } = services;
   if (!asksOthers(services, inbound)) {
     return { answers: [{ node: identity.name, answer: await here() }], partial: false, unreachable: [] };
   }
   const answers: NodeAnswer<Answer>[] = await fanOut<Answer>({
-    nodes: cluster.nodes(),
+    nodes: cluster.nodes().filter(({ name }) => only?.(name) !== false),
     self: identity.name,
     here,
     request: ({ name }): PeerRequest => {

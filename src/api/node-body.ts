@@ -24,6 +24,7 @@ export const NodeBody = z.object({
     cpu: z.number().meta({ description: "a share between 0 and 1, as memory" }),
     memory: z.number(),
     loop_lag_ms: z.number(),
+    slots: z.int().nullable().meta({ description: "how many jobs it may run at once" }),
     owned: z.int().nullable().meta({
       description:
         "unfinished jobs whose events are this node's business; null where jobs are not dispatched",
@@ -40,11 +41,37 @@ export const NodeBody = z.object({
     })
     .nullable()
     .meta({ description: "how far a drain is with handing over; null while there is none" }),
+  reach: z
+    .array(
+      z.object({
+        node: z.string(),
+        ok: z.boolean(),
+        latency_ms: z.number().nullable(),
+        reason: z.string().nullable(),
+      }),
+    )
+    .meta({
+      description: "whether it can reach the others at the addresses that they tell, every few seconds",
+    }),
+  supervised: z.record(z.string(), z.unknown()).nullable().meta({
+    description: "what the node-controller above it tells of itself and its children; null without one",
+  }),
 });
 export type NodeBody = z.output<typeof NodeBody>;
 
 export function nodeBody(node: NodeInfo): NodeBody {
-  const { jobs, connections, cpu, memory, loopLagMs, owned = null, drain = null } = node.load;
+  const {
+    jobs,
+    connections,
+    cpu,
+    memory,
+    loopLagMs,
+    slots = null,
+    owned = null,
+    drain = null,
+    reach = [],
+    supervised = null,
+  } = node.load;
   return {
     name: node.name,
     status: node.status,
@@ -59,7 +86,7 @@ export function nodeBody(node: NodeInfo): NodeBody {
     capabilities: [...node.capabilities],
     version: node.version,
     started_at: isoOf(node.startedAt),
-    load: { jobs, connections, cpu, memory, loop_lag_ms: loopLagMs, owned },
+    load: { jobs, connections, cpu, memory, loop_lag_ms: loopLagMs, slots, owned },
     drain: drain && {
       owned: drain.owned,
       handed_over: drain.handedOver,
@@ -68,5 +95,7 @@ export function nodeBody(node: NodeInfo): NodeBody {
       orphaned: drain.orphaned,
       released: drain.released,
     },
+    reach: reach.map(({ latencyMs, ...rest }) => ({ ...rest, latency_ms: latencyMs })),
+    supervised: supervised && { ...supervised },
   };
 }

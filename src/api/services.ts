@@ -12,7 +12,9 @@ import type { Schedule, MissedPolicy, OverlapPolicy } from "../core/schedule.ts"
 import type { LeaderRole } from "../core/term.ts";
 import type { WorkVerdict } from "../core/work-health.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { JobRuns } from "../store/past-runs.ts";
 import type {
+  BriefPage,
   CancelAnswer,
   Guarantees,
   JobPage,
@@ -193,6 +195,9 @@ export interface Jobs {
   get(id: JobId): Promise<JobView | null>;
   result(id: JobId): Promise<string | null>;
   list(query: JobQuery): Promise<JobPage>;
+  brief(query: JobQuery): Promise<BriefPage>;
+  /** Runs that did not end the job. */
+  runs(id: JobId): Promise<JobRuns>;
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer>;
   retry(id: JobId): Promise<JobStatus | "missing" | "retried">;

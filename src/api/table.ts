@@ -1,13 +1,16 @@
 /** The one table of operations. */
 
 import type { Method, Operation } from "./operation.ts";
+import { bulkJobs } from "./operations/bulk.ts";
 import { getCluster, getLeaders, getMetrics } from "./operations/cluster.ts";
 import { clusterJobs } from "./operations/cluster-jobs.ts";
 import { drainNode, getNode, listNodes, removeNode, resumeNode } from "./operations/cluster-nodes.ts";
+import { getFailures } from "./operations/failures.ts";
 import { callFunction } from "./operations/functions.ts";
 import { health, healthz, livez, readyz, role, workz } from "./operations/health.ts";
 import { getLogs } from "./operations/job-logs.ts";
 import { getJournal } from "./operations/journal.ts";
+import { getLeaderHistory } from "./operations/leader-history.ts";
 import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs.ts";
 import { prometheus } from "./operations/metrics.ts";
 import { listTasks, status } from "./operations/node.ts";
@@ -28,6 +31,7 @@ import {
 } from "./operations/schedules.ts";
 import { login, logout, whoAmI } from "./operations/session.ts";
 import { getScaling } from "./operations/scaling.ts";
+import { getTimeline } from "./operations/timeline.ts";
 import { submitJobs } from "./operations/submit.ts";
 import { createToken, listTokens, revokeToken } from "./operations/tokens.ts";
 import { addUser, listUsers, removeUser, setPassword } from "./operations/users.ts";
@@ -40,6 +44,7 @@ export const OPERATIONS = [
   getJob,
   getResult,
   getLogs,
+  getTimeline,
   cancelJob,
   retryJob,
   deleteJob,
@@ -79,10 +84,13 @@ export const OPERATIONS = [
   resumeNode,
   removeNode,
   getLeaders,
+  getLeaderHistory,
   getMetrics,
   getLocalMetrics,
   getMetricsSummary,
   clusterJobs,
+  bulkJobs,
+  getFailures,
   getJournal,
   whoAmI,
   login,

@@ -7,18 +7,10 @@ import { ago, facts, statusText, table } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
-/** Told by newer nodes only. */
-interface Told {
-  readonly reach?: readonly {
-    readonly node: string;
-    readonly ok: boolean;
-    readonly latency_ms: number | null;
-    readonly reason: string | null;
-  }[];
-}
-
-export function nodeFacts(terminal: Terminal, node: NodeBody & Told): string {
-  const { load, reach = [] } = node;
+export function nodeFacts(terminal: Terminal, node: NodeBody): string {
+  const { load } = node;
+  // An older node does not tell.
+  const reach = (node as Partial<NodeBody>).reach ?? [];
   const about = facts(terminal, [
     ["node", node.name],
     ["status", statusText(terminal, node.status)],

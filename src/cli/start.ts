@@ -45,7 +45,12 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   ]);
   const log = createLog({ ...settings.log, name: settings.name });
   const line = lineToSupervisor(settings, terminal.clock);
-  const node = await createNode({ settings, log, beforeLeading: line?.beforeLeading });
+  const node = await createNode({
+    settings,
+    log,
+    beforeLeading: line?.beforeLeading,
+    supervised: line?.supervised,
+  });
   reportUncaught(log, () => node.runningJobs());
   let unwanted = false;
   // Before the start: a signal that comes early must find us listening.

@@ -233,6 +233,11 @@ export class BatonClient implements AsyncDisposable {
     return this.request("DELETE /jobs/{id}", { params: { id } });
   }
 
+  /** What happened to a job: its runs with worker and epochs, refused writes, changes of its owner. */
+  timeline(id: string) {
+    return this.request("GET /jobs/{id}/timeline", { params: { id } });
+  }
+
   /** The settings of the node with their sources. */
   settings() {
     return this.request("GET /node/settings", {});

@@ -1,5 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
-import type { AnswerOf, Parts, QueryOf, Route } from "../api/table.ts";
+import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/table.ts";
 import { followLive, type LiveEvent, type LiveOptions } from "./live.ts";
 
 type Call = <R extends Route>(route: R, parts: Parts<R>) => Promise<AnswerOf<R>>;
@@ -64,6 +64,21 @@ export class ClusterCalls {
   /** Newest first. */
   metrics(limit?: number) {
     return this.#call("GET /cluster/metrics", { query: { limit } });
+  }
+
+  /** Terms with the reason of their end, newest first, and writes that were refused. */
+  leaderHistory(filter: QueryOf<"GET /cluster/leaders/history"> = {}) {
+    return this.#call("GET /cluster/leaders/history", { query: filter });
+  }
+
+  /** Failed jobs grouped by their error. */
+  failures(filter: QueryOf<"GET /cluster/failures"> = {}) {
+    return this.#call("GET /cluster/failures", { query: filter });
+  }
+
+  /** One page: call again with `next_cursor` as the cursor until it is null. */
+  bulk(request: BodyOf<"POST /cluster/jobs/bulk">) {
+    return this.#call("POST /cluster/jobs/bulk", { body: request });
   }
 
   /** Newest first. */

@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from "node:os";
-import type { NodeLoad, NodeTraffic } from "../core/node.ts";
+import type { NodeLoad, NodeTraffic, Reach } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
-import { Lifecycle } from "../platform/service.ts";
+import { Lifecycle, type Service } from "../platform/service.ts";
 
 const SAMPLE_MS = 500;
 
@@ -15,6 +15,9 @@ export interface LoadMeterOptions {
   readonly traffic?: () => NodeTraffic;
   /** Twice a second, with how late the event loop was. */
   readonly onSample?: (lagMs: number) => void;
+  /** Begins and ends with this. */
+  readonly reach?: Service & { read(): readonly Reach[] };
+  readonly supervised?: () => NodeLoad["supervised"] | null;
 }
 
 /** How busy this process is: measured twice a second, read at any time. */
@@ -34,6 +37,7 @@ export class LoadMeter extends Lifecycle {
   }
 
   read(): NodeLoad {
+    const supervised = this.#o.supervised?.();
     return {
       jobs: this.#o.jobs(),
       connections: this.#o.connections(),
@@ -43,10 +47,13 @@ export class LoadMeter extends Lifecycle {
       ...this.#o.owned(),
       ...this.#o.capacity,
       ...(this.#traffic && { traffic: this.#traffic }),
+      ...(this.#o.reach && { reach: this.#o.reach.read() }),
+      ...(supervised && { supervised }),
     };
   }
 
-  protected onStart(): void {
+  protected async onStart(): Promise<void> {
+    await this.#o.reach?.start();
     this.#at = this.#o.clock.monotonic();
     this.#cpuMicros = cpuMicros();
     this.#memory = memoryShare();
@@ -54,8 +61,9 @@ export class LoadMeter extends Lifecycle {
     this.#schedule();
   }
 
-  protected onStop(): void {
+  protected async onStop(): Promise<void> {
     this.#cancel();
+    await this.#o.reach?.stop();
   }
 
   #schedule(): void {

@@ -6,7 +6,16 @@ import type { AgentState } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
 import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/job.ts";
 import { acceptsWork, hasCapability, hasRole, type NodeInfo } from "../core/node.ts";
-import type { CancelAnswer, JobPage, JobQuery, LogLine, Store, Submitted } from "../store/store.ts";
+import type {
+  BriefPage,
+  CancelAnswer,
+  JobPage,
+  JobQuery,
+  LogLine,
+  Store,
+  Submitted,
+} from "../store/store.ts";
+import type { JobRuns } from "../store/past-runs.ts";
 import type { Followers } from "./followers.ts";
 import type { Submitter } from "./submitter.ts";
 import type { TaskRegistry } from "./task-registry.ts";
@@ -62,6 +71,14 @@ export class JobService implements Jobs {
 
   list(query: JobQuery): Promise<JobPage> {
     return this.#o.store.jobs.list(query);
+  }
+
+  brief(query: JobQuery): Promise<BriefPage> {
+    return this.#o.store.jobs.brief(query);
+  }
+
+  runs(id: JobId): Promise<JobRuns> {
+    return this.#o.store.jobs.runs(id);
   }
 
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]> {

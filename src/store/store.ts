@@ -24,6 +24,7 @@ import type { AccessStore } from "./access.ts";
 import type { AgentStore } from "./agents.ts";
 import type { JournalStore } from "./journal.ts";
 import type { OwnershipStore } from "./ownership.ts";
+import type { JobRuns } from "./past-runs.ts";
 import type { QueueStore } from "./queues.ts";
 import type { SampleStore } from "./samples.ts";
 import type { ScheduleNotes } from "./schedule-notes.ts";
@@ -125,6 +126,12 @@ export interface JobStore {
 
   /** Newest first. */
   list(query: JobQuery): Promise<JobPage>;
+
+  /** As `list`, with no more of a job than what lists of many need. */
+  brief(query: JobQuery): Promise<BriefPage>;
+
+  /** Runs that did not end the job, and where it was dispatched. Empty for a job that is not there. */
+  runs(id: JobId): Promise<JobRuns>;
 
   /** How long jobs waited and ran that ended in the last `withinMs`; of the newest `limit` finished ones. */
   timings(limit: number, withinMs: number): Promise<readonly JobTiming[]>;
@@ -327,6 +334,13 @@ export interface JobQuery {
   readonly errorCode?: string;
   readonly limit: number;
   readonly cursor?: string;
+}
+
+export type BriefJob = Pick<Job, "id" | "task" | "queue" | "status" | "createdAt" | "finishedAt" | "error">;
+
+export interface BriefPage {
+  readonly jobs: readonly BriefJob[];
+  readonly cursor: string | null;
 }
 
 export interface JobTiming {

@@ -20,6 +20,7 @@ import {
   type FromController,
   type ToChild,
 } from "./messages.ts";
+import type { SupervisorReport } from "./report.ts";
 
 /** One end of a channel between two processes. */
 export interface Line {
@@ -42,14 +43,20 @@ const LOOK_MS = 100;
 export class ControlLine {
   readonly #o: ControlLineOptions;
   readonly #waiting = new Map<number, (ended: readonly string[]) => void>();
+  #report: SupervisorReport | null = null;
 
   constructor(options: ControlLineOptions) {
     this.#o = options;
     options.line.receive((message) => {
       if (isMessage<Extract<ToChild, { baton: "agent_off" }>>(message, "agent_off"))
         this.#waiting.get(message.epoch)?.(message.ended);
+      else if (isMessage<Extract<ToChild, { baton: "report" }>>(message, "report"))
+        this.#report = message.report;
     });
   }
+
+  /** What the node-controller has told of itself last. */
+  readonly supervised = (): Readonly<Record<string, unknown>> | null => this.#report && { ...this.#report };
 
   /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */
   readonly beforeLeading: BeforeLeading = async ({ epoch }, signal) => {

@@ -7,10 +7,12 @@
  *       | ---- standing {role, leader} -------> |  agent on or off
  *       | ---- may_lead {epoch} --------------> |  agent off
  *       | <--- agent_off {epoch, ended} ------- |
+ *       | <--- report ------------------------- |  to be shown with the node
  *       | <--- stop --------------------------- |  where there are no signals
  */
 
 import type { Standing } from "../core/supervision.ts";
+import type { SupervisorReport } from "./report.ts";
 
 export type FromController =
   | { readonly baton: "started"; readonly url: string }
@@ -20,6 +22,8 @@ export type FromController =
 export type ToChild =
   /** With the names of agents that were ended on purpose, and could give nothing back while nobody led. */
   | { readonly baton: "agent_off"; readonly epoch: number; readonly ended: readonly string[] }
+  /** What it tells of itself, whenever that has changed. */
+  | { readonly baton: "report"; readonly report: SupervisorReport }
   | { readonly baton: "stop" };
 
 /** The environment variable that tells a child whose it is: the process id of its node-controller. */

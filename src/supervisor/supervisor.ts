@@ -265,8 +265,10 @@ export class Supervisor extends Lifecycle {
   #changed(): void {
     const groups = [this.#controller.pid, this.#agent.pid].filter((pid) => pid !== null);
     this.#sentinel.guard(groups);
+    const report = this.report();
+    this.#controller.send({ baton: "report", report } satisfies ToChild);
     try {
-      writeReport(this.#o.settings.data, this.report());
+      writeReport(this.#o.settings.data, report);
     } catch (error) {
       // A full disk must not end what still works.
       this.#o.log.warn({ err: error }, "the state of the node-controller could not be written");

@@ -94,6 +94,20 @@ const shown = {
     })
     .optional()
     .catch(undefined),
+  reach: z
+    .array(
+      z.object({
+        node: z.string().max(100),
+        ok: z.boolean(),
+        latencyMs: z.number().nullable(),
+        reason: z.string().max(1_000).nullable(),
+      }),
+    )
+    .max(100)
+    .readonly()
+    .optional()
+    .catch(undefined),
+  supervised: z.record(z.string(), z.unknown()).readonly().optional().catch(undefined),
 };
 const load = z
   .object({ jobs: number, connections: number, cpu: number, memory: number, loopLagMs: number, ...shown })

@@ -5,9 +5,11 @@ import { isFinal, isSuspect } from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
 import { wasInterrupted } from "../abandoned.ts";
 import { authorUnder } from "../fence.ts";
+import type { JobRuns, PastOutcome } from "../past-runs.ts";
 import type {
   Abandoned,
   Author,
+  BriefPage,
   CancelAnswer,
   Claimed,
   ClaimedJob,
@@ -26,7 +28,7 @@ import type {
   Submitted,
   Verdict,
 } from "../store.ts";
-import { type Entry, type Ledger, shown } from "./ledger.ts";
+import { type Entry, keepRun, type Ledger, shown } from "./ledger.ts";
 import type { Leases } from "./leases.ts";
 import { copiedReport, copiedSettlement, type RunWrites } from "./run-writes.ts";
 import { afterCrash, afterInterruption, afterOverdue, cancelled, isOverdue } from "./runs.ts";
@@ -128,13 +130,13 @@ export class MemoryJobs implements JobStore {
       this.#terms.require(fence);
       if (which.by === "overdue") {
         const overdue = this.#leases.takeAway((entry) => isOverdue(entry, which.graceMs, now));
-        return overdue.map((entry) => this.#putBack(entry, afterOverdue(entry, now), fence, now));
+        return overdue.map((entry) => this.#putBack(entry, "overdue", afterOverdue(entry, now), fence, now));
       }
       return this.#leases.end(which).map((entry) => {
         if (wasInterrupted(entry.lease!, which))
-          return this.#putBack(entry, afterInterruption(entry, budgets, now), fence, now);
+          return this.#putBack(entry, "interrupted", afterInterruption(entry, budgets, now), fence, now);
         const suspect = isSuspect(entry.job.crashes + 1, budgets);
-        return this.#putBack(entry, afterCrash(entry, budgets, now), fence, now, suspect);
+        return this.#putBack(entry, "crashed", afterCrash(entry, budgets, now), fence, now, suspect);
       });
     });
   }
@@ -165,6 +167,7 @@ export class MemoryJobs implements JobStore {
       if (status !== "failed" && status !== "cancelled") return status;
       entry.cancelReason = null;
       entry.lease = null;
+      keepRun(entry, status, entry.job.finishedAt ?? now);
       this.#ledger.change(entry, { ...AFRESH, jobEpoch: entry.job.jobEpoch + 1, runAt: now }, now, false);
       return "retried";
     });
@@ -206,6 +209,24 @@ export class MemoryJobs implements JobStore {
     });
   }
 
+  async brief(query: JobQuery): Promise<BriefPage> {
+    const { jobs, cursor } = await this.list(query);
+    return {
+      jobs: jobs.map(({ id, task, queue, status, createdAt, finishedAt, error }) => {
+        return { id, task, queue, status, createdAt, finishedAt, error };
+      }),
+      cursor,
+    };
+  }
+
+  runs(id: JobId): Promise<JobRuns> {
+    return this.#turn(() => {
+      const entry = this.#ledger.find(id);
+      const assignments = entry?.assignment ? [entry.assignment.id] : [];
+      return { past: [...(entry?.past ?? [])], assignments };
+    });
+  }
+
   timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {
     return this.#turn((now) => {
       const timings: JobTiming[] = [];
@@ -244,8 +265,16 @@ export class MemoryJobs implements JobStore {
     });
   }
 
-  #putBack(entry: Entry, change: Partial<Job>, fence: Term, now: number, suspect?: boolean): Recovered {
+  #putBack(
+    entry: Entry,
+    past: PastOutcome,
+    change: Partial<Job>,
+    fence: Term,
+    now: number,
+    suspect?: boolean,
+  ): Recovered {
     const worker = entry.job.worker!;
+    if (change.finishedAt === undefined) keepRun(entry, past, now, change.error ?? null);
     this.#ledger.change(entry, { ...change, leaderEpoch: fence.epoch }, now, suspect);
     entry.lease = null;
     const { id, failures, interruptions, crashes } = entry.job;

@@ -14,6 +14,7 @@ import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Job, JobStatus } from "../../core/job.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId, Ownership } from "../ownership.ts";
+import { PAST_RUNS_MAX, type PastOutcome, type PastRun } from "../past-runs.ts";
 import type { Author, LogLine, NewJob, QueueInfo, Submitted } from "../store.ts";
 import { Line } from "./line.ts";
 
@@ -27,6 +28,7 @@ export interface Entry {
   suspect: boolean;
   result: string | null;
   readonly logs: LogLine[];
+  readonly past: PastRun[];
   /** Only the ledger writes it: a job that is not marked and does not run is in none. */
   assignment: Assignment | null;
   place: number;
@@ -100,6 +102,7 @@ export class Ledger {
       suspect: false,
       result: null,
       logs: [],
+      past: [],
       assignment: null,
       place: -1,
     };
@@ -241,6 +244,14 @@ export class Ledger {
     }
     return queue;
   }
+}
+
+/** A run that is over, before its job is changed. */
+export function keepRun({ job, past }: Entry, outcome: PastOutcome, now: number, error = job.error): void {
+  const { jobEpoch, worker, leaderEpoch, startedAt } = job;
+  if (startedAt === null) return;
+  past.push({ jobEpoch, worker, leaderEpoch, startedAt, endedAt: now, outcome, error });
+  if (past.length > PAST_RUNS_MAX) past.shift();
 }
 
 /** As it is given out: a job in an assignment belongs to whoever owns that. */

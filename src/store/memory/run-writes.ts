@@ -5,7 +5,7 @@ import type { Job } from "../../core/job.ts";
 import type { Term } from "../../core/term.ts";
 import type { AssignmentId } from "../ownership.ts";
 import type { Author, ClaimedJob, Report, Run, Settlement, Verdict } from "../store.ts";
-import { shown, type Entry, type Ledger } from "./ledger.ts";
+import { keepRun, shown, type Entry, type Ledger } from "./ledger.ts";
 import type { Leases } from "./leases.ts";
 import { afterRun, afterStart, appendLogs, asClaimed, verdictOn } from "./runs.ts";
 
@@ -48,6 +48,10 @@ export class RunWrites {
     const change = { ...afterRun(entry!, outcome, now), ...epochOf(fence) };
     // Whoever owned it when it ended, and wrote that down, is shown from now on.
     const { owner, ownerEpoch } = shown(entry!);
+    if (change.finishedAt === undefined) {
+      if (outcome.kind === "retry") keepRun(entry!, "failed", now, outcome.error);
+      else if (outcome.kind === "interrupted") keepRun(entry!, "interrupted", now, null);
+    }
     const last = assignment !== undefined && change.finishedAt !== undefined ? { owner, ownerEpoch } : {};
     this.#ledger.change(entry!, { ...change, ...last }, now);
     if (outcome.kind === "completed") entry!.result = outcome.result;

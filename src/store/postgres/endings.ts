@@ -2,7 +2,9 @@
 
 import { type Queryable, write } from "../../platform/drivers/postgres.ts";
 import { int4s, int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
+import type { PastOutcome } from "../past-runs.ts";
 import { NOW } from "./ledger.ts";
+import { keepRuns } from "./past-runs.ts";
 
 /** What a run spent; added to the job's counters. */
 export interface Spending {
@@ -40,6 +42,8 @@ export interface Return {
   readonly author: number | null;
   /** Null leaves it as it is. */
   readonly suspect: boolean | null;
+  /** How its run is remembered; null for one that never began. */
+  readonly outcome: PastOutcome | null;
 }
 
 /** Columns of `done` that are taken over as they stand in `live`. */
@@ -58,11 +62,11 @@ const END = write(
        l.cancel_requested, l.job_epoch + a.taken AS job_epoch, l.attempts + a.attempts AS attempts,
        l.failures + a.failures AS failures, l.interruptions + a.interruptions AS interruptions,
        l.crashes + a.crashes AS crashes, coalesce(a.killed, l.killed) AS killed, coalesce(a.author, l.author) AS author,
-       a.status, a.ended_by, a.result, a.owner, a.owner_epoch
+       a.status, a.ended_by, a.result, a.owner, a.owner_epoch, l.assignment
    ),
    kept AS (
-     INSERT INTO baton.done (seq, id, finished_at, status, error, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch)
-     SELECT seq, id, (SELECT now FROM clock), status, ended_by, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch
+     INSERT INTO baton.done (seq, id, finished_at, status, error, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch, assignment, kind)
+     SELECT seq, id, (SELECT now FROM clock), status, ended_by, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch, assignment, kind
      FROM gone
    )
    INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM gone GROUP BY kind, status`,
@@ -70,7 +74,8 @@ const END = write(
 
 const RETURN = write(
   "runs-return",
-  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   ${keepRuns("baton.live l JOIN unnest($2::bigint[], $4::text[], $13::text[]) AS a (seq, error, outcome) ON l.seq = a.seq WHERE true")}
    UPDATE baton.live l SET running = false, worker = NULL, started_at = NULL, assignment = NULL, updated_at = (SELECT now FROM clock),
      run_at = coalesce((SELECT now FROM clock) + a.delay_ms, l.run_at), later = coalesce(a.delay_ms > 0, false),
      job_epoch = l.job_epoch + a.taken, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,
@@ -115,6 +120,7 @@ export async function returnRuns(
     texts(returns.map((one) => one.killed)),
     int4s(returns.map((one) => one.author)),
     int4s(returns.map(({ suspect }) => (suspect === null ? null : Number(suspect)))),
+    texts(returns.map(({ outcome }) => outcome)),
   ]);
 }
 

@@ -3,9 +3,11 @@ import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Term } from "../../core/term.ts";
 import type { Postgres } from "../../platform/drivers/postgres.ts";
+import type { JobRuns } from "../past-runs.ts";
 import type {
   Abandoned,
   Author,
+  BriefPage,
   CancelAnswer,
   Claimed,
   ClaimRequest,
@@ -26,6 +28,8 @@ import type {
 } from "../store.ts";
 import { Claim } from "./claim.ts";
 import type { Ledger } from "./ledger.ts";
+import { List } from "./list.ts";
+import { PastRuns } from "./past-runs.ts";
 import { Purge } from "./purge.ts";
 import { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
@@ -47,6 +51,8 @@ export class PostgresJobs implements JobStore {
   readonly #steer: Steer;
   readonly #purge: Purge;
   readonly #read: Read;
+  readonly #list: List;
+  readonly #past: PastRuns;
   /** Two calls take two connections, and the second may be the faster one. */
   readonly #reporting = new Set<Promise<unknown>>();
 
@@ -66,6 +72,8 @@ export class PostgresJobs implements JobStore {
     this.#steer = new Steer(ledger);
     this.#purge = new Purge(ledger, terms);
     this.#read = new Read(ledger);
+    this.#list = new List(ledger);
+    this.#past = new PastRuns(ledger);
   }
 
   submit(
@@ -140,7 +148,15 @@ export class PostgresJobs implements JobStore {
   }
 
   list(query: JobQuery): Promise<JobPage> {
-    return this.#read.list(query);
+    return this.#list.whole(query);
+  }
+
+  brief(query: JobQuery): Promise<BriefPage> {
+    return this.#list.brief(query);
+  }
+
+  runs(id: JobId): Promise<JobRuns> {
+    return this.#past.of(id);
   }
 
   timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {

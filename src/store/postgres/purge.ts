@@ -24,6 +24,7 @@ const PURGE = write(
    ),
    done AS (DELETE FROM baton.done d USING old WHERE d.seq = old.seq RETURNING d.id, d.status),
    logs AS (DELETE FROM baton.log g USING old WHERE g.seq = old.seq),
+   past AS (DELETE FROM baton.past_run p USING old WHERE p.seq = old.seq),
    job AS (DELETE FROM baton.job j USING done WHERE j.id = done.id RETURNING j.kind, done.status),
    tally AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, status, -count(*) FROM job GROUP BY kind, status)
    SELECT (SELECT count(*) FROM old) AS removed,

@@ -119,7 +119,7 @@ interface Lost {
 interface Fate {
   readonly end: { readonly status: "failed" | "cancelled"; readonly error: JobError } | null;
   /** Only for one that runs again. */
-  readonly back: Pick<Return, "delayMs" | "error" | "suspect">;
+  readonly back: Pick<Return, "delayMs" | "error" | "suspect" | "outcome">;
   readonly spent: Spending;
   readonly killed: string | null;
 }
@@ -255,7 +255,7 @@ function afterCrash(job: Lost, budgets: Budgets): Fate {
   const error = crashError(spentOf(job), budgets, killed);
   return {
     end: cancelled(job, "cancelled while its node died") ?? (error && { status: "failed", error }),
-    back: { delayMs: null, error: null, suspect: isSuspect(job.crashes + 1, budgets) },
+    back: { delayMs: null, error: null, suspect: isSuspect(job.crashes + 1, budgets), outcome: "crashed" },
     spent: { ...NOTHING, crashes: 1 },
     killed: JSON.stringify(killed),
   };
@@ -266,7 +266,7 @@ function afterInterruption(job: Lost, budgets: Budgets): Fate {
   const error = interruptionError(spentOf(job), budgets);
   return {
     end: cancelled(job, "cancelled") ?? (error && { status: "failed", error }),
-    back: { delayMs: null, error: null, suspect: null },
+    back: { delayMs: null, error: null, suspect: null, outcome: "interrupted" },
     spent: { ...NOTHING, interruptions: 1 },
     killed: null,
   };
@@ -277,7 +277,7 @@ function afterOverdue(job: Lost): Fate {
   const error = overdueError(job.timeout_ms!, workerOf(job));
   return {
     end: cancelled(job, "cancelled") ?? (mayRetry(spentOf(job)) ? null : { status: "failed", error }),
-    back: { delayMs: 0, error: JSON.stringify(error), suspect: null },
+    back: { delayMs: 0, error: JSON.stringify(error), suspect: null, outcome: "overdue" },
     spent: { ...NOTHING, failures: 1 },
     killed: null,
   };

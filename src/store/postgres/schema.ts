@@ -24,6 +24,7 @@
 
 import { BatonError } from "../../core/errors.ts";
 import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import { PAST_RUNS_SCHEMA } from "./past-runs.ts";
 import { SUBMIT_FUNCTIONS, SUBMIT_TRACED } from "./submit-function.ts";
 
 export const STATUS = {
@@ -320,6 +321,10 @@ const MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE baton.credential_revision (n bigint NOT NULL)`,
       "INSERT INTO baton.credential_revision (n) VALUES (0)",
     ],
+  },
+  {
+    compatibleFrom: 1,
+    up: PAST_RUNS_SCHEMA,
   },
 ];
 

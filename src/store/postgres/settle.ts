@@ -9,6 +9,8 @@ import { type Ledger, NOW, uuidOf } from "./ledger.ts";
 import { STATUS } from "./schema.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "./terms.ts";
 
+const OWNED = ", owner, owner_epoch, assignment";
+
 /**
  * `gone` are the completed runs, with a `result`; answers with those that were accepted, unless it is all $4 of them, and with
  * what the caller adds. `before` is what has to be known first.
@@ -27,11 +29,11 @@ export const complete = (parts: {
   gone AS (
     ${parts.gone}
     RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
-      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, ${parts.author ?? "l.author"}, ${parts.result} AS result${parts.owner ? `, ${parts.owner.owner} AS owner, ${parts.owner.owner_epoch} AS owner_epoch` : ""}
+      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, ${parts.author ?? "l.author"}, ${parts.result} AS result${parts.owner ? `, ${parts.owner.owner} AS owner, ${parts.owner.owner_epoch} AS owner_epoch, l.assignment` : ""}
   ),
   kept AS (
-    INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}${parts.owner ? ", owner, owner_epoch" : ""})
-    SELECT seq, id, (SELECT now FROM clock), 3, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}${parts.owner ? ", owner, owner_epoch" : ""}
+    INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, kind, ${KEPT}${parts.owner ? OWNED : ""})
+    SELECT seq, id, (SELECT now FROM clock), 3, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, kind, ${KEPT}${parts.owner ? OWNED : ""}
     FROM gone
   ),
   counted AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, 3, count(*) FROM gone GROUP BY kind)
@@ -291,12 +293,18 @@ function changeOf(holder: Holder, outcome: Outcome, author: number | null): Endi
     result: resultOf(outcome),
     spent,
   });
-  const back = (spent: Ending["spent"], delayMs: number | null, error: JobError | null): Ending | Return => {
+  const back = (
+    spent: Ending["spent"],
+    delayMs: number | null,
+    error: JobError | null,
+    past: Return["outcome"],
+  ): Ending | Return => {
     if (holder.cancel_requested) {
       const message = holder.cancel_reason ?? "cancelled";
       return end(STATUS.cancelled, { code: "CANCELLED", message }, spent);
     }
-    return { ...same, seq, delayMs, error: error && JSON.stringify(error), spent, suspect: null };
+    const text = error && JSON.stringify(error);
+    return { ...same, seq, delayMs, error: text, spent, suspect: null, outcome: past };
   };
   switch (outcome.kind) {
     case "completed":
@@ -309,10 +317,10 @@ function changeOf(holder: Holder, outcome: Outcome, author: number | null): Endi
     case "cancelled":
       return end(STATUS.cancelled, outcome.error);
     case "retry":
-      return back({ ...NOTHING, failures: 1 }, outcome.delayMs, outcome.error);
+      return back({ ...NOTHING, failures: 1 }, outcome.delayMs, outcome.error, "failed");
     case "interrupted":
-      return back({ ...NOTHING, interruptions: 1 }, null, null);
+      return back({ ...NOTHING, interruptions: 1 }, null, null, "interrupted");
     case "released":
-      return back({ ...NOTHING, attempts: -1 }, null, null);
+      return back({ ...NOTHING, attempts: -1 }, null, null, null);
   }
 }

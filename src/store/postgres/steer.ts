@@ -37,7 +37,16 @@ const MARK_CANCELLED = write(
 const REVIVE = write(
   "steer-revive",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
-   gone AS (DELETE FROM baton.done WHERE seq = $2 RETURNING seq, id, job_epoch, attempts, author, logs, status),
+   gone AS (
+     DELETE FROM baton.done WHERE seq = $2
+     RETURNING seq, id, job_epoch, attempts, author, logs, status, started_at, finished_at, worker, assignment, error
+   ),
+   kept_runs AS (
+     INSERT INTO baton.past_run (seq, job_epoch, started_at, ended_at, worker, author, assignment, outcome, error)
+     SELECT seq, job_epoch, started_at, finished_at, worker, author, assignment,
+       CASE status WHEN ${STATUS.failed} THEN 'failed' ELSE 'cancelled' END, error
+     FROM gone WHERE started_at IS NOT NULL ON CONFLICT DO NOTHING
+   ),
    back AS (
      INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, job_epoch, attempts, logs, priority, later)
      SELECT g.seq, g.id, clock.now, clock.now, j.kind, g.author, g.job_epoch + 1, g.attempts, g.logs, j.priority, false
@@ -50,6 +59,7 @@ const REMOVE = write(
   `WITH job AS (DELETE FROM baton.job WHERE id = $2 RETURNING kind),
    live AS (DELETE FROM baton.live WHERE seq = $1),
    logs AS (DELETE FROM baton.log WHERE seq = $1),
+   past AS (DELETE FROM baton.past_run WHERE seq = $1),
    done AS (DELETE FROM baton.done WHERE seq = $1 RETURNING status)
    INSERT INTO baton.tally (kind, status, n) SELECT job.kind, done.status, -1 FROM job, done`,
 );

@@ -2,9 +2,11 @@ import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Term } from "../../core/term.ts";
 import { authorUnder } from "../fence.ts";
+import type { JobRuns } from "../past-runs.ts";
 import type {
   Abandoned,
   Author,
+  BriefPage,
   CancelAnswer,
   Claimed,
   ClaimRequest,
@@ -24,6 +26,7 @@ import type {
 } from "../store.ts";
 import { Claim } from "./claim.ts";
 import type { Ledger } from "./ledger.ts";
+import { List } from "./list.ts";
 import type { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
 import { Settle } from "./settle.ts";
@@ -41,12 +44,14 @@ export class SqliteJobs implements JobStore {
   readonly #recover: Recover;
   readonly #steer: Steer;
   readonly #read: Read;
+  readonly #list: List;
 
   constructor(parts: { ledger: Ledger; terms: SqliteTerms; submit: Submit; read: Read }) {
     this.#ledger = parts.ledger;
     this.#terms = parts.terms;
     this.#submit = parts.submit;
     this.#read = parts.read;
+    this.#list = new List(parts.ledger, parts.read);
     this.#claim = new Claim(parts.ledger);
     this.#settle = new Settle(parts.ledger);
     this.#recover = new Recover(parts.ledger, this.#settle);
@@ -119,7 +124,15 @@ export class SqliteJobs implements JobStore {
   }
 
   async list(query: JobQuery): Promise<JobPage> {
-    return this.#ledger.file.read(() => this.#read.list(query));
+    return this.#ledger.file.read(() => this.#list.whole(query));
+  }
+
+  async brief(query: JobQuery): Promise<BriefPage> {
+    return this.#ledger.file.read(() => this.#list.brief(query));
+  }
+
+  async runs(id: JobId): Promise<JobRuns> {
+    return this.#ledger.file.read(() => ({ past: this.#read.pastRuns(id), assignments: [] }));
   }
 
   async timings(limit: number, withinMs: number): Promise<readonly JobTiming[]> {

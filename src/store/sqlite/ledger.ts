@@ -224,6 +224,10 @@ export class Ledger {
     return this.#kinds.get(id)!;
   }
 
+  kinds(): readonly Kind[] {
+    return [...this.#kinds.values()];
+  }
+
   kindId(queue: string, task: string): number {
     const known = this.#kindsByName.get(queue)?.get(task);
     if (known) return known.id;

@@ -1,11 +1,10 @@
-import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
-import { isFinal, type Job, type JobError, type JobStatus } from "../../core/job.ts";
-import type { JobPage, JobQuery, JobTiming, LogLine } from "../store.ts";
+import type { Job, JobError, JobStatus } from "../../core/job.ts";
+import { PAST_RUNS_MAX, type PastOutcome, type PastRun } from "../past-runs.ts";
+import type { JobTiming, LogLine } from "../store.ts";
 import { type Ledger, statusName } from "./ledger.ts";
-import { STATUS } from "./schema.ts";
 
-const COLUMNS = `j.seq, j.id, j.kind, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule, j.trace,
+export const COLUMNS = `j.seq, j.id, j.kind, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule, j.trace,
   coalesce(d.status, l.status, 1) AS stored_status,
   coalesce(d.run_at, l.run_at, j.created_at) AS run_at,
   coalesce(d.job_epoch, l.job_epoch, 0) AS job_epoch,
@@ -23,15 +22,9 @@ const COLUMNS = `j.seq, j.id, j.kind, j.priority, j.payload, j.created_at, j.max
   coalesce(d.cancel_requested, l.cancel_requested, 0) AS cancel_requested,
   coalesce(d.error, l.error) AS error,
   coalesce(d.killed, l.killed) AS killed`;
-const JOINED = "LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq";
+export const JOINED = "LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq";
 
-/**
- * Rows that one page may look at. A filter that fits hardly any job then gives a short page and a cursor to go on
- * with, instead of holding up the event loop for a walk through a million jobs.
- */
-const SCAN_MAX = 20_000;
-
-type Row = Record<string, string | number | null>;
+export type Row = Record<string, string | number | null>;
 
 export class Read {
   readonly #ledger: Ledger;
@@ -40,14 +33,6 @@ export class Read {
   constructor(ledger: Ledger) {
     this.#ledger = ledger;
     const { file } = ledger;
-    const page = (from: string) =>
-      file.prepare(
-        `SELECT ${COLUMNS} FROM (${from}) AS s JOIN job j ON j.seq = s.seq ${JOINED}
-         WHERE ((?2 IS NULL AND ?3 IS NULL) OR j.kind IN (SELECT id FROM kind WHERE (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3))) AND j.created_at >= ?4
-           AND j.created_at < ?9 AND (?10 IS NULL OR json_extract(coalesce(d.error, l.error), '$.code') = ?10)
-           AND (?5 IS NULL OR coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?7 THEN 1 ELSE l.status END, 1) = ?5) ORDER BY j.seq DESC LIMIT ?6`,
-      );
-    const bounded = `ORDER BY seq DESC LIMIT ${SCAN_MAX}`;
     this.#sql = {
       one: file.prepare(`SELECT ${COLUMNS} FROM job j ${JOINED} WHERE j.seq = ?`),
       id: file.prepare("SELECT id FROM job WHERE seq = ?"),
@@ -60,15 +45,10 @@ export class Read {
       logs: file.prepare(
         "SELECT n, at, level, message, job_epoch FROM log WHERE seq = ? AND n > ? ORDER BY n LIMIT ?",
       ),
-      any: page(`SELECT seq FROM job WHERE seq < ?1 ${bounded}`),
-      // A waiting job is fresh or in `live`; both are walked from their newest end.
-      queued: page(
-        `SELECT seq FROM (SELECT seq FROM (SELECT seq FROM job WHERE seq < ?1 AND seq > ?8 AND fresh = 1 ${bounded})
-         UNION ALL SELECT seq FROM (SELECT seq FROM live WHERE seq < ?1 ${bounded})) ${bounded}`,
+      pastRuns: file.prepare(
+        `SELECT job_epoch, started_at, ended_at, worker, author, outcome, error FROM past_run WHERE seq = ?
+         ORDER BY job_epoch DESC LIMIT ${PAST_RUNS_MAX}`,
       ),
-      live: page(`SELECT seq FROM live WHERE seq < ?1 ${bounded}`),
-      completed: page(`SELECT seq FROM done WHERE seq < ?1 ${bounded}`),
-      unusual: page(`SELECT seq FROM done WHERE status = ?5 AND status <> 3 AND seq < ?1 ${bounded}`),
     };
   }
 
@@ -79,7 +59,7 @@ export class Read {
   get(id: JobId): Job | null {
     const seq = this.#ledger.seqOf(id);
     const row = seq === null ? undefined : this.#sql.one.get(seq);
-    return row ? this.#job(row as Row) : null;
+    return row ? this.job(row as Row) : null;
   }
 
   result(id: JobId): string | null {
@@ -106,40 +86,21 @@ export class Read {
     return rows.map((row) => ({ waitMs: row["wait_ms"] as number, runMs: row["run_ms"] as number }));
   }
 
-  list(query: JobQuery): JobPage {
-    const before = cursorSeq(query.cursor);
-    const now = this.#ledger.clock.now();
-    const filters = [before, query.queue ?? null, query.task ?? null, query.since ?? 0] as const;
-    const status = query.status === undefined ? null : STATUS[query.status];
-    const { limit, until = Number.MAX_SAFE_INTEGER, errorCode = null } = query;
-    const rest = [limit, now, this.#ledger.head, until, errorCode] as const;
-    const rows = this.#place(query).all(...filters, status, ...rest) as Row[];
-    return { jobs: rows.map((row) => this.#job(row)), cursor: this.#cursor(query, before, rows) };
-  }
-
-  #place(query: JobQuery) {
-    if (query.status === undefined) return this.#sql.any;
-    if (query.status === "queued") return this.#sql.queued;
-    if (!isFinal(query.status)) return this.#sql.live;
-    return query.status === "completed" ? this.#sql.completed : this.#sql.unusual;
-  }
-
-  /** Where the next page begins: behind the last row given, or behind the last one looked at. */
-  #cursor(query: JobQuery, before: number, rows: readonly Row[]): string | null {
-    const last = rows.at(-1);
-    if (last && rows.length === query.limit) return String(last["seq"]);
-    const source =
-      query.status === undefined
-        ? "job"
-        : isFinal(query.status)
-          ? "done"
-          : query.status === "queued"
-            ? "job"
-            : "live";
-    const walked = this.#ledger.file
-      .prepare(`SELECT seq FROM ${source} WHERE seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?`)
-      .get(before, SCAN_MAX - 1);
-    return walked && rows.length < query.limit ? String(walked["seq"]) : null;
+  pastRuns(id: JobId): PastRun[] {
+    const seq = this.#ledger.seqOf(id);
+    if (seq === null) return [];
+    return this.#sql.pastRuns
+      .all(seq)
+      .map((row) => ({
+        jobEpoch: row["job_epoch"] as number,
+        worker: this.#ledger.workerName(row["worker"] as number | null),
+        leaderEpoch: this.#ledger.author(row["author"] as number).leaderEpoch,
+        startedAt: row["started_at"] as number,
+        endedAt: row["ended_at"] as number,
+        outcome: row["outcome"] as PastOutcome,
+        error: parse(row["error"] as string | null) as JobError | null,
+      }))
+      .reverse();
   }
 
   /** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
@@ -150,7 +111,7 @@ export class Read {
       : status;
   }
 
-  #job(row: Row): Job {
+  job(row: Row): Job {
     const author = this.#ledger.author(row["author"] as number);
     const kind = this.#ledger.kind(row["kind"] as number);
     return {
@@ -186,18 +147,6 @@ export class Read {
       killed: (parse(row["killed"] as string | null) as string[] | null) ?? [],
     };
   }
-}
-
-function cursorSeq(cursor: string | undefined): number {
-  if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
-  if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);
-  throw new BatonError(
-    "BAD_REQUEST",
-    "cursor is not one that a list gave; leave it out to start at the newest",
-    {
-      field: "cursor",
-    },
-  );
 }
 
 function parse(text: string | null): unknown {

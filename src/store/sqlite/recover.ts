@@ -87,8 +87,9 @@ export class Recover {
     const { seq, id, worker, failures, interruptions } = job;
     const killed = [...job.killed, worker];
     const crashes = job.crashes + 1;
-    this.#sql.crash.run(now, JSON.stringify(killed), job.author, seq, isSuspect(crashes, budgets) ? 1 : 0);
     const end = endOf(job, "cancelled while its node died", () => crashError(job, budgets, killed));
+    if (!end) this.#settle.keepRun(seq, "crashed", null, now);
+    this.#sql.crash.run(now, JSON.stringify(killed), job.author, seq, isSuspect(crashes, budgets) ? 1 : 0);
     if (end) this.#settle.end(seq, end.status, end.error, now);
     else this.#settle.forget(seq, "queued");
     return { id, worker, status: end?.status ?? "queued", failures, interruptions, crashes };
@@ -98,8 +99,9 @@ export class Recover {
   #interrupted(job: Lost, budgets: Budgets, now: number): Recovered {
     const { seq, id, worker, failures, crashes } = job;
     const interruptions = job.interruptions + 1;
-    this.#sql.takeAway.run(0, 1, job.author, seq);
     const end = endOf(job, "cancelled", () => interruptionError(job, budgets));
+    if (!end) this.#settle.keepRun(seq, "interrupted", null, now);
+    this.#sql.takeAway.run(0, 1, job.author, seq);
     if (end) this.#settle.end(seq, end.status, end.error, now);
     else this.#settle.requeue(seq, now, {});
     return { id, worker, status: end?.status ?? "queued", failures, interruptions, crashes };
@@ -109,8 +111,9 @@ export class Recover {
   #tookTooLong(job: Lost, now: number): Recovered {
     const { seq, id, worker, interruptions, crashes } = job;
     const error = overdueError(job.timeoutMs!, worker);
-    this.#sql.takeAway.run(1, 0, job.author, seq);
     const end = endOf(job, "cancelled", () => (mayRetry(job) ? null : error));
+    if (!end) this.#settle.keepRun(seq, "overdue", error, now);
+    this.#sql.takeAway.run(1, 0, job.author, seq);
     if (end) this.#settle.end(seq, end.status, end.error, now);
     else this.#settle.requeue(seq, now, { delayMs: 0, error });
     const status = end?.status ?? "queued";

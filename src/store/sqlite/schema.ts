@@ -209,6 +209,19 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE credential_revision (n INTEGER NOT NULL) STRICT;
   INSERT INTO credential_revision (n) VALUES (0);
   `,
+  `
+  CREATE TABLE past_run (
+    seq INTEGER NOT NULL,
+    job_epoch INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    worker INTEGER,
+    author INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    error TEXT,
+    PRIMARY KEY (seq, job_epoch)
+  ) WITHOUT ROWID, STRICT;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

@@ -1,4 +1,5 @@
 import type { JobError, JobStatus } from "../../core/job.ts";
+import { PAST_RUNS_MAX, type PastOutcome } from "../past-runs.ts";
 import { LOG_LINES_MAX } from "../store.ts";
 import type { NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store.ts";
 import type { Ledger } from "./ledger.ts";
@@ -6,6 +7,9 @@ import { DONE_COLUMNS, STATUS } from "./schema.ts";
 
 const KEPT =
   "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";
+
+/** An epoch is raised once or twice for each run: so far back there are more of them than are told. */
+const EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
 
 /** Ends runs, and takes their logs and progress. All of it is refused unless the run is the one that holds the job. */
 export class Settle {
@@ -34,6 +38,13 @@ export class Settle {
         `UPDATE live SET status = ?1, run_at = coalesce(?2, run_at), updated_at = ?3, started_at = NULL, worker = NULL,
          attempts = attempts - ?4, failures = failures + ?5, interruptions = interruptions + ?6,
          error = coalesce(?7, error) WHERE seq = ?8`,
+      ),
+      keepRun: file.prepare(
+        `INSERT OR IGNORE INTO past_run SELECT seq, job_epoch, started_at, ?1, worker, author, ?2, ?3 FROM live
+         WHERE seq = ?4 AND started_at IS NOT NULL`,
+      ),
+      forgetRuns: file.prepare(
+        "DELETE FROM past_run WHERE seq = ?1 AND job_epoch < (SELECT max(job_epoch) FROM past_run WHERE seq = ?1) - ?2",
       ),
       touch: file.prepare(
         "UPDATE live SET logs = logs + ?1, progress = coalesce(?2, progress), progress_message = CASE WHEN ?2 IS NULL THEN progress_message ELSE ?3 END, updated_at = ?4 WHERE seq = ?5",
@@ -120,8 +131,10 @@ export class Settle {
     }
     switch (outcome.kind) {
       case "retry":
+        this.keepRun(seq, "failed", outcome.error, now);
         return this.requeue(seq, now, { delayMs: outcome.delayMs, failure: 1, error: outcome.error });
       case "interrupted":
+        this.keepRun(seq, "interrupted", null, now);
         return this.requeue(seq, now, { interruption: 1 });
       case "released":
         return this.requeue(seq, now, { unstarted: 1 });
@@ -135,6 +148,12 @@ export class Settle {
       case "cancelled":
         return this.end(seq, "cancelled", outcome.error, now);
     }
+  }
+
+  /** Of a run that is over and whose job goes on, before anything is changed. */
+  keepRun(seq: number, outcome: PastOutcome, error: JobError | null, now: number): void {
+    this.#sql.keepRun.run(now, outcome, error && JSON.stringify(error), seq);
+    this.#sql.forgetRuns.run(seq, EPOCHS_KEPT);
   }
 
   /** A run is over, and its job waits again. */

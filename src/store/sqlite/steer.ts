@@ -42,6 +42,12 @@ export class Steer {
          SELECT d.seq, 1, j.priority, ?1, d.job_epoch + 1, d.attempts, 0, 0, 0, ?1, d.author, d.logs
          FROM done d JOIN job j ON j.seq = d.seq WHERE d.seq = ?2`,
       ),
+      keepRun: file.prepare(
+        `INSERT OR IGNORE INTO past_run
+         SELECT seq, job_epoch, started_at, finished_at, worker, author, CASE status WHEN 4 THEN 'failed' ELSE 'cancelled' END, error
+         FROM done WHERE seq = ? AND started_at IS NOT NULL`,
+      ),
+      dropRuns: file.prepare("DELETE FROM past_run WHERE seq = ?"),
       dropJob: file.prepare("DELETE FROM job WHERE seq = ?"),
       dropLive: file.prepare("DELETE FROM live WHERE seq = ?"),
       dropDone: file.prepare("DELETE FROM done WHERE seq = ?"),
@@ -82,6 +88,7 @@ export class Steer {
     const place = seq === null ? null : this.#place(seq);
     if (seq === null || place === null) return "missing";
     if (place.status !== "failed" && place.status !== "cancelled") return place.due ? "queued" : place.status;
+    this.#sql.keepRun.run(seq);
     this.#sql.revive.run(this.#ledger.clock.now(), seq);
     this.#sql.dropDone.run(seq);
     this.#ledger.count(place.queue, place.status, "queued");
@@ -135,6 +142,7 @@ export class Steer {
     this.#sql.dropLive.run(seq);
     this.#sql.dropDone.run(seq);
     this.#sql.dropLogs.run(seq);
+    this.#sql.dropRuns.run(seq);
     this.#ledger.count(place.queue, place.status, null);
   }
 }

@@ -21,6 +21,7 @@ import { listingPromises } from "./listing.ts";
 import { modelPromises } from "./model.ts";
 import { OWNERSHIP_SUBJECTS } from "./ownership.ts";
 import { overduePromises } from "./overdue.ts";
+import { pastRunPromises } from "./past-runs.ts";
 import { queuePromises } from "./queues.ts";
 import { recoverPromises } from "./recover.ts";
 import { reopenPromises } from "./reopen.ts";
@@ -43,6 +44,7 @@ export const SUBJECTS: Readonly<Record<string, Promises>> = {
   interruptions: interruptionPromises,
   overdue: overduePromises,
   listing: listingPromises,
+  "past runs": pastRunPromises,
   queues: queuePromises,
   schedules: schedulePromises,
   firing: firingPromises,

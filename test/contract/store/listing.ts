@@ -3,7 +3,7 @@ import type { JobId } from "../../../src/core/ids.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { JobQuery } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+import { ERROR, HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
 
 /** All pages of a query, and what to do between two of them. */
 async function walk(world: StoreWorld, query: JobQuery, between?: () => Promise<unknown>): Promise<JobId[]> {
@@ -128,6 +128,40 @@ export const listingPromises: Promises = {
       runs[0]!.id,
     ]);
     assert.deepEqual(await walk(world, { limit: 1, errorCode: "nothing like it" }), []);
+  },
+
+  "a brief list has the same jobs in the same pages": async (world) => {
+    const failed = await world.running({ queue: "a" });
+    await world.fail(failed);
+    const ids = await world.submitMany(5);
+    await world.submit({ delayMs: HOUR_MS });
+    const queries: JobQuery[] = [{ limit: 3 }, { limit: 2, status: "queued" }, { limit: 9, queue: "a" }];
+    for (const query of queries) {
+      const [whole, brief] = [await world.store.jobs.list(query), await world.store.jobs.brief(query)];
+      assert.equal(brief.cursor, whole.cursor);
+      assert.deepEqual(
+        brief.jobs.map((job) => ({ ...job })),
+        whole.jobs.map(({ id, task, queue, status, createdAt, finishedAt, error }) => {
+          return { id, task, queue, status, createdAt, finishedAt, error };
+        }),
+      );
+    }
+    const { jobs } = await world.store.jobs.brief({ limit: 9, queue: "a" });
+    assert.deepEqual([jobs[0]!.id, jobs[0]!.error, ids.length], [failed.id, ERROR, 5]);
+  },
+
+  "those that run are found among many that wait, whatever their line": async (world) => {
+    const first = await world.submitMany(2, { queue: "a" });
+    const low = await world.submit({ queue: "b", priority: -5 });
+    await world.claim();
+    await world.submitMany(30, { queue: "a" });
+    await world.submitMany(30, { queue: "b", priority: 9 });
+    const later = await world.submit({ queue: "c", delayMs: 10 });
+    await world.clock.advance(10);
+    await world.claim({ queues: new Set(["c"]) });
+    assert.deepEqual(await walk(world, { limit: 2, status: "processing" }), [later, low, ...first.reverse()]);
+    assert.deepEqual(await walk(world, { limit: 9, status: "processing", queue: "b" }), [low]);
+    assert.deepEqual(await walk(world, { limit: 9, status: "scheduled" }), []);
   },
 
   "how long jobs waited and ran is known of those that ended lately": async (world) => {

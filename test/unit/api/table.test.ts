@@ -30,6 +30,8 @@ describe("the table of operations", () => {
       ["resume_node", "here"],
       ["pause_queue", "here"],
       ["resume_queue", "here"],
+      // Each job is asked for at its own node.
+      ["bulk_jobs", "here"],
       // Every node has all credentials, and tells the others.
       ...["login", "logout", "create_token", "revoke_token"].map((name) => [name, "here"] as const),
       ...["add_user", "set_password", "remove_user"].map((name) => [name, "here"] as const),

@@ -21,6 +21,7 @@ const BODIES: Readonly<Record<string, object>> = {
   post_schedule: { name: "x", task: "hello", every_ms: 60_000 },
   put_schedule: { task: "hello", every_ms: 60_000 },
   preview_timing: { every_ms: 60_000 },
+  bulk_jobs: { action: "retry", filter: {} },
 };
 
 let node: FakeNode;

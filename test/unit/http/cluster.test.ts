@@ -60,8 +60,10 @@ describe("the cluster", () => {
       capabilities: ["hello"],
       version: "0.0.0-test",
       started_at: "2025-12-31T23:59:55.000Z",
-      load: { jobs: 2, connections: 3, cpu: 0.25, memory: 0.5, loop_lag_ms: 1.5, owned: null },
+      load: { jobs: 2, connections: 3, cpu: 0.25, memory: 0.5, loop_lag_ms: 1.5, slots: null, owned: null },
       drain: null,
+      reach: [],
+      supervised: null,
     });
     assert.equal(body.nodes[1].status, "hibernating", "what a newer version says is passed on");
     assert.deepEqual((await call("GET", "/cluster/nodes/node-a")).body, body.nodes[0]);

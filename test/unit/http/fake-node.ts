@@ -28,6 +28,7 @@ import { seededRandom } from "../../../src/platform/random.ts";
 import type { Log } from "../../../src/platform/log.ts";
 import { JOURNAL_KINDS } from "../../../src/store/journal.ts";
 import type { JournalEntry, JournalKind } from "../../../src/store/journal.ts";
+import type { JobRuns } from "../../../src/store/past-runs.ts";
 import type { Guarantees, LogLine, NotedOccurrence } from "../../../src/store/store.ts";
 
 export const NAME = "node-a" as NodeName;
@@ -58,6 +59,7 @@ export class FakeNode implements NodeServices {
   /** What a call of a function is answered; null lets it run out of time. */
   ending: { status: JobStatus; result: unknown } | null = { status: "completed", result: null };
   readonly kept = new Map<string, Kept>();
+  readonly runsOf = new Map<string, JobRuns>();
   readonly plans = new Map<string, Mutable<Schedule>>();
   readonly paused = new Set<string>();
   #random = seededRandom(1);
@@ -257,6 +259,16 @@ export class FakeNode implements NodeServices {
       const cursor = page.length < all.length ? String(page.at(-1)!.arrival) : null;
       return { jobs: page.map(({ job }) => job), cursor };
     },
+    brief: async (query) => {
+      const { jobs, cursor } = await this.jobs.list(query);
+      return {
+        jobs: jobs.map(({ id, task, queue, status, createdAt, finishedAt, error }) => {
+          return { id, task, queue, status, createdAt, finishedAt, error };
+        }),
+        cursor,
+      };
+    },
+    runs: async (id) => this.runsOf.get(id) ?? { past: [], assignments: [] },
     logs: async (id, after, limit) =>
       (this.kept.get(id)?.logs ?? []).filter((line) => line.seq > after).slice(0, limit),
     cancel: async (id, reason) => {
@@ -363,6 +375,7 @@ export class FakeNode implements NodeServices {
 
   reset(): void {
     this.kept.clear();
+    this.runsOf.clear();
     this.plans.clear();
     this.paused.clear();
     this.submits = 0;

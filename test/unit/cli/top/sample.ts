@@ -26,8 +26,10 @@ export function nodeRow(name: string, over: Partial<NodeBody> = {}): NodeBody {
     capabilities: ["hello"],
     version: "0.1.0",
     started_at: ago(3_600_000),
-    load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4, owned: null },
+    load: { jobs: 3, connections: 1, cpu: 0.256, memory: 0.5, loop_lag_ms: 1.4, slots: null, owned: null },
     drain: null,
+    reach: [],
+    supervised: null,
     ...over,
   };
 }

@@ -1,0 +1,102 @@
+/** The story of one job: what happened to it and when, out of what the job, its runs and the journal say. */
+
+import type { JobError, JobStatus } from "./job.ts";
+
+export interface TimelineJob {
+  readonly status: JobStatus;
+  readonly createdAt: number;
+  readonly runAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  readonly worker: string | null;
+  readonly owner: string;
+  readonly jobEpoch: number;
+  readonly ownerEpoch: number;
+  readonly leaderEpoch: number;
+  readonly error: JobError | null;
+}
+
+export interface TimelineRun {
+  readonly jobEpoch: number;
+  readonly worker: string | null;
+  readonly leaderEpoch: number;
+  readonly startedAt: number;
+  /** Null while it goes on. */
+  readonly endedAt: number | null;
+  readonly outcome: string;
+  readonly error: JobError | null;
+}
+
+export interface TimelineEvent {
+  readonly at: number;
+  readonly what: string;
+  readonly node: string | null;
+  readonly jobEpoch: number | null;
+  readonly ownerEpoch: number | null;
+  readonly leaderEpoch: number | null;
+  readonly message: string | null;
+}
+
+export interface TimelineHandoff {
+  readonly at: number;
+  readonly from: string | null;
+  readonly to: string;
+  readonly ownerEpoch: number;
+  readonly reason: string;
+}
+
+/** Those of the past, and the one that the job itself tells of. */
+export function runsOf(job: TimelineJob, past: readonly TimelineRun[]): TimelineRun[] {
+  const { startedAt, worker, leaderEpoch, jobEpoch, finishedAt, status } = job;
+  if (startedAt === null) return [...past];
+  const last: TimelineRun = {
+    jobEpoch,
+    worker,
+    leaderEpoch,
+    startedAt,
+    endedAt: finishedAt,
+    outcome: finishedAt === null ? "running" : status,
+    error: finishedAt === null ? null : job.error,
+  };
+  return [...past, last];
+}
+
+/** Oldest first. */
+export function timelineOf(
+  job: TimelineJob,
+  birthplace: string | null,
+  runs: readonly TimelineRun[],
+  handoffs: readonly TimelineHandoff[],
+  others: readonly TimelineEvent[],
+): TimelineEvent[] {
+  const events: TimelineEvent[] = [event(job.createdAt, "submitted", { node: birthplace })];
+  for (const run of runs) {
+    const { worker: node, jobEpoch, leaderEpoch } = run;
+    const numbers = { node, jobEpoch, leaderEpoch };
+    events.push(event(run.startedAt, "started", numbers));
+    const message = run.error?.message ?? null;
+    if (run.endedAt !== null) events.push(event(run.endedAt, run.outcome, { ...numbers, message }));
+  }
+  if (job.finishedAt !== null && job.startedAt === null)
+    events.push(event(job.finishedAt, job.status, { message: job.error?.message ?? null }));
+  if (job.status === "scheduled") events.push(event(job.runAt, "due", {}));
+  for (const { at, from, to, ownerEpoch, reason } of handoffs) {
+    const message = `${from === null ? "from nobody" : `from ${from}`}: ${reason}`;
+    events.push(event(at, "handed_over", { node: to, ownerEpoch, message }));
+  }
+  events.push(...others);
+  return events.sort((a, b) => a.at - b.at || (a.jobEpoch ?? 0) - (b.jobEpoch ?? 0));
+}
+
+function event(at: number, what: string, rest: Partial<TimelineEvent>): TimelineEvent {
+  return {
+    at,
+    what,
+    node: null,
+    jobEpoch: null,
+    ownerEpoch: null,
+    leaderEpoch: null,
+    message: null,
+    ...rest,
+  };
+}

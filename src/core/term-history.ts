@@ -1,0 +1,68 @@
+/** Terms of leadership, put together from what was written down when they began and ended. */
+
+export interface TermEntry {
+  readonly at: number;
+  /** Who has written it. */
+  readonly node: string;
+  readonly kind: "started" | "ended";
+  readonly role: string;
+  readonly epoch: number;
+  readonly leader: string;
+  readonly reason: string | null;
+}
+
+export interface PastTerm {
+  readonly role: string;
+  readonly epoch: number;
+  readonly leader: string;
+  readonly startedAt: number;
+  /** Null for one that goes on, as far as is known. */
+  readonly endedAt: number | null;
+  readonly reason: string | null;
+}
+
+/** What is said of a term whose end nobody has told, and that has a successor. */
+const SUPERSEDED = "another term began";
+
+/**
+ * Newest first. Of two who tell of an end, the leader itself knows why; but a term is over when the next one begins, whatever a leader
+ * that stood still has noticed later. `each` tells for which roles every node has terms of its own.
+ */
+export function termHistory(
+  entries: readonly TermEntry[],
+  each: (role: string) => boolean = () => false,
+): PastTerm[] {
+  const lines = Map.groupBy(
+    entries.filter(({ kind }) => kind === "started"),
+    ({ role, leader }) => (each(role) ? `${role} ${leader}` : role),
+  );
+  const ends = Map.groupBy(
+    entries.filter(({ kind }) => kind === "ended"),
+    keyOf,
+  );
+  const terms: PastTerm[] = [];
+  for (const line of lines.values()) {
+    const inOrder = [...new Map(line.map((entry) => [keyOf(entry), entry])).values()].sort(
+      (a, b) => a.epoch - b.epoch,
+    );
+    inOrder.forEach(({ role, epoch, leader, at }, index) => {
+      const next = inOrder[index + 1] ?? null;
+      const told = ends.get(keyOf({ role, epoch, leader })) ?? [];
+      const own = told.find(({ node }) => node === leader) ?? told[0] ?? null;
+      const instants = [...told.map((end) => end.at), ...(next ? [next.at] : [])];
+      terms.push({
+        role,
+        epoch,
+        leader,
+        startedAt: at,
+        endedAt: instants.length === 0 ? null : Math.max(at, Math.min(...instants)),
+        reason: own?.reason ?? (next ? SUPERSEDED : null),
+      });
+    });
+  }
+  return terms.sort((a, b) => b.startedAt - a.startedAt || b.epoch - a.epoch);
+}
+
+function keyOf({ role, epoch, leader }: Pick<TermEntry, "role" | "epoch" | "leader">): string {
+  return `${role} ${epoch} ${leader}`;
+}

@@ -1,0 +1,40 @@
+/** Whether something answers at an address, and how soon: the smallest question that HTTP has. */
+
+import { Agent, request } from "undici";
+import type { Clock } from "./clock.ts";
+
+export interface Probe {
+  /** Null when it answered with anything at all; else why not. */
+  ask(url: string, deadlineMs: number): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+export function httpProbe(clock: Clock): Probe {
+  let agent: Agent | null = null;
+  return {
+    async ask(url, deadlineMs) {
+      // A connection for each address stays open between two looks, so that a look costs next to nothing.
+      agent ??= new Agent({ connections: 1, keepAliveTimeout: 30_000, connect: { timeout: deadlineMs } });
+      const late = new AbortController();
+      const callOff = clock.after(deadlineMs, () => late.abort());
+      try {
+        const answer = await request(url, { dispatcher: agent, signal: late.signal });
+        await answer.body.dump();
+        return null;
+      } catch (error) {
+        return late.signal.aborted ? `no answer within ${deadlineMs} ms` : reasonOf(error);
+      } finally {
+        callOff();
+      }
+    },
+    async close() {
+      await agent?.destroy();
+      agent = null;
+    },
+  };
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string };
+  return code ?? message ?? "unknown";
+}
