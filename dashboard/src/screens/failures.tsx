@@ -65,7 +65,7 @@ export function FailuresScreen() {
           label="Failures by error"
           head={
             <>
-              <th class="right">Jobs</th>
+              <th class="right narrow">Jobs</th>
               <th>Error</th>
               <th>Task</th>
               <th>Queues</th>

@@ -27,7 +27,7 @@ export function JobHistory({ id, job }: { id: string; job: JobBody }) {
             label="Runs"
             head={
               <>
-                <th class="right">Job epoch</th>
+                <th class="right narrow">Job epoch</th>
                 <th>Outcome</th>
                 <th>Node</th>
                 <th class="right">Leader epoch</th>

@@ -99,7 +99,7 @@ function Terms({ terms }: { terms: readonly TermBody[] }) {
         label="Terms"
         head={
           <>
-            <th class="right">Epoch</th>
+            <th class="right narrow">Epoch</th>
             <th>Node</th>
             <th>Began</th>
             <th class="right">Led for</th>
