@@ -63,9 +63,8 @@ it("nodes that start together show one admin token, and share all credentials", 
     BATON_URL: a,
   });
   assert.equal(direct.code, 4, "without a token nobody makes one");
-  const past = await baton([
-    ...["token", "create", "--name", "direct", "--permission", "admin", "--store", cluster.url],
-  ]);
+  const create = ["token", "create", "--name", "direct", "--permission", "admin", "--store", cluster.url];
+  const past = await baton(create);
   assert.equal(past.code, 0, past.err);
   assert.equal((await ask(b, "/tokens", { token: past.out.trim() })).status, 200);
 
@@ -77,7 +76,7 @@ it("nodes that start together show one admin token, and share all credentials", 
   const told = entries.map(({ actor, subject, detail }) => `${actor} ${detail.operation} ${subject}`);
   assert.ok(told.includes("user:ann pause_queue mail"), told.join("\n"));
   assert.ok(
-    told.some((each) => /^token:first-admin revoke_token /.test(each)),
+    told.some((each) => each.startsWith("token:first-admin revoke_token ")),
     told.join("\n"),
   );
 });

@@ -92,10 +92,10 @@ describe("credentials in a store that nodes share", () => {
     const { a, store, clock } = await two();
     const { text, token } = await a.access.tokens.create(CI);
     let writes = 0;
-    const { put } = store;
+    const put = store.put.bind(store);
     store.put = (...args) => {
       writes++;
-      return put.apply(store, args);
+      return put(...args);
     };
     for (let n = 0; n < 100; n++) {
       for (let m = 0; m < 50; m++) assert.ok(a.who(text));

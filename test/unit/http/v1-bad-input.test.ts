@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { before, describe, it, type TestContext } from "node:test";
+import { before, describe, it } from "node:test";
 import { ControllerCalls } from "../../support/controller-calls.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
@@ -13,7 +13,7 @@ describe("a body for the controller that is not right", () => {
   const scope = suiteScope();
   let v1: ControllerCalls;
   before(async () => {
-    const node = await nodeHere(scope as TestContext, { http: true, settings: { WORKER__CONCURRENCY: "0" } });
+    const node = await nodeHere(scope, { http: true, settings: { WORKER__CONCURRENCY: "0" } });
     v1 = new ControllerCalls(node);
   });
 
