@@ -7,6 +7,7 @@ import type { Membership } from "../coordination/coordination.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { WorkerWatch } from "../jobs/worker-watch.ts";
 import type { TakenOver } from "../ownership/handoff-subscriber.ts";
+import type { Owner } from "../ownership/owner.ts";
 import type { Instruments, Reading } from "./instruments.ts";
 import { OTHER } from "./kinds.ts";
 import { Tally } from "./tally.ts";
@@ -24,7 +25,7 @@ export interface NodeMetricsOptions {
     readonly load: Pick<LoadMeter, "read">;
     readonly membership: Pick<Membership, "nodes">;
     readonly http: { readonly connections: number; readonly streams: number } | null;
-    readonly owner: { readonly jobs: number; readonly assignments: number } | null;
+    readonly owner: Pick<Owner, "jobs" | "assignments" | "orphans"> | null;
   };
 }
 
@@ -158,6 +159,20 @@ export class NodeMetrics {
     instruments.gauge(
       { name: "baton_owned_jobs", help: "Unfinished jobs in them." },
       () => parts().owner?.jobs ?? 0,
+    );
+    instruments.gauge(
+      {
+        name: "baton_orphan_assignments",
+        help: "Assignments without an owner, as this node found them as the leader.",
+      },
+      () => parts().owner?.orphans().count ?? 0,
+    );
+    instruments.gauge(
+      {
+        name: "baton_orphan_oldest_seconds",
+        help: "How long the oldest of them has had none; 0 when there is none.",
+      },
+      () => (parts().owner?.orphans().oldestMs ?? 0) / 1_000,
     );
     instruments.counter(
       {

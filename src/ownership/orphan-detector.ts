@@ -6,7 +6,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import type { Ownership, OwnershipStore } from "../store/ownership.ts";
+import type { AssignmentId, Ownership, OwnershipStore } from "../store/ownership.ts";
 import { inBatches } from "./in-batches.ts";
 
 export interface OrphanJobDetectorOptions {
@@ -36,6 +36,8 @@ const STRANGER_MS = 5_000;
 export class OrphanJobDetector {
   readonly #o: OrphanJobDetectorOptions;
   #told = new AbortController();
+  /** Those without an owner, as the last looks found them: since when, and when last; monotonic. */
+  readonly #orphans = new Map<AssignmentId, { readonly since: number; seen: number }>();
   /** Lives that own something and are not among the nodes: since when they were seen so. */
   #strangers = new Map<string, number>();
 
@@ -51,9 +53,17 @@ export class OrphanJobDetector {
     return disowned;
   }
 
+  /** How many have no owner, and how long the oldest of them has had none, as far as a leader knows. */
+  orphans(): { readonly count: number; readonly oldestMs: number } {
+    const now = this.#o.clock.monotonic();
+    const since = Math.min(now, ...[...this.#orphans.values()].map((orphan) => orphan.since));
+    return { count: this.#orphans.size, oldestMs: now - since };
+  }
+
   async duty(term: Term, signal: AbortSignal): Promise<void> {
     const { clock, checkMs, takers, log } = this.#o;
     this.#strangers.clear();
+    this.#orphans.clear();
     for (let look = 1; !signal.aborted; look++) {
       this.#told = new AbortController();
       const told = AbortSignal.any([signal, this.#told.signal]);
@@ -89,11 +99,24 @@ export class OrphanJobDetector {
     log.warn({ nodes: gone.map(({ name }) => name), assignments }, "owners that are gone were found");
   }
 
+  /** One that was offered is not found for a while, so one that is not found has been taken only if it stays so for longer. */
+  #remember(found: readonly Ownership[]): void {
+    const now = this.#o.clock.monotonic();
+    for (const { assignment } of found) {
+      const known = this.#orphans.get(assignment);
+      if (known) known.seen = now;
+      else this.#orphans.set(assignment, { since: now, seen: now });
+    }
+    for (const [assignment, { seen }] of this.#orphans)
+      if (now - seen > 2 * OFFER_AGAIN_MS) this.#orphans.delete(assignment);
+  }
+
   async #offer(term: Term, signal: AbortSignal): Promise<number> {
     const { ownership, channels, clock } = this.#o;
     const look = { unownedForMs: UNOWNED_MS, offeredBeforeMs: OFFER_AGAIN_MS, limit: FOUND_MAX };
     for (let offered = 0; ;) {
       const found = await ownership.orphans(look, term);
+      this.#remember(found);
       const at = new Date(clock.now()).toISOString();
       await inBatches(found, (batch) => {
         const offers = batch.map((orphan) => ({ key: `${orphan.assignment}`, body: offerOf(orphan, at) }));

@@ -87,6 +87,11 @@ export class Owner extends Lifecycle {
     return this.#parts.owned.size;
   }
 
+  /** Assignments that nobody owns, as the leader last found them. */
+  orphans(): { readonly count: number; readonly oldestMs: number } {
+    return this.#parts.orphans.orphans();
+  }
+
   /** Of a drain that is under way or has ended; null after a resume. */
   progress(): DrainProgress | null {
     return this.#parts.drains.progress();

@@ -134,6 +134,21 @@ describe("the duty that looks for orphans", () => {
     assert.equal(b.owner.assignments, 3);
   });
 
+  it("tells how many there are and how long the oldest has been one, until they are taken", async (t) => {
+    const world = await OwnershipWorld.open(t);
+    const a = await world.node("a", { orphanCheckMs: 1_000 });
+    a.lead(await world.term(a.identity));
+    assert.deepEqual(a.owner.orphans(), { count: 0, oldestMs: 0 });
+    const assigned = await world.dispatch(3);
+    await ownedBy(world, assigned, ["a"]);
+    assert.equal(a.owner.orphans().count, 3);
+    const { oldestMs } = a.owner.orphans();
+    await world.advance(2_000);
+    assert.equal(a.owner.orphans().oldestMs, oldestMs + 2_000);
+    await world.advance(15_000);
+    assert.deepEqual(a.owner.orphans(), { count: 0, oldestMs: 0 });
+  });
+
   it("ends with its term, and is refused under an old one", async (t) => {
     const world = await OwnershipWorld.open(t);
     const a = await world.node("a");
