@@ -30,7 +30,7 @@ before(async () => {
       run: () => Promise.reject(Object.assign(new Error("no"), { retryable: false })),
     }),
   ];
-  const node = await nodeHere(suite as never, { http: true, tasks });
+  const node = await nodeHere(suite, { http: true, tasks });
   url = node.url;
   await node.services.schedules.put({ name: "often", task: "work", everyMs: 1_000 });
   for (const task of ["work", "fails"]) await finished(node, await submit(node, task));
@@ -91,7 +91,7 @@ describe("the board for Grafana", () => {
       if (type !== "query") continue;
       const [, metric, label] = /^label_values\((.*), (\w+)\)$/.exec(definition!) ?? [];
       check("variable", `${metric} == ${metric}`);
-      assert.ok(ADDED.has(label!) || scrape.find("baton_queue_jobs").some(({ labels }) => label! in labels));
+      assert.ok(ADDED.has(label!) || scrape.find("baton_queue_jobs").some(({ labels }) => Object.hasOwn(labels, label!)));
     }
   });
 
@@ -205,7 +205,7 @@ describe("the samples for autoscalers", () => {
     let value: unknown = await answer.json();
     for (const step of api!.metadata["valueLocation"]!.split("."))
       value = (value as Record<string, unknown>)[step];
-    assert.ok(Number.isInteger(value), `${JSON.stringify(value)}`);
+    assert.ok(Number.isInteger(value), JSON.stringify(value));
     check("keda", prometheus!.metadata["query"]!);
   });
 
