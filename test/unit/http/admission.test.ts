@@ -177,6 +177,7 @@ describe("a store that cannot be reached", () => {
     "get_node",
     "preview_timing",
     "get_overview",
+    "get_scaling",
     "get_settings",
   ]);
 

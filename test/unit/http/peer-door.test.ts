@@ -68,6 +68,7 @@ describe("the door for nodes", () => {
       "remove_node",
       "who_am_i",
       "get_overview",
+      "get_scaling",
       "follow_cluster",
       "get_journal",
     ]);
