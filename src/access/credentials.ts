@@ -35,6 +35,8 @@ const LOOK_AGAIN_MS = 250;
 const STALE_MS = 30_000;
 const USES_MS = 5_000;
 const FORGET_MS = 3_600_000;
+/** Who was here last is not worth a stop that waits for a silent store. */
+const LAST_WORDS_MS = 500;
 
 export class Credentials extends Lifecycle {
   readonly book = new CredentialBook();
@@ -113,6 +115,12 @@ export class Credentials extends Lifecycle {
 
   protected override async onStop(): Promise<void> {
     this.#stopped.abort();
+    const over = new AbortController();
+    await Promise.race([this.#end(), this.#o.clock.sleep(LAST_WORDS_MS, over.signal)]);
+    over.abort();
+  }
+
+  async #end(): Promise<void> {
     await this.#loop;
     await this.#tryTo("note who was here", () => this.#writeUses());
   }
