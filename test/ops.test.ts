@@ -91,7 +91,10 @@ describe("the board for Grafana", () => {
       if (type !== "query") continue;
       const [, metric, label] = /^label_values\((.*), (\w+)\)$/.exec(definition!) ?? [];
       check("variable", `${metric} == ${metric}`);
-      assert.ok(ADDED.has(label!) || scrape.find("baton_queue_jobs").some(({ labels }) => Object.hasOwn(labels, label!)));
+      assert.ok(
+        ADDED.has(label!) ||
+          scrape.find("baton_queue_jobs").some(({ labels }) => Object.hasOwn(labels, label!)),
+      );
     }
   });
 
