@@ -4,8 +4,8 @@
  *
  * Files named `*.slow.test.ts` are left to `npm run test:slow`: whole clusters and long histories, minutes each.
  *
- * Tests of whole processes have deadlines, and a machine that stands still for a second may break one. A file or two of them that fail
- * are tried once more, alone: what fails again has failed, what passes is called unsteady, here and at the end, with its first failure
+ * Tests with real servers and processes have deadlines, and a machine that stands still for a second may break one. A file or two of them
+ * that fail are tried once more, alone: what fails again has failed, what passes is called unsteady, here and at the end, with its first failure
  * left above. `--strict` allows no second try.
  */
 
@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const SECOND_TRY_FILES_MAX = 2;
+const WITH_SERVERS = /^test\/(?:contract|process|conformance|browser)\//;
 
 const slow = process.argv.includes("--slow");
 const strict = process.argv.includes("--strict");
@@ -51,8 +52,9 @@ if (words.length === 0 && !slow) {
 }
 for (const { name, files, atOnce } of groups) {
   if (files.length === 0 || test(name, files, atOnce)) continue;
-  const again = name === "tests" || strict ? [] : failed(files);
+  const again = strict ? [] : failed(files);
   if (again.length === 0 || again.length > SECOND_TRY_FILES_MAX) process.exit(1);
+  if (again.some((file) => !WITH_SERVERS.test(file))) process.exit(1);
   if (!test(`second try of ${again.join(", ")}`, again, 1)) process.exit(1);
   unsteady.push(...again);
 }

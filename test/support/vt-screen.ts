@@ -66,6 +66,7 @@ export class VtScreen {
   #put(character: string): void {
     if (character === "\r") this.#column = 0;
     else if (character === "\n") this.#lineFeed();
+    else if (character === "\b") this.#column = Math.max(0, this.#column - 1);
     else if (character === "\u0007" || character < " ") return;
     else {
       if (this.#column >= this.columns) {
@@ -113,6 +114,6 @@ export class VtScreen {
     else if (mode === 1049 && on !== this.alternate) {
       this.alternate = on;
       [this.#cells, this.#kept] = on ? [this.#blank(), this.#cells] : [this.#kept, this.#blank()];
-    } else if (mode !== 2026 && mode !== 1049) throw new Error(`unknown mode ${mode}`);
+    } else if (![1049, 2004, 2026].includes(mode)) throw new Error(`unknown mode ${mode}`);
   }
 }

@@ -13,7 +13,12 @@ export interface PostgresQuestion {
   readonly schema: string;
   readonly clock: Clock;
   readonly deadlineMs: number;
+  /** From when on a transaction counts as long. */
+  readonly longMs?: number;
 }
+
+/** Vacuum comes round about once a minute; what is open for several rounds is felt. */
+const LONG_MS = 300_000;
 
 const SETTINGS = `
   SELECT name, setting FROM pg_settings WHERE name IN (
@@ -37,11 +42,11 @@ const LONG = `
          extract(epoch FROM now() - xact_start)::float8 * 1000 AS "ageMs",
          format('SELECT pg_terminate_backend(%s), or end it where it was begun', pid) AS remedy
     FROM pg_stat_activity
-   WHERE xact_start < now() - interval '5 minutes' AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+   WHERE xact_start < now() - $1 * interval '1 millisecond' AND pid <> pg_backend_pid() AND backend_type = 'client backend'
   UNION ALL
   SELECT format('the prepared transaction %s', gid), extract(epoch FROM now() - prepared)::float8 * 1000,
          format('COMMIT PREPARED or ROLLBACK PREPARED %L', gid)
-    FROM pg_prepared_xacts WHERE prepared < now() - interval '5 minutes'
+    FROM pg_prepared_xacts WHERE prepared < now() - $1 * interval '1 millisecond'
    ORDER BY 2 DESC LIMIT 5`;
 
 const BLOATED = `
@@ -61,6 +66,7 @@ export async function askPostgres({
   schema,
   clock,
   deadlineMs,
+  longMs = LONG_MS,
 }: PostgresQuestion): Promise<PostgresAnswer> {
   const client = new Client({
     connectionString: url,
@@ -75,7 +81,7 @@ export async function askPostgres({
       (await client.query(text, [...values])).rows as Row[];
     const [identity] = await rows<Identity>(IDENTITY, [schema]);
     const settings = await rows<{ name: string; setting: string }>(SETTINGS);
-    const longTransactions = await rows<LongTransaction>(LONG);
+    const longTransactions = await rows<LongTransaction>(LONG, [longMs]);
     const bloated = await rows<PostgresFacts["bloated"][number]>(BLOATED, [schema]);
     const samples = await times(clock, async () => (await rows<{ at: number }>(NOW))[0]!.at);
     const { roleLimit, databaseLimit, ...rest } = identity!;

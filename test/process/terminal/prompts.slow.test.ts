@@ -1,0 +1,91 @@
+/** Questions, bars and completion on a real terminal, against a real node. */
+
+import assert from "node:assert/strict";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, describe, it } from "node:test";
+import { suiteScope } from "../../support/node-cleanup.ts";
+import { BIN, COMPILED, dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
+import { NO_PTY, Pty } from "../../support/pty.ts";
+
+describe("the command line on a terminal", { skip: NO_PTY }, () => {
+  const suite = suiteScope();
+  let node: NodeProcess;
+  let directory: string;
+
+  before(async () => {
+    directory = await dataDirectory(suite);
+    node = await NodeProcess.start(suite, { data: await dataDirectory(suite), name: "solo" });
+  });
+
+  function baton(t: Parameters<typeof Pty.open>[0], ...args: string[]): Pty {
+    const environment = { NODE_COMPILE_CACHE: COMPILED, BATON_URL: node.url };
+    return Pty.open(t, [process.execPath, BIN, ...args], { columns: 120, environment, cwd: directory });
+  }
+
+  it("asks before a node is drained, and changes nothing without a yes", async (t) => {
+    const refused = baton(t, "node", "drain", "solo");
+    await refused.shows(/Drain solo\? It finishes 0 running jobs and takes no more\. No other node works/);
+    refused.type("maybe\r");
+    await refused.shows(/please answer y or n/);
+    refused.type("\r");
+    assert.equal((await refused.ended).code, 1);
+    assert.match(refused.screen.text, /nothing was changed/);
+    assert.equal((await node.client.cluster.node("solo")).status, "active");
+  });
+
+  it("shows a bar while a node drains, and takes it away", async (t) => {
+    for (const ms of [4_500, 3_000]) {
+      const { job_id: id } = await node.client.submit({ task: "work", payload: { ms } });
+      await node.processing(id);
+    }
+    const draining = baton(t, "node", "drain", "solo");
+    await draining.shows(/y\/N/);
+    draining.type("y\r");
+    await draining.shows(/^solo +\[=*> *\] +\d+% +[01] of [12]/m);
+    assert.equal((await draining.ended).code, 0);
+    const text = draining.screen.text.split("\n").slice(1).join("\n");
+    assert.equal(text, "solo is drained: nothing runs there");
+    await node.client.cluster.resume("solo");
+    await eventually("the node to work again", async () =>
+      (await node.client.cluster.node("solo")).status === "active" ? true : null,
+    );
+  });
+
+  it("shows a bar while a big file is submitted", async (t) => {
+    const lines = Array.from({ length: 30_000 }, (_, n) => JSON.stringify({ ms: 0, n }));
+    writeFileSync(join(directory, "jobs.ndjson"), lines.join("\n"));
+    await node.client.pauseQueue("bulk");
+    const command = `${process.execPath} ${BIN} submit work --queue bulk --each-line jobs.ndjson > ids.txt`;
+    const environment = { NODE_COMPILE_CACHE: COMPILED, BATON_URL: node.url };
+    const submitting = Pty.open(t, ["bash", "-c", command], { environment, cwd: directory });
+    await submitting.until("a bar", () =>
+      /submitting {2}\[=*>? *\] +\d+% +[\d,]+ of 30,000/.test(submitting.raw),
+    );
+    assert.equal((await submitting.ended).code, 0);
+    assert.match(submitting.screen.text, /^30,000 jobs submitted in /);
+  });
+
+  it("completes commands and the names of nodes in bash", async (t) => {
+    const shim = join(directory, "baton");
+    writeFileSync(shim, `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`);
+    chmodSync(shim, 0o755);
+    const environment = {
+      NODE_COMPILE_CACHE: COMPILED,
+      BATON_URL: node.url,
+      // Its editing then needs no more of a terminal than ours knows.
+      TERM: "dumb",
+      PATH: `${directory}:${process.env["PATH"]}`,
+    };
+    const bash = Pty.open(t, ["bash", "--norc", "--noprofile", "-i"], { environment, cwd: directory });
+    await bash.shows(/[#$]$/);
+    bash.type("source <(baton completion bash); echo sourc''ed\r");
+    await bash.shows(/^sourced$/m);
+    bash.type("baton nod\t");
+    await bash.shows(/baton node/);
+    bash.type(" drain \t");
+    await bash.shows(/baton node drain solo/);
+    bash.type("--no-w\t");
+    await bash.shows(/baton node drain solo --no-wait/);
+  });
+});
