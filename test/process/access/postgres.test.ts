@@ -13,7 +13,9 @@ it("nodes that start together show one admin token, and share all credentials", 
   const cluster = await TestCluster.open(t, { settings: EVERYWHERE });
   const nodes = await Promise.all([cluster.start("a"), cluster.start("b")]);
   const [a, b] = nodes.map(({ url }) => url) as [string, string];
-  const shown = nodes.flatMap(({ stderr }) => SHOWN.exec(stderr)?.[1] ?? []);
+  const tokens = (): string[] => nodes.flatMap(({ stderr }) => SHOWN.exec(stderr)?.[1] ?? []);
+  await eventually("the first token", async () => (tokens().length > 0 ? true : null));
+  const shown = tokens();
   assert.equal(shown.length, 1, nodes.map(({ stderr }) => stderr).join("\n"));
   const admin = shown[0]!;
   for (const node of nodes) assert.ok(!node.stdout.includes(admin), "it is not in the log");

@@ -5,7 +5,7 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { AgentProcess } from "../../support/process-agent.ts";
-import { dataDirectory, NodeProcess } from "../../support/process-node.ts";
+import { dataDirectory, eventually, NodeProcess } from "../../support/process-node.ts";
 import { ask, baton } from "./callers.ts";
 
 const EVERYWHERE = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: "" };
@@ -18,7 +18,9 @@ describe("a node that listens beyond its machine", () => {
     const file = join(data, "admin-token");
     const admin = readFileSync(file, "utf8").trim();
     assert.equal(statSync(file).mode & 0o777, 0o600);
-    assert.ok(node.stderr.includes(`export BATON_TOKEN_FILE=${file}`), node.stderr);
+    await eventually("what to do about it", async () =>
+      node.stderr.includes(`export BATON_TOKEN_FILE=${file}`) ? true : null,
+    );
     assert.equal((await ask(url, "/status")).status, 401);
     assert.equal((await ask(url, "/livez")).status, 200);
 
