@@ -155,7 +155,9 @@ async function watch(
       if (gathered || clock.monotonic() >= showAt) {
         show(terminal, plans, now, tasks);
         before = now;
-        if (tasks.seed) await begin(terminal, clients[0]!, tasks.seed);
+        // Schedules are the leader's business, and the others may not know its address yet.
+        const leads = now.findIndex(({ name }) => name === agreedLeader(now)?.name);
+        if (tasks.seed) await begin(terminal, clients[Math.max(leads, 0)]!, tasks.seed);
       }
     }
     await clock.sleep(LOOK_MS, signal);
