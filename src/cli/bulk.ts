@@ -4,8 +4,7 @@ import type { BatonClient } from "../client/client.ts";
 import type { ConfirmOptions } from "./confirm.ts";
 import { confirm } from "./confirm.ts";
 import { count, several } from "./figures.ts";
-import type { BulkPage } from "./insight-calls.ts";
-import { bulkPage } from "./insight-calls.ts";
+import type { AnswerOf, BodyOf } from "../api/table.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { print } from "./output.ts";
 import { plain } from "./plain-text.ts";
@@ -15,15 +14,9 @@ import { say } from "./terminal.ts";
 
 export type BulkAction = "retry" | "cancel" | "delete";
 
-export interface BulkFilter {
-  readonly status?: string;
-  readonly queue?: string;
-  readonly task?: string;
-  readonly since?: string;
-  readonly until?: string;
-  readonly error_code?: string;
-  readonly error_message?: string;
-}
+type BulkPage = AnswerOf<"POST /cluster/jobs/bulk">;
+
+export type BulkFilter = NonNullable<BodyOf<"POST /cluster/jobs/bulk">["filter"]>;
 
 export interface BulkWish {
   readonly action: BulkAction;
@@ -159,7 +152,7 @@ interface BulkBody {
 async function* pages(client: BatonClient, body: BulkBody): AsyncGenerator<BulkPage> {
   let cursor: string | null = null;
   do {
-    const page: BulkPage = await bulkPage(client, { ...body, ...(cursor !== null && { cursor }) });
+    const page: BulkPage = await client.cluster.bulk({ ...body, ...(cursor !== null && { cursor }) });
     yield page;
     cursor = page.next_cursor;
   } while (cursor !== null);

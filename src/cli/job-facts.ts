@@ -3,7 +3,7 @@
 import type { JobBody } from "../api/job-body.ts";
 import { formatDuration } from "../config/duration.ts";
 import { span } from "./figures.ts";
-import type { Timeline } from "./insight-calls.ts";
+import type { AnswerOf } from "../api/table.ts";
 import { ago, facts, statusText, table } from "./output.ts";
 import { plain } from "./plain-text.ts";
 import { progressText } from "./progress-line.ts";
@@ -11,6 +11,8 @@ import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
 /** The job, then its runs, what happened to it, and which nodes had its events. */
+export type Timeline = AnswerOf<"GET /jobs/{id}/timeline">;
+
 export function jobText(terminal: Terminal, job: JobBody, timeline: Timeline | null): string {
   const title = (text: string): string => styled(terminal.out, "bold", text);
   const section = (name: string, text: string | null): string[] =>
@@ -32,10 +34,12 @@ function runsTable(terminal: Terminal, { runs }: Timeline): string | null {
     ["epoch", "worker", "under", "started", "took", "outcome", "error"],
     runs.map((run) => [
       String(run.job_epoch),
-      run.worker,
-      String(run.leader_epoch),
-      run.started_at,
-      span((run.ended_at === null ? now : Date.parse(run.ended_at)) - Date.parse(run.started_at)),
+      run.worker ?? "-",
+      String(run.leader_epoch ?? "-"),
+      run.started_at ?? "-",
+      run.started_at === null
+        ? "-"
+        : span((run.ended_at === null ? now : Date.parse(run.ended_at)) - Date.parse(run.started_at)),
       run.outcome,
       plain(run.error?.message ?? ""),
     ]),
@@ -58,7 +62,13 @@ function handoffsTable(terminal: Terminal, { handoffs }: Timeline): string | nul
   return table(
     terminal,
     ["at", "from", "to", "owner epoch", "reason"],
-    handoffs.map((each) => [each.at, each.from, each.to, String(each.owner_epoch), plain(each.reason)]),
+    handoffs.map((each) => [
+      each.at,
+      each.from ?? "-",
+      each.to ?? "-",
+      String(each.owner_epoch ?? "-"),
+      plain(each.reason ?? ""),
+    ]),
     { cut: "reason" },
   );
 }

@@ -6,8 +6,7 @@ import type { BulkOptions } from "./bulk.ts";
 import { changeMany } from "./bulk.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import { count } from "./figures.ts";
-import type { FailureGroups } from "./insight-calls.ts";
-import { failureGroups } from "./insight-calls.ts";
+import type { AnswerOf } from "../api/table.ts";
 import { timeOrAge } from "./job-filter.ts";
 import { connect, wholeNumber, withNodeOptions, withYes } from "./node-options.ts";
 import { ago, print, table } from "./output.ts";
@@ -24,7 +23,7 @@ interface FailuresOptions extends BulkOptions {
   readonly retry?: true | readonly number[];
 }
 
-type Group = FailureGroups["groups"][number];
+type Group = AnswerOf<"GET /cluster/failures">["groups"][number];
 
 export function addJobFailuresCommand(jobs: Command, terminal: Terminal): void {
   withYes(withNodeOptions(jobs.command("failures")))
@@ -45,7 +44,7 @@ export function addJobFailuresCommand(jobs: Command, terminal: Terminal): void {
 async function failures(terminal: Terminal, options: FailuresOptions): Promise<void> {
   const { since, queue, task, limit, retry, output } = options;
   await using client = await connect(terminal, options);
-  const answer = await failureGroups(client, { since, queue, task, limit });
+  const answer = await client.cluster.failures({ since, queue, task, limit });
   if (retry === undefined) {
     print(terminal, output, answer, () => groupsTable(terminal, answer.groups));
     if (!answer.complete && output === "table") {
@@ -58,7 +57,7 @@ async function failures(terminal: Terminal, options: FailuresOptions): Promise<v
   const groups = picked(answer.groups, retry);
   if (output === "table") say(terminal, groupsTable({ ...terminal, out: terminal.err }, answer.groups));
   const filters = groups.map(({ task: of, code, message }) => ({
-    status: "failed",
+    status: "failed" as const,
     task: of,
     error_code: code,
     error_message: message,

@@ -4,8 +4,7 @@ import type { Command } from "commander";
 import type { BatonClient } from "../client/client.ts";
 import { BatonClientError } from "../client/error.ts";
 import { CliFailure, EXIT } from "./failure.ts";
-import type { Timeline } from "./insight-calls.ts";
-import { timelineOf } from "./insight-calls.ts";
+import type { Timeline } from "./job-facts.ts";
 import { jobText } from "./job-facts.ts";
 import { addJobFailuresCommand } from "./job-failures.ts";
 import { addJobListCommand } from "./job-list.ts";
@@ -50,7 +49,7 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
 
 /** An older node has none. */
 async function timelineIfAny(client: BatonClient, id: string): Promise<Timeline | null> {
-  return timelineOf(client, id).catch((error: unknown) => {
+  return client.timeline(id).catch((error: unknown) => {
     if (error instanceof BatonClientError && error.status === 404) return null;
     throw error;
   });

@@ -1,10 +1,12 @@
 /** `baton leader`: who leads, under which epoch, since when; and who did before, and why that ended. */
 
 import type { Command } from "commander";
+import { Option } from "commander";
 import type { LeaderBody } from "../api/operations/cluster.ts";
 import { several, span } from "./figures.ts";
-import type { LeaderHistory } from "./insight-calls.ts";
-import { leaderHistory } from "./insight-calls.ts";
+import type { AnswerOf } from "../api/table.ts";
+import { LEADER_ROLES } from "../core/term.ts";
+import type { LeaderRole } from "../core/term.ts";
 import { connect, wholeNumber, withNodeOptions } from "./node-options.ts";
 import { ago, print, table } from "./output.ts";
 import { plain } from "./plain-text.ts";
@@ -15,7 +17,7 @@ import { watched, withWatch } from "./watch.ts";
 
 interface LeaderOptions extends WatchOptions {
   readonly history?: boolean;
-  readonly role?: string;
+  readonly role?: LeaderRole;
   readonly limit: number;
 }
 
@@ -23,7 +25,7 @@ export function addLeaderCommand(program: Command, terminal: Terminal): void {
   withWatch(withNodeOptions(program.command("leader").alias("leaders")))
     .description("show who leads in each role, and with --history who did")
     .option("--history", "terms, newest first, with why they ended, and stale writes that were refused")
-    .option("--role <role>", "only this role, such as scheduler")
+    .addOption(new Option("--role <role>", "only this role").choices(LEADER_ROLES))
     .option("--limit <number>", "at most so many terms", wholeNumber, 20)
     .action((options: LeaderOptions) => watched(terminal, options, (page) => leader(page, options)));
 }
@@ -32,7 +34,7 @@ async function leader(terminal: Terminal, options: LeaderOptions): Promise<void>
   await using client = await connect(terminal, options);
   const { role, limit, output } = options;
   if (options.history) {
-    const answer = await leaderHistory(client, { role, limit });
+    const answer = await client.cluster.leaderHistory({ role, limit });
     print(terminal, output, answer, () => historyText(terminal, answer));
     return;
   }
@@ -41,7 +43,10 @@ async function leader(terminal: Terminal, options: LeaderOptions): Promise<void>
   print(terminal, output, { ...answer, leaders }, () => leadersTable(terminal, leaders));
 }
 
-function historyText(terminal: Terminal, { terms, refused }: LeaderHistory): string {
+function historyText(
+  terminal: Terminal,
+  { terms, refused }: AnswerOf<"GET /cluster/leaders/history">,
+): string {
   const now = terminal.clock.now();
   const rows = terms.map(({ role, epoch, node_id: node, started_at: from, ended_at: to, reason }) => [
     from,

@@ -3,20 +3,7 @@
 import { signal } from "@preact/signals";
 import type { AnswerOf, Parts, Route } from "../../../src/api/table.ts";
 import { address } from "../../../src/client/address.ts";
-import type { ComingAnswers, ComingParts } from "./coming.ts";
 import { Problem, problemIn } from "./problem.ts";
-
-export type AnyRoute = Route | keyof ComingAnswers;
-export type Answered<R extends AnyRoute> = R extends keyof ComingAnswers
-  ? ComingAnswers[R]
-  : R extends Route
-    ? AnswerOf<R>
-    : never;
-export type Asked<R extends AnyRoute> = R extends keyof ComingAnswers
-  ? ComingParts
-  : R extends Route
-    ? Parts<R>
-    : never;
 
 /** Where the API is: beside the page, whatever the prefix. */
 export const BASE = new URL("./", document.baseURI).href;
@@ -32,11 +19,11 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-export async function call<R extends AnyRoute>(
+export async function call<R extends Route>(
   route: R,
-  parts: Asked<R> = {} as Asked<R>,
+  parts: Parts<R> = {},
   options: CallOptions = {},
-): Promise<Answered<R>> {
+): Promise<AnswerOf<R>> {
   const { method, path } = address(route, parts);
   const { body } = parts as { body?: unknown };
   const late = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
@@ -56,7 +43,7 @@ export async function call<R extends AnyRoute>(
     throw unreached(error, options.signal);
   });
   const answer = parsed(text, reply.status);
-  if (reply.ok) return answer as Answered<R>;
+  if (reply.ok) return answer as AnswerOf<R>;
   if (reply.status === 401) refusals.value++;
   throw problemIn(reply.status, answer);
 }

@@ -1,7 +1,7 @@
 /** An answer of the API that is kept fresh while somebody looks at it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { AnyRoute, Answered, Asked } from "./call.ts";
+import type { AnswerOf, Parts, Route } from "../../../src/api/table.ts";
 import { call } from "./call.ts";
 import { pulse } from "./live.ts";
 import { asProblem } from "./problem.ts";
@@ -16,9 +16,9 @@ export interface Resource<Answer> {
 }
 
 export interface ResourceOptions {
-  /** Asked again at most so often when there is news; never by itself if it is null. */
+  /** Parts again at most so often when there is news; never by itself if it is null. */
   readonly freshMs?: number | null;
-  /** Asked again also without news, for what changes silently. */
+  /** Parts again also without news, for what changes silently. */
   readonly everyMs?: number;
 }
 
@@ -32,14 +32,14 @@ interface State<Answer> {
 }
 
 /** Null as the route: nothing is asked. */
-export function useResource<R extends AnyRoute>(
+export function useResource<R extends Route>(
   route: R | null,
-  parts: Asked<R> = {} as Asked<R>,
+  parts: Parts<R> = {},
   options: ResourceOptions = {},
-): Resource<Answered<R>> {
+): Resource<AnswerOf<R>> {
   const { freshMs = FRESH_MS, everyMs } = options;
   const key = `${route} ${JSON.stringify(parts)}`;
-  const [state, setState] = useState<State<Answered<R>>>({
+  const [state, setState] = useState<State<AnswerOf<R>>>({
     key,
     data: null,
     problem: null,

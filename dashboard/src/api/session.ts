@@ -3,14 +3,14 @@
 import { computed, effect, signal } from "@preact/signals";
 import { allows } from "../../../src/core/access.ts";
 import { call, refusals } from "./call.ts";
-import type { Answered } from "./call.ts";
+import type { AnswerOf } from "../../../src/api/table.ts";
 import { line } from "./live.ts";
 import { NEEDS } from "./permissions.ts";
 import type { Guarded } from "./permissions.ts";
 import { asProblem } from "./problem.ts";
 
 /** Null: not known yet, or not signed in. */
-export const session = signal<Answered<"GET /session"> | null>(null);
+export const session = signal<AnswerOf<"GET /session"> | null>(null);
 /** The node wants to know who we are before it tells anything. */
 export const mustSignIn = signal(false);
 

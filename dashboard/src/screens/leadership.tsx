@@ -1,6 +1,7 @@
 /** Who led when and why it changed, and what was refused of those who led no more. */
 
-import type { RefusedWriteBody, TermBody } from "../api/coming.ts";
+import type { AnswerOf } from "../../../src/api/table.ts";
+import { LEADER_ROLES } from "../../../src/core/term.ts";
 import { useResource } from "../api/resource.ts";
 import { second } from "../clock.ts";
 import { count, duration, plural } from "../parts/format.ts";
@@ -12,10 +13,8 @@ import { Ago, At } from "../parts/time.tsx";
 import { place, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 
-const ROLES = ["scheduler", "metrics_aggregator", "log_compactor"] as const;
-
 export function LeadershipScreen() {
-  const role = place.value.query["role"] ?? "scheduler";
+  const role = LEADER_ROLES.find((each) => each === place.value.query["role"]) ?? "scheduler";
   const leaders = useResource("GET /cluster/leaders", {}, { freshMs: 1_000, everyMs: 5_000 });
   const history = useResource(
     "GET /cluster/leaders/history",
@@ -63,7 +62,7 @@ export function LeadershipScreen() {
         </Table>
       )}
       <nav class="tabs" aria-label="Role">
-        {ROLES.map((each) => (
+        {LEADER_ROLES.map((each) => (
           <a
             key={each}
             href={to(["leadership"], { role: each })}
@@ -89,7 +88,9 @@ function words(role: string): string {
   return role.replaceAll("_", " ");
 }
 
-function Terms({ terms }: { terms: readonly TermBody[] }) {
+type History = AnswerOf<"GET /cluster/leaders/history">;
+
+function Terms({ terms }: { terms: History["terms"] }) {
   if (terms.length === 0) return <Empty title="No term has been noted yet" />;
   return (
     <section aria-labelledby="terms">
@@ -136,7 +137,7 @@ function Terms({ terms }: { terms: readonly TermBody[] }) {
 }
 
 /** The same as a picture: time from left to right, a colour for each node. */
-function Strip({ terms }: { terms: readonly TermBody[] }) {
+function Strip({ terms }: { terms: History["terms"] }) {
   const oldestFirst = [...terms].reverse();
   const from = Date.parse(oldestFirst[0]!.started_at);
   const now = second.value;
@@ -175,7 +176,7 @@ function Strip({ terms }: { terms: readonly TermBody[] }) {
   );
 }
 
-function Refused({ refused }: { refused: { count: number; examples: readonly RefusedWriteBody[] } }) {
+function Refused({ refused }: { refused: History["refused"] }) {
   return (
     <section aria-labelledby="refused">
       <h2 id="refused">Refused stale writes</h2>

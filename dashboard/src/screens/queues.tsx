@@ -1,7 +1,7 @@
 /** Queues: how deep they are, how old their oldest job is, and how fast they move. */
 
 import { call } from "../api/call.ts";
-import type { Answered } from "../api/call.ts";
+import type { AnswerOf } from "../../../src/api/table.ts";
 import { useResource } from "../api/resource.ts";
 import { second } from "../clock.ts";
 import { Action } from "../parts/action.tsx";
@@ -13,7 +13,7 @@ import { Table } from "../parts/table.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 
-type QueueBody = Answered<"GET /queues">["queues"][number];
+type QueueBody = AnswerOf<"GET /queues">["queues"][number];
 
 export function QueuesScreen() {
   const { data, problem, reload } = useResource("GET /queues", {}, { everyMs: 10_000 });

@@ -1,7 +1,7 @@
 /** The settings of the node that is asked, as they are in force, and where each comes from. */
 
 import { useState } from "preact/hooks";
-import type { Answered } from "../api/call.ts";
+import type { AnswerOf } from "../../../src/api/table.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { Loading, ProblemNote } from "../parts/notes.tsx";
@@ -9,7 +9,7 @@ import { Facts, Table } from "../parts/table.tsx";
 import { Took } from "../parts/time.tsx";
 import { Page } from "../shell/page.tsx";
 
-type SettingBody = Answered<"GET /node/settings">["settings"][number];
+type SettingBody = AnswerOf<"GET /node/settings">["settings"][number];
 
 export function SettingsScreen() {
   const barred = barredFrom("GET /node/settings");

@@ -1,20 +1,22 @@
 /** One change for many jobs: counts them first, asks, and then shows how far it is. */
 
 import { signal } from "@preact/signals";
+import type { AnswerOf, BodyOf } from "../../../src/api/table.ts";
 import { call } from "../api/call.ts";
-import type { BulkBody, BulkFilter, BulkRequest } from "../api/coming.ts";
 import { asProblem } from "../api/problem.ts";
 import type { Problem } from "../api/problem.ts";
 import { count, plural, shortId } from "../parts/format.ts";
 import { ProblemNote } from "../parts/notes.tsx";
 import { Dialog } from "./dialog.tsx";
 
+type BulkRequest = BodyOf<"POST /cluster/jobs/bulk">;
+
 export interface Bulk {
   readonly action: BulkRequest["action"];
   /** Which ones, as "failed jobs of queue emails". */
   readonly what: string;
   readonly ids?: readonly string[];
-  readonly filter?: BulkFilter;
+  readonly filter?: BulkRequest["filter"];
   /** Called when something was changed. */
   readonly onDone?: () => void;
 }
@@ -50,7 +52,10 @@ export function openBulk(bulk: Bulk): void {
 }
 
 /** One page after the other; the node does at most one page a call, so that no call takes long. */
-async function pages(dryRun: boolean, take: (answer: BulkBody) => void): Promise<void> {
+async function pages(
+  dryRun: boolean,
+  take: (answer: AnswerOf<"POST /cluster/jobs/bulk">) => void,
+): Promise<void> {
   const { ids } = state.value!;
   if (ids) {
     for (let at = 0; at < ids.length && !stop.signal.aborted; at += PAGE) {

@@ -41,7 +41,7 @@ export function LinkState() {
 export function ConnectionBanner() {
   const { state, since, why } = link.value;
   const now = overview.value;
-  // Asked for while all is well, and again when the cluster changes.
+  // Parts for while all is well, and again when the cluster changes.
   const shape = now && `${now.node} ${now.cluster.total_nodes} ${now.cluster.dead_nodes}`;
   if (state === "live" && shape !== null && shape !== askedFor) {
     askedFor = shape;
