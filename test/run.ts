@@ -4,9 +4,9 @@
  *
  * Files named `*.slow.test.ts` are left to `npm run test:slow`: whole clusters and long histories, minutes each.
  *
- * Tests with real servers and processes have deadlines, and a machine that stands still for a second may break one. A file or two of them
- * that fail are tried once more, alone: what fails again has failed, what passes is called unsteady, here and at the end, with its first failure
- * left above. `--strict` allows no second try.
+ * Tests with real servers, processes or a real clock have deadlines, and a machine that stands still for a second may break one. A few files
+ * of them that fail are tried once more, alone: what fails again has failed, what passes is called unsteady, here and at the end, with its
+ * first failure left above. Pure tests have no such excuse: what they find at random may not be found twice. `--strict` allows no second try.
  */
 
 import { spawnSync } from "node:child_process";
@@ -14,8 +14,9 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const SECOND_TRY_FILES_MAX = 2;
+const SECOND_TRY_FILES_MAX = 3;
 const WITH_SERVERS = /^test\/(?:contract|process|conformance|browser)\//;
+const WITH_REAL_TIME = /\b(?:systemClock|nodeHere|startAgent|eventually)\b|Server\.start\(/;
 
 const slow = process.argv.includes("--slow");
 const strict = process.argv.includes("--strict");
@@ -54,7 +55,7 @@ for (const { name, files, atOnce } of groups) {
   if (files.length === 0 || test(name, files, atOnce)) continue;
   const again = strict ? [] : failed(files);
   if (again.length === 0 || again.length > SECOND_TRY_FILES_MAX) process.exit(1);
-  if (again.some((file) => !WITH_SERVERS.test(file))) process.exit(1);
+  if (!again.every(mayStumble)) process.exit(1);
   if (!test(`second try of ${again.join(", ")}`, again, 1)) process.exit(1);
   unsteady.push(...again);
 }
@@ -70,6 +71,10 @@ function test(name: string, which: readonly string[], atOnce: number): boolean {
   ];
   const options = ["--test-timeout=300000", `--test-concurrency=${atOnce}`];
   return step(name, process.execPath, ["--test", ...options, ...reports, ...which]);
+}
+
+function mayStumble(file: string): boolean {
+  return WITH_SERVERS.test(file) || WITH_REAL_TIME.test(readFileSync(file, "utf8"));
 }
 
 /** A test that is defined in a file shared by several counts for all of them in its folder. */

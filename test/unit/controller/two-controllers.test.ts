@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { before, describe, it, type TestContext } from "node:test";
+import { Client } from "pg";
 import type { Task } from "../../../src/jobs/task.ts";
 import type { BatonNode } from "../../../src/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
@@ -161,7 +162,12 @@ describe("two controllers on one database", () => {
     const store = new PostgresStore({ url, clock: systemClock });
     await store.start();
     atEnd(t, () => store.stop());
-    // Granted behind its back: from now on, and until its next renewal, it leads only in its own eyes.
+    // Granted behind its back: from now on it leads only in its own eyes. Until all is answered, nobody gets at the row of
+    // the lease, so that it neither finds out by a renewal nor is elected once more.
+    const obstacle = new Client({ connectionString: url });
+    await obstacle.connect();
+    atEnd(t, () => obstacle.end());
+    await obstacle.query("BEGIN; SELECT FROM baton.leader FOR UPDATE");
     const { incarnation } = standby.services.identity;
     const grant = () => store.terms.grant("scheduler", { name: "two" as NodeName, incarnation });
     const [told, asked, ...others] = await grant().then(() =>
@@ -192,6 +198,7 @@ describe("two controllers on one database", () => {
       (await store.agents.list(true)).map(({ name, removedAt }) => [name, removedAt]),
       [["ada", null]],
     );
+    await obstacle.query("ROLLBACK");
     await until("it knows", () => leader.services.leadership.held()?.epoch !== epoch);
   });
 
