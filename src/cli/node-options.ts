@@ -58,7 +58,11 @@ export async function connectTo(
   return opened(terminal, options, { url, retry: false });
 }
 
-type CallSettings = Pick<NodeOptions, "timeout" | "token">;
+/** The token is null for whoever wants to know what is answered without one. */
+interface CallSettings {
+  readonly timeout?: number | undefined;
+  readonly token?: string | null | undefined;
+}
 
 async function opened(
   terminal: Terminal,
@@ -67,7 +71,7 @@ async function opened(
 ): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/client.ts");
-  const token = tokenFrom(terminal, options);
+  const token = options.token === null ? undefined : tokenFrom(terminal, { token: options.token });
   return new BatonClient({
     ...where,
     ...(token !== undefined && { token }),

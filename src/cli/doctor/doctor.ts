@@ -19,7 +19,7 @@ import type { Patient } from "./checks.ts";
 import { CHECKS } from "./checks.ts";
 import { examine } from "./examination.ts";
 import type { Finding } from "./finding.ts";
-import { askNodes } from "./gather-nodes.ts";
+import { askNodes, type NodesQuestion } from "./gather-nodes.ts";
 import { countsOf, reportText, summary } from "./report.ts";
 
 /** Longer than any healthy part takes, short enough to wait for. */
@@ -107,7 +107,10 @@ function patientOf(
     nodes: once(async () => {
       const { urls, sure } = named ? { urls: nodeUrls(terminal, options), sure: true } : urlsOf(loaded);
       const timeout = Math.ceil(deadlineMs / CALLS_EACH);
-      const answer = await askNodes({ urls, clock, connect: (url) => connectTo(terminal, { timeout }, url) });
+      const { token } = options;
+      const connect: NodesQuestion["connect"] = (url, as) =>
+        connectTo(terminal, { timeout, token: as === "anybody" ? null : token }, url);
+      const answer = await askNodes({ urls, clock, connect });
       if (answer.url === null && !sure) return null;
       reached.set("nodes", answer.url !== null);
       return answer;

@@ -1,5 +1,6 @@
 /** The nodes: who reaches whom, whether they are of one version and of one mind, and who leads. */
 
+import { isLoopback } from "../../config/address.ts";
 import { several, span } from "../figures.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, skipped, unless, warning } from "./finding.ts";
@@ -12,6 +13,8 @@ export interface NodeFacts {
   readonly url: string | null;
   /** Asked from here; null if it has no address. */
   readonly fromHere: { readonly ok: boolean; readonly reason: string | null } | null;
+  /** Whether it answers without a token; null if it was not asked. */
+  readonly answersAnybody: boolean | null;
   /** What it says of the others; null if it says nothing. */
   readonly reach: readonly Reach[] | null;
 }
@@ -29,11 +32,20 @@ const WALLS =
 export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
   const alive = nodes.filter((node) => node.alive);
   const problems: Judgement[] = [];
-  for (const { name, url, fromHere } of alive) {
+  for (const { name, url, fromHere, answersAnybody } of alive) {
     if (url === null) {
       problems.push(warning(`${name} has no address that others could use`, "set http.url there"));
     } else if (fromHere && !fromHere.ok) {
       problems.push(warning(`${name} cannot be reached from here (${url}: ${fromHere.reason})`, WALLS));
+    }
+    // It listens to its own machine only and asks nobody, and something passes on to it what comes from elsewhere.
+    if (url !== null && answersAnybody && !isLoopback(hostOf(url))) {
+      problems.push(
+        failed(
+          `${name} answers at ${url} without a token: whoever reaches that can run tasks`,
+          "set access.required: always there, and restart it",
+        ),
+      );
     }
   }
   const names = new Set(alive.map(({ name }) => name));
@@ -51,6 +63,10 @@ export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
         : ""
       : `, and each other (${several(pairs.length, "way")}, the slowest ${span(slowest)})`;
   return unless(problems, `${several(alive.length, "node")} can be reached from here${between}`);
+}
+
+function hostOf(url: string): string {
+  return new URL(url).hostname.replace(/^\[|\]$/g, "");
 }
 
 export interface ClusterFacts {
