@@ -8,6 +8,7 @@ import { count, perSecond, several, span } from "./figures.ts";
 import { defaultCommand } from "./group.ts";
 import { leadersTable } from "./leader.ts";
 import { connect, withNodeOptions } from "./node-options.ts";
+import { nodeSections } from "./node-sections.ts";
 import { nodesTable } from "./nodes.ts";
 import { facts, print } from "./output.ts";
 import { sayUnreachable } from "./partial.ts";
@@ -44,6 +45,7 @@ async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise
         : [[title("Notes"), ...cluster.notes.map((note) => `  - ${note}`)].join("\n")]),
       `${title("Leaders")}\n${leadersTable(terminal, leaders)}`,
       `${title("Nodes")}\n${nodesTable(terminal, nodes)}`,
+      ...nodeSections(terminal, nodes),
     ].join("\n\n");
   });
   sayUnreachable(terminal, overview.unreachable);
