@@ -52,8 +52,14 @@ export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
   const pairs = alive.flatMap((from) =>
     (from.reach ?? []).filter(({ node }) => names.has(node)).map((to) => ({ from: from.name, ...to })),
   );
-  for (const { from, node, reason } of pairs.filter((pair) => !pair.ok)) {
-    problems.push(failed(`${from} does not reach ${node}${reason === null ? "" : ` (${reason})`}`, WALLS));
+  const cut = Map.groupBy(
+    pairs.filter((pair) => !pair.ok),
+    ({ node, reason }) => `${node}${reason === null ? "" : ` (${reason})`}`,
+  );
+  for (const [whom, those] of cut) {
+    const from = those.map((pair) => pair.from);
+    const verb = from.length === 1 ? "does" : "do";
+    problems.push(failed(`${from.join(", ")} ${verb} not reach ${whom}`, WALLS));
   }
   const slowest = pairs.reduce((worst, pair) => Math.max(worst, pair.latency_ms ?? 0), 0);
   const between =
@@ -119,7 +125,7 @@ export function judgeCluster(facts: ClusterFacts): readonly Judgement[] {
     );
   }
   // Those are said above already, in the doctor's own words.
-  const own = /^(?:no_leader|node_dead|version_mix)$/;
+  const own = /^(?:no_leader|node_dead|node_unreachable|version_mix)$/;
   for (const alert of alerts.filter((each) => !own.test((each as { code?: string }).code ?? ""))) {
     const say = alert.severity === "critical" ? failed : warning;
     problems.push(say(alert.message, alert.remedy));

@@ -39,6 +39,8 @@ function the(findings: readonly Finding[], verdict: Finding["verdict"], message:
   return found;
 }
 
+const TRIED = /^ada, bob, cyd do not reach lost \(ECONNREFUSED\)$/;
+
 describe("baton doctor", { timeout: 180_000 }, () => {
   const scope = suiteScope();
   let cluster: TestCluster;
@@ -74,14 +76,13 @@ describe("baton doctor", { timeout: 180_000 }, () => {
       "all others to have tried",
       async () => {
         const found = await doctor(ada, "--only", "nodes");
-        const pairs = found.findings.filter(({ message }) => / does not reach lost/.test(message));
-        return pairs.length === 3 ? found : null;
+        return found.findings.some(({ message }) => TRIED.test(message)) ? found : null;
       },
       30_000,
     );
     assert.equal(code, 1);
     the(findings, "warning", /^lost cannot be reached from here \(http:\/\/127\.0\.0\.1:1: ECONNREFUSED\)$/);
-    const { remedy } = the(findings, "failed", /^ada does not reach lost \(ECONNREFUSED\)$/);
+    const { remedy } = the(findings, "failed", TRIED);
     assert.match(remedy!, /http\.url of that node/);
     cluster.forget("lost");
   });
