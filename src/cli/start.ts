@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import type { NodeServices } from "../api/services.ts";
 import { fabricOf, isPushed } from "../config/fabric.ts";
-import type { Loaded } from "../config/load.ts";
+import { withPort, type Loaded } from "../config/load.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secret-file.ts";
 import { insecurities, secretMistakes } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
@@ -134,7 +134,7 @@ async function withFreePort(
   const chosen = await choosePort({ host, port, explicit: explicitPort });
   if (chosen === port) return { settings, explicitPort };
   say(terminal, `port ${port} is in use, taking ${chosen} instead (choose one with --port)`);
-  return { settings: { ...settings, http: { ...settings.http, port: chosen } }, explicitPort };
+  return { settings: withPort(settings, chosen, `free, while ${port} was in use`), explicitPort };
 }
 
 function leftovers(running: readonly { readonly id: string; readonly task: string }[]): string | null {

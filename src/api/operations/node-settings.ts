@@ -22,7 +22,10 @@ export const getSettings = operation({
           source: z
             .string()
             .nullable()
-            .meta({ description: "default, a profile, file:line:column, a variable or a flag" }),
+            .meta({
+              description:
+                "default, a profile, file:line:column, a variable, a flag, or why it was chosen at the start",
+            }),
           is_default: z.boolean(),
         }),
       ),
