@@ -8,6 +8,7 @@ import { isEverywhere } from "../../config/address.ts";
 import { isPostgresUrl } from "../../config/store-url.ts";
 import { hasCode, nearest } from "../../core/errors.ts";
 import { CliFailure, EXIT } from "../failure.ts";
+import { below } from "../help.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectTo, DEFAULT_URL, nodeUrls, withNodeOptions } from "../node-options.ts";
 import { print } from "../output.ts";
@@ -33,14 +34,19 @@ interface DoctorOptions extends NodeOptions, Readonly<Record<string, unknown>> {
 }
 
 export function addDoctorCommand(program: Command, terminal: Terminal): void {
-  withNodeOptions(withSettingsOptions(program.command("doctor")))
+  const command = program
+    .command("doctor")
     .description("check what the cluster stands on, and say what to do")
     .option("--only <check,check…>", `only these: ${CHECKS.map(({ name }) => name).join(", ")}`, checkNames)
-    .option("--problems", "leave out what is well")
+    .option("--problems", "leave out what is well");
+  withSettingsOptions(withNodeOptions(command))
     .addHelpText(
       "after",
-      "\nReads the configuration as `baton start` would, and asks the node that it describes, or those of --url. Changes nothing.\n" +
+      below(
+        terminal,
+        "Reads the configuration as `baton start` would, and asks the node that it describes, or those of --url. Changes nothing.",
         "Exit code 0 when nothing failed, 1 when something did, 5 when nothing could be reached.",
+      ),
     )
     .action((options: DoctorOptions) => doctor(terminal, options));
 }
