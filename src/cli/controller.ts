@@ -11,6 +11,7 @@ import type { SupervisorReport } from "../supervisor/report.ts";
 import { CHILD_COLUMNS, childRows } from "./child-rows.ts";
 import { tokenFrom } from "./credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { below } from "./help.ts";
 import type { OutputFormat } from "./output.ts";
 import { ago, facts, OUTPUT_FORMATS, print, table } from "./output.ts";
 import { flagsOf, loadFrom, withSettingsOptions } from "./settings-options.ts";
@@ -29,7 +30,7 @@ export function addControllerCommands(program: Command, terminal: Terminal): voi
     .option("--no-moonlight", "no agent, also while another node leads")
     .addHelpText(
       "after",
-      "\nAll settings: docs/configuration.md, and docs/node-controller.md for what it does.",
+      below(terminal, "All settings: docs/configuration.md, and docs/node-controller.md for what it does."),
     )
     .action(async (options: Options) => control(terminal, options));
 

@@ -115,6 +115,12 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+export function portNumber(text: string): number {
+  const port = wholeNumber(text);
+  if (port < 1 || port > 65_535) throw new InvalidArgumentError("It must be a port from 1 to 65535.");
+  return port;
+}
+
 /** A time with its zone; without one it would mean something else on the node than here. */
 export function instant(text: string): string {
   const withZone = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}.*(?:Z|[+-]\d{2}:?\d{2})$/i.test(text);

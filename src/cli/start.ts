@@ -16,6 +16,7 @@ import type { DrainProgress } from "../core/node.ts";
 import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
 import { keepMemoryCalm } from "./calm-memory.ts";
+import { below } from "./help.ts";
 import { invocation } from "./invocation.ts";
 import { drainText } from "./drain-text.ts";
 import { choosePort, portInUse } from "./port.ts";
@@ -27,7 +28,7 @@ import { say } from "./terminal.ts";
 export function addStartCommand(program: Command, terminal: Terminal): void {
   withSettingsOptions(program.command("start"))
     .description("start a node")
-    .addHelpText("after", "\nAll settings: docs/configuration.md, or `baton config print`.")
+    .addHelpText("after", below(terminal, "All settings: docs/configuration.md, or `baton config print`."))
     .action(async (options: Readonly<Record<string, unknown>>) =>
       start(terminal, loadFrom(terminal, options)),
     );

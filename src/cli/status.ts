@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { span } from "./figures.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { connect, nodeUrl, withNodeOptions } from "./node-options.ts";
-import { facts, print, table } from "./output.ts";
+import { facts, hanging, print, table } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
@@ -49,7 +49,9 @@ async function status(terminal: Terminal, options: NodeOptions): Promise<void> {
       ["fabric", fabricText(answer.cluster)],
     ]);
     const section = (title: string, lines: readonly string[]): string =>
-      [styled(terminal.out, "bold", title), ...lines.map((line) => `  - ${line}`)].join("\n");
+      [styled(terminal.out, "bold", title), ...lines.map((line) => hanging(terminal, "  - ", line))].join(
+        "\n",
+      );
     return [
       node,
       ...(answer.cluster.notes.length > 0 ? [section("Notes", answer.cluster.notes)] : []),

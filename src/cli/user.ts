@@ -32,17 +32,19 @@ export function addUserCommands(program: Command, terminal: Terminal): void {
       await using client = await connect(terminal, options);
       const answer = await client.access.users();
       print(terminal, options.output, answer, () =>
-        table(
-          terminal,
-          ["name", "permission", "made", "by", "last login"],
-          answer.users.map((each) => [
-            each.name,
-            each.permission,
-            ago(terminal, each.created_at),
-            each.created_by,
-            ago(terminal, each.last_used_at),
-          ]),
-        ),
+        answer.users.length === 0
+          ? "there are no users; add one with: baton user add NAME"
+          : table(
+              terminal,
+              ["name", "permission", "made", "by", "last login"],
+              answer.users.map((each) => [
+                each.name,
+                each.permission,
+                ago(terminal, each.created_at),
+                each.created_by,
+                ago(terminal, each.last_used_at),
+              ]),
+            ),
       );
     });
 
