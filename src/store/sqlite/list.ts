@@ -17,7 +17,7 @@ const SCAN_FIRST = 1_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 5_000;
 /** Jobs are numbered in the order of the clock, which may have been set back a little. */
-const SEEK_MARGIN_MS = 10_000;
+const SEEK_MARGIN_MS = 2_000;
 
 const BETWEEN = "seq < ?1 AND seq > ?2";
 const BY_SEQ = "ORDER BY seq DESC LIMIT ?3";
@@ -116,7 +116,7 @@ export class List {
     const filtered = status !== undefined || kinds !== null || errorCode !== null;
     const rows: Row[] = [];
     let left = SCAN_MAX;
-    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = left) {
+    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = scan < SCAN_FIRST ? SCAN_FIRST : left) {
       const looked = Math.max(scan, limit);
       const given = [
         before,
