@@ -47,7 +47,8 @@ export async function open({ dir, url }: BatonOptions) {
         const share = SHARES[n % SHARES.length]!;
         return {
           task: share,
-          queue: `queue-${String((n * 7) % CROWD_QUEUES).padStart(2, "0")}`,
+          // Each queue has some of all.
+          queue: `queue-${String((n * 7 + Math.floor(n / CROWD_QUEUES)) % CROWD_QUEUES).padStart(2, "0")}`,
           payload: { n, customer: n % 1_000, note: "as much as a small job carries with it" },
           maxAttempts: 1,
           ...(share === "later" ? { delayMs: DAY_MS } : {}),
