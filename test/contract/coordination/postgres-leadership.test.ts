@@ -120,7 +120,7 @@ void describe("leadership on postgres", () => {
     const [mark] = await cluster.sql("SELECT pg_current_xact_id()::text AS xid");
     await until("everybody to look at what came later", async () => {
       const [oldest] = await cluster.sql(
-        `SELECT coalesce(min(backend_xmin::text::bigint), 9e18::bigint) > ${mark!["xid"]} AS later FROM pg_stat_activity
+        `SELECT coalesce(min(backend_xmin::text::bigint), 9e18::bigint) > ${String(mark!["xid"])} AS later FROM pg_stat_activity
            WHERE datname = current_database() AND pid <> pg_backend_pid()`,
       );
       return oldest!["later"] as boolean;
