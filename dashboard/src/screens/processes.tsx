@@ -16,7 +16,10 @@ import { Page } from "../shell/page.tsx";
 export function ProcessesScreen() {
   const nodes = useResource("GET /cluster/nodes", {}, { everyMs: 5_000 });
   return (
-    <Page title="Processes">
+    <Page
+      title="Processes"
+      about="What a node-controller keeps running on its machine, and workers that lease their jobs over HTTP."
+    >
       <section aria-labelledby="supervised">
         <h2 id="supervised">Under a node-controller</h2>
         {nodes.problem && <ProblemNote problem={nodes.problem} retry={nodes.reload} />}
