@@ -30,12 +30,13 @@ export function Table({
   );
 }
 
-/** The first cell speaks for itself, and so do boxes and buttons. */
+/** The first cell that is no number speaks for itself, and so do boxes and buttons. */
 function nameCells(table: HTMLTableElement): void {
-  const names = [...table.tHead!.rows[0]!.cells].map((head) =>
+  const heads = [...table.tHead!.rows[0]!.cells];
+  const names = heads.map((head) =>
     head.classList.contains("check") || head.querySelector(".unseen") ? "" : (head.textContent ?? ""),
   );
-  const first = names.findIndex((name) => name !== "");
+  const first = heads.findIndex((head, index) => names[index] !== "" && !head.classList.contains("right"));
   for (const row of table.tBodies[0]!.rows) {
     for (const [index, cell] of [...row.cells].entries()) {
       const name = index === first ? "" : (names[index] ?? "");

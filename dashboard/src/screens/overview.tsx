@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { JOB_STATUSES } from "../../../src/core/job.ts";
-import { link, overview } from "../api/live.ts";
+import { amongPeers, link, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import type { OverviewBody } from "../../../src/api/overview-body.ts";
 import { count, duration, perSecond } from "../parts/format.ts";
@@ -38,7 +38,8 @@ export function OverviewScreen() {
       about={
         <>
           {now.cluster.total_nodes === 1 ? "One node" : `${now.cluster.total_nodes} nodes`}, jobs in{" "}
-          {now.cluster.store}, coordination by {now.cluster.coordination}
+          {now.cluster.store}, coordination{" "}
+          {amongPeers.value ? "among peers" : `by ${now.cluster.coordination}`}
         </>
       }
       actions={

@@ -110,7 +110,7 @@ function ChildRow({ report, name, child }: { report: SupervisorReport; name: str
       <td class="wide-cell">
         {child.last_exit ? (
           <>
-            <Ago at={child.last_exit.at} />: {child.last_exit.reason}
+            <Ago at={child.last_exit.at} />: {child.last_exit.reason} ({howOf(child.last_exit)})
           </>
         ) : (
           <span class="muted">–</span>
@@ -118,6 +118,10 @@ function ChildRow({ report, name, child }: { report: SupervisorReport; name: str
       </td>
     </tr>
   );
+}
+
+function howOf({ code, signal }: NonNullable<ChildReport["last_exit"]>): string {
+  return signal ?? (code === null ? "no exit code" : `code ${code}`);
 }
 
 function Agents() {
