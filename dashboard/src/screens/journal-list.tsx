@@ -30,13 +30,19 @@ export function JournalList({ entries }: { entries: readonly JournalEntryBody[] 
       {entries.map((entry) => (
         <li key={`${entry.node} ${entry.id}`}>
           <Ago at={entry.at} />
-          <Status word={KINDS[entry.kind]?.[0] ?? entry.kind} tone={KINDS[entry.kind]?.[1] ?? "plain"} />
+          <Kind entry={entry} />
           <span class="journal-text">{told(entry)}</span>
           <span class="muted">{entry.node}</span>
         </li>
       ))}
     </ol>
   );
+}
+
+function Kind({ entry }: { entry: JournalEntryBody }) {
+  if (isOwnAffair(entry)) return <Status word="own store" tone="off" />;
+  const [word, tone] = KINDS[entry.kind] ?? [entry.kind, "plain"];
+  return <Status word={word} tone={tone} />;
 }
 
 /** A peer that begins or ends to look after its own store: nothing that the others feel. */

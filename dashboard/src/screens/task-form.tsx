@@ -27,7 +27,7 @@ export function useTasks(task: string): KnownTasks {
   ]);
   return {
     names: here.data && nodes.data ? [...names].sort() : null,
-    schema: (known?.schema ?? null) as Schema | null,
+    schema: known?.schema ?? null,
     here: known !== undefined,
   };
 }
