@@ -151,7 +151,9 @@ function deadNodes({ nodes, shared }: Facts): Draft[] {
       message: shared
         ? `node ${name} is dead; others have taken over what it ran`
         : `node ${name} is dead; the jobs that it keeps wait until it is back`,
-      remedy: "start it again, or leave it: a dead node is forgotten after a while",
+      remedy: shared
+        ? "start it again, or leave it: a dead node is forgotten after a while"
+        : "start it again: its jobs go on where they were",
       since: lastSeenAt === 0 ? null : lastSeenAt,
     }));
 }

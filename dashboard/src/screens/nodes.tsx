@@ -44,7 +44,18 @@ export function NodesScreen() {
               <th>Status</th>
               <th>Seen</th>
               <th class="right">Running</th>
-              {owners && <th class="right">Owned jobs</th>}
+              {owners && (
+                <th
+                  class="right"
+                  title={
+                    amongPeers.value
+                      ? "all jobs that it keeps, also those that are over"
+                      : "jobs that are not over"
+                  }
+                >
+                  Owned jobs
+                </th>
+              )}
               <th>CPU</th>
               <th>Memory</th>
               <th class="right">Loop lag</th>
