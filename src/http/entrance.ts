@@ -133,7 +133,7 @@ export class Entrance {
       throw error;
     }
     // What cannot be read in the store cannot have been revoked there either, as far as this node knows.
-    if (access.stale && needs !== "read" && known.id !== null) throw cannotCheck();
+    if (needs !== "read" && known.id !== null && access.stale) throw cannotCheck();
     request.principal = known;
   }
 
@@ -162,10 +162,10 @@ function shownIn({ headers, raw }: FastifyRequest): Shown | null {
   const { authorization } = headers;
   if (authorization === undefined) {
     const text = sessionIn(headers.cookie);
-    return text === null ? null : { by: "cookie", text };
+    return text === null ? null : { by: "cookie", text, connection: raw.socket };
   }
   if (!/^bearer /i.test(authorization) || isDoubled(raw.rawHeaders)) return null;
-  return { by: "bearer", text: authorization.slice(7).trim() };
+  return { by: "bearer", text: authorization.slice(7).trim(), connection: raw.socket };
 }
 
 /** Node keeps the first of two, and whoever sent the other one may have been believed elsewhere. */
