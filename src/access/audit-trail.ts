@@ -19,6 +19,8 @@ export interface Change {
   /** Of the path and the query, and what else is worth knowing; never a payload. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly status: number;
+  /** Of the caller. */
+  readonly address: string;
   readonly requestId: string;
   /** Who has carried it out, if it was not this node. */
   readonly servedBy?: string;
@@ -46,7 +48,7 @@ export class AuditTrail {
     this.#o = options;
   }
 
-  changed({ operation, principal, params, status, requestId, servedBy }: Change): void {
+  changed({ operation, principal, params, status, address, requestId, servedBy }: Change): void {
     this.#o.journal.note({
       kind: "audit",
       actor: principal && principalText(principal),
@@ -55,6 +57,7 @@ export class AuditTrail {
         operation,
         params,
         status,
+        address,
         request_id: requestId,
         ...(servedBy !== undefined && { served_by: servedBy }),
       },

@@ -138,7 +138,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
   const { authenticate = null, mounts = {}, clock, tracing = noTracing } = options;
-  const limits = await Limits.open(app, { perSecond: options.rateLimit ?? 0 });
+  const limits = await Limits.open(app, {
+    perSecond: options.rateLimit ?? 0,
+    nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
+  });
   const audit = new AuditTrail({ journal: services.journal, clock });
   const access = options.access ?? nobodyBut(isLoopback(options.host));
   const entrance = new Entrance({ access, limits, audit, peers: authenticate !== null });
@@ -183,6 +186,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     limits,
     audit,
     secure: options.secure ?? false,
+    prefix,
   });
   if (authenticate) await servePeers(app, { door, authenticate, streams });
   await serveDocs(app);

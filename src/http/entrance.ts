@@ -18,6 +18,7 @@ import { allows, principalText } from "../core/access.ts";
 import type { NeededPermission, Principal } from "../core/access.ts";
 import { BatonError } from "../core/errors.ts";
 import { HEADER } from "../transport/signing.ts";
+import { addressOf } from "./caller.ts";
 import type { Limits } from "./limits.ts";
 
 declare module "fastify" {
@@ -108,7 +109,7 @@ export class Entrance {
     const known = shown && (await access.identifyAgain(shown));
     if (!known) {
       if (access.stale && shown) throw cannotCheck();
-      audit.refused(request.ip, "UNAUTHENTICATED");
+      audit.refused(addressOf(request), "UNAUTHENTICATED");
       if (shown !== null || request.headers.authorization !== undefined) await limits.failed(request, reply);
       reply.header("www-authenticate", 'Bearer realm="baton"');
       throw new BatonError("UNAUTHENTICATED", whyNot(request, access.open));
@@ -129,7 +130,7 @@ export class Entrance {
       if (shown.by === "cookie") checkOrigin(request, reply);
       this.#check(known, needs);
     } catch (error) {
-      audit.refused(request.ip, "FORBIDDEN", principalText(known));
+      audit.refused(addressOf(request), "FORBIDDEN", principalText(known));
       throw error;
     }
     // What cannot be read in the store cannot have been revoked there either, as far as this node knows.
@@ -180,7 +181,12 @@ function isDoubled(raw: readonly string[]): boolean {
 
 /** Whoever comes through a proxy is not on this machine, also where the proxy is. */
 function isPassedOn(headers: FastifyRequest["headers"]): boolean {
-  return headers["x-forwarded-for"] !== undefined || headers["forwarded"] !== undefined;
+  return (
+    headers["x-forwarded-for"] !== undefined ||
+    headers["forwarded"] !== undefined ||
+    headers["x-real-ip"] !== undefined ||
+    headers["via"] !== undefined
+  );
 }
 
 function isInternal({ query }: FastifyRequest): boolean {

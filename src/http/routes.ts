@@ -8,10 +8,12 @@ import type { JsonSchema } from "../api/json-schema.ts";
 import { NO_HEADERS } from "../api/operation.ts";
 import { numbersIn, schemaOf } from "../api/operation-schema.ts";
 import type { Caller, Input, Operation } from "../api/operation.ts";
+import type { CookieScope } from "../api/session-cookie.ts";
 import type { NodeServices } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
+import { addressOf, isHttps } from "./caller.ts";
 import { settle } from "./entrance.ts";
 import type { Entrance } from "./entrance.ts";
 import type { EventStreams } from "./event-streams.ts";
@@ -34,6 +36,8 @@ export interface RoutesOptions {
   readonly audit: Pick<AuditTrail, "changed" | "counted">;
   /** Whether callers reach this node by https alone. */
   readonly secure: boolean;
+  /** Under which all there is answers too; empty for none. */
+  readonly prefix: string;
   /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
   readonly closing: { readonly now: boolean };
 }
@@ -59,7 +63,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       inbound,
       principal: request.principal,
       ...(operation.waits && { caller: callerOf(reply.raw) }),
-      ...(operation.login && { secure: options.secure || request.protocol === "https" }),
+      ...(operation.tag === "access" && { cookie: cookieFor(request, options) }),
     };
     admission.check(operation, inbound);
     const where = typeof target === "function" ? target(input) : target;
@@ -138,6 +142,7 @@ function audited(operation: Operation, { audit, services }: RoutesOptions) {
         principal,
         params: { ...(query as object), ...(params as object), ...told },
         status,
+        address: addressOf(request),
         requestId: request.id,
         ...(typeof servedBy === "string" && servedBy !== services.identity.name && { servedBy }),
       });
@@ -155,6 +160,12 @@ export function leaderHeaders({ leadership, health }: NodeServices): Record<stri
     "x-baton-role": roleOf(leadership.held(), health.draining),
     ...(leader && { "x-baton-leader-epoch": String(leader.epoch), "x-baton-leader-id": leader.leader }),
   };
+}
+
+/** A cookie stays where the caller is: other programs behind the same proxy are none of its business. */
+function cookieFor(request: FastifyRequest, { secure, prefix }: RoutesOptions): CookieScope {
+  const isBelow = prefix !== "" && request.originalUrl.startsWith(`${prefix}/`);
+  return { secure: secure || isHttps(request), path: isBelow ? prefix : "/" };
 }
 
 function callerOf(response: ServerResponse): Caller {
