@@ -40,6 +40,28 @@ describe("credentials in a store that nodes share", () => {
     assert.equal(b.who(text), null);
   });
 
+  it("a token that is held for an agent counts for longer when that is said again, takes the place of the one before, and stays released", async () => {
+    const { a, b, clock } = await two();
+    await clock.advance(1_000);
+    const worker = { name: "ada-worker", permission: "operate", by: "node-controller:ada" } as const;
+    const hold = (text: string) => a.access.tokens.adopt(text, { ...worker, expiresInMs: 60_000 });
+    await hold("baton_old");
+    await hold("baton_new");
+    assert.deepEqual([a.who("baton_old"), a.who("baton_new")?.permission], [null, "operate"]);
+    await clock.advance(45_000);
+    await hold("baton_new");
+    await clock.advance(45_000);
+    assert.equal(b.who("baton_new")?.permission, "operate");
+    await clock.advance(20_000);
+    assert.equal(b.who("baton_new"), null, "unless nobody says so");
+    await hold("baton_new");
+    assert.equal(a.who("baton_new")?.permission, "operate");
+    await a.access.tokens.release("baton_new");
+    await hold("baton_new");
+    assert.equal(a.who("baton_new"), null);
+    assert.equal((await a.access.tokens.list()).length, 0);
+  });
+
   it("wrong tokens do not make a node ask its store more than four times in a second", async () => {
     const clock = new ManualClock();
     const inner = await storeOn(clock);
