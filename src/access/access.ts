@@ -92,6 +92,14 @@ export class Access extends Lifecycle {
     return known.principal;
   }
 
+  /** Whether somebody who came in by it may stay. That is no use of it: a session left open is not in use for that. */
+  knows({ by, text }: Shown): boolean {
+    const { credentials, clock } = this.#o;
+    const now = clock.now();
+    if (by === "cookie") return credentials.book.session(text, now) !== null;
+    return credentials.book.token(text, now) !== null || this.#fixedBy(text) !== null;
+  }
+
   /** For what is not known: it may have been made elsewhere a moment ago. */
   async identifyAgain(shown: Shown): Promise<Principal | null> {
     await this.#o.credentials.catchUp();

@@ -162,7 +162,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const gate = new Gate(services);
   const { peers = null } = services;
   const lateness = new Lateness(clock);
-  const passOn = peers ? new PassOn({ services, peers, admission, streams, tracing }) : null;
+  const passOn = peers ? new PassOn({ services, peers, admission, streams, entrance, tracing }) : null;
   const lateBy = (from: string, sentAt: number): number => lateness.by(from, sentAt);
   const shared = { operations: OPERATIONS, services, admission, gate };
   const door = new PeerDoor({
@@ -231,6 +231,7 @@ function nobodyBut(loopback: boolean): Gatekeeper {
     stale: false,
     identify: () => null,
     identifyAgain: async () => null,
+    knows: () => false,
   };
 }
 

@@ -34,7 +34,7 @@ declare module "fastify" {
   }
 }
 
-export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain">;
+export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
 
 export interface EntranceOptions {
   readonly access: Gatekeeper;
@@ -77,6 +77,17 @@ export class Entrance {
       request.principal = inbound.principal;
       if (inbound.principal) this.#check(inbound.principal, needs);
     } else if (request.principal === null && needs !== "public") await this.#admit(request, reply, needs);
+  }
+
+  /**
+   * For an answer that goes on for long: whether its reader may stay, to be asked now and then. Null where nothing was shown, or where it
+   * was shown to another node, which asks.
+   */
+  stays(request: FastifyRequest): (() => boolean) | null {
+    const { access } = this.#o;
+    if (request.peerInbound !== null || (request.principal?.id ?? null) === null) return null;
+    const shown = shownIn(request);
+    return shown && (() => access.knows(shown));
   }
 
   #hook(needs: NeededPermission, hop: boolean): onRequestHookHandler {

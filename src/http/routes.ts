@@ -82,7 +82,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     try {
       if (decision.do === "refuse") throw gate.refusal(decision.code, where, inbound);
       const answer = await operation.handler(services, input);
-      if ("events" in answer) return streams.send(reply, answer.events);
+      if ("events" in answer) return streams.send(reply, answer.events, entrance.stays(request));
       if (closing.now) reply.header("connection", "close");
       if (answer.headers !== NO_HEADERS && answer.headers) reply.headers(answer.headers);
       if (answer.status !== 200) reply.code(answer.status);
