@@ -127,6 +127,9 @@ export class EventStreams {
         else response.destroy();
       })
       .catch((error: unknown) => {
+        // Ended here, on purpose.
+        const { aborted, reason } = stop.signal;
+        if (isEvents && aborted && !(reason instanceof Late)) return void response.end();
         if (!response.destroyed) this.#log.warn({ err: error }, "a reply of another node was cut short");
         response.destroy();
       })
@@ -161,7 +164,7 @@ export class EventStreams {
     stop: AbortController,
     idleMs: number,
   ): Promise<boolean> {
-    const late = (): void => stop.abort(new Error(`nothing came for ${idleMs} ms`));
+    const late = (): void => stop.abort(new Late(`nothing came for ${idleMs} ms`));
     let callOff = this.#clock.after(idleMs, late);
     try {
       for await (const chunk of body) {
@@ -206,6 +209,8 @@ export class EventStreams {
     }
   }
 }
+
+class Late extends Error {}
 
 /** What is written within one turn of the event loop goes out as one piece: thousands of events in a second are few of these. */
 class Turn {
