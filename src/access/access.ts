@@ -15,6 +15,7 @@ import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
 import { Recognised } from "./recognised.ts";
+import type { Recognition } from "./recognised.ts";
 import { SessionDesk } from "./session-desk.ts";
 import { digestOf, sameDigest } from "./token-text.ts";
 import { TokenDesk } from "./token-desk.ts";
@@ -78,26 +79,17 @@ export class Access extends Lifecycle {
   }
 
   /** Null: nobody that is known here, now. */
-  identify({ by, text, connection }: Shown): Principal | null {
+  identify(shown: Shown): Principal | null {
     const { credentials, clock } = this.#o;
-    const { book } = credentials;
     const now = clock.now();
-    let known = this.#recognised.find(connection, by, text, book.edition);
-    if (known === null || (known.credential && !isAlive(known.credential, now))) {
-      known = by === "bearer" ? (book.token(text, now) ?? this.#fixedBy(text)) : book.session(text, now);
-      if (known === null) return null;
-      this.#recognised.keep(connection, by, text, book.edition, known);
-    }
-    if (known.credential) credentials.used(known.credential, now);
-    return known.principal;
+    const known = this.#find(shown, now);
+    if (known?.credential) credentials.used(known.credential, now);
+    return known && known.principal;
   }
 
   /** Whether somebody who came in by it may stay. That is no use of it: a session left open is not in use for that. */
-  knows({ by, text }: Shown): boolean {
-    const { credentials, clock } = this.#o;
-    const now = clock.now();
-    if (by === "cookie") return credentials.book.session(text, now) !== null;
-    return credentials.book.token(text, now) !== null || this.#fixedBy(text) !== null;
+  knows(shown: Shown): boolean {
+    return this.#find(shown, this.#o.clock.now()) !== null;
   }
 
   /** For what is not known: it may have been made elsewhere a moment ago. */
@@ -109,6 +101,15 @@ export class Access extends Lifecycle {
   /** Whoever calls where nobody is asked. */
   get anybody(): Principal {
     return LOOPBACK;
+  }
+
+  #find({ by, text, connection }: Shown, now: number): Recognition | null {
+    const { book } = this.#o.credentials;
+    const seen = this.#recognised.find(connection, by, text, book.edition);
+    if (seen && (seen.credential === null || isAlive(seen.credential, now))) return seen;
+    const known = by === "bearer" ? (book.token(text, now) ?? this.#fixedBy(text)) : book.session(text, now);
+    if (known) this.#recognised.keep(connection, by, text, book.edition, known);
+    return known;
   }
 
   #fixedBy(text: string): typeof FIXED | null {

@@ -62,7 +62,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       headers: request.headers,
       inbound,
       principal: request.principal,
-      ...(operation.waits && { caller: callerOf(reply.raw) }),
+      ...(operation.waits && { caller: callerOf(reply.raw, entrance.stays(request)) }),
       ...(operation.tag === "access" && { cookie: cookieFor(request, options) }),
     };
     admission.check(operation, inbound);
@@ -168,10 +168,11 @@ function cookieFor(request: FastifyRequest, { secure, prefix }: RoutesOptions): 
   return { secure: secure || isHttps(request), path: isBelow ? prefix : "/" };
 }
 
-function callerOf(response: ServerResponse): Caller {
+/** Whoever may not stay is as good as gone: a token that was revoked meanwhile gets nothing any more. */
+function callerOf(response: ServerResponse, stays: (() => boolean) | null): Caller {
   return {
     get gone() {
-      return response.destroyed || response.socket?.destroyed === true;
+      return response.destroyed || response.socket?.destroyed === true || stays?.() === false;
     },
     onGone(leave) {
       response.once("close", leave);

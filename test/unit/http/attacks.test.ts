@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { before, describe, it } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
+import { eventually } from "../../support/process-node.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";
 
 const PASSWORD = "correct horse battery staple";
@@ -228,5 +229,29 @@ describe("a stream that is open", () => {
     assert.ok(tookMs < 5_000, `docs/access.md promises five seconds, and it took ${Math.round(tookMs)} ms`);
     assert.ok(staying.every(({ ended }) => !ended()));
     for (const { over } of staying) over.catch(() => {}); // they end with the node
+  });
+});
+
+describe("a call that waits for work", () => {
+  it("gets none when its token was revoked meanwhile", async (t) => {
+    const world = await AccessWorld.open(t, { WORKER__CONCURRENCY: "0" });
+    const make = { name: "agent", permission: "operate", expiresInMs: null, by: "test" } as const;
+    const { tokens } = world.node.services.access!;
+    const [revoked, good] = [await tokens.create(make), await tokens.create(make)];
+    const lease = (token: string, agent: string) => {
+      const body = { agent, capabilities: ["work"], max_tasks: 1, timeout_ms: 5_000 };
+      return world.ask("/v1/leases", { method: "POST", token, body });
+    };
+    const waiting = lease(revoked.text, "gone");
+    await eventually("it to wait", async () => {
+      const { body } = await world.ask("/v1/agents", { token: ADMIN });
+      return (body as { agents: { name: string }[] }).agents.some(({ name }) => name === "gone") || null;
+    });
+    await tokens.revoke(revoked.token.id);
+    const body = { task: "work" };
+    assert.equal((await world.ask("/v1/jobs", { method: "POST", token: ADMIN, body })).status, 200);
+    assert.equal((await waiting).status, 204);
+    assert.equal((await lease(revoked.text, "gone")).status, 401);
+    assert.equal((await lease(good.text, "here")).status, 200, "the job is there for another one");
   });
 });
