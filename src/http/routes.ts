@@ -8,6 +8,7 @@ import type { JsonSchema } from "../api/json-schema.ts";
 import { NO_HEADERS } from "../api/operation.ts";
 import { numbersIn, schemaOf } from "../api/operation-schema.ts";
 import type { Caller, Input, Operation } from "../api/operation.ts";
+import { sessionCookie } from "../api/session-cookie.ts";
 import type { CookieScope } from "../api/session-cookie.ts";
 import type { NodeServices } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
@@ -85,6 +86,9 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       if ("events" in answer) return streams.send(reply, answer.events, entrance.stays(request));
       if (closing.now) reply.header("connection", "close");
       if (answer.headers !== NO_HEADERS && answer.headers) reply.headers(answer.headers);
+      // One that was made above the prefix would come along with this one, and of two neither counts.
+      if (operation.login && input.cookie && input.cookie.path !== "/")
+        reply.header("set-cookie", sessionCookie("", { ...input.cookie, path: "/" }));
       if (answer.status !== 200) reply.code(answer.status);
       return answer.body;
     } finally {

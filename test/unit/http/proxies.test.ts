@@ -157,8 +157,14 @@ describe("behind proxies", () => {
     await world.user("ann", PASSWORD, "read");
     const body = { user: "ann", password: PASSWORD };
     const below = await world.ask("/baton/session", { method: "POST", body });
-    assert.match(String(below.headers["set-cookie"]), /; Path=\/baton; HttpOnly; SameSite=Strict; Secure$/);
-    const cookie = String(below.headers["set-cookie"]).split(";", 1)[0]!;
+    const [made, cleared] = below.headers["set-cookie"] as string[];
+    assert.match(made!, /; Path=\/baton; HttpOnly; SameSite=Strict; Secure$/);
+    assert.match(
+      cleared!,
+      /^baton_session=; Max-Age=0; Path=\/; /,
+      "an older one above it would be in its way",
+    );
+    const cookie = made!.split(";", 1)[0]!;
     assert.equal((await world.ask("/baton/status", { headers: { cookie } })).status, 200);
     const origin = world.node.url;
     const out = await world.ask("/baton/session", { method: "DELETE", headers: { cookie, origin } });
