@@ -7,9 +7,9 @@
  * and it is compared in a time that depends on its length alone, because a proxy's connection carries requests of many.
  */
 
-import { randomFillSync } from "node:crypto";
 import type { Principal } from "../core/access.ts";
 import type { Credential } from "../core/credential.ts";
+import { newSecret } from "../platform/random.ts";
 import { TEXT_LENGTH_MAX } from "./token-text.ts";
 
 /** `credential` is null for one that does not change while the node runs. */
@@ -27,7 +27,7 @@ interface Seen {
 
 export class Recognised {
   readonly #seen = new WeakMap<object, Seen>();
-  readonly #pad = randomFillSync(new Uint8Array(TEXT_LENGTH_MAX));
+  readonly #pad = newPad();
 
   /** Null for what must be looked at anew. */
   find(connection: object, by: string, text: string, edition: number): Recognition | null {
@@ -50,4 +50,10 @@ export class Recognised {
     for (let at = 0; at < length; at++) different |= text.charCodeAt(at) ^ pad[at]! ^ masked[at]!;
     return different === 0;
   }
+}
+
+function newPad(): Uint8Array {
+  const pad = new Uint8Array(TEXT_LENGTH_MAX);
+  for (let at = 0; at < TEXT_LENGTH_MAX; at += 32) pad.set(Buffer.from(newSecret(), "base64url"), at);
+  return pad;
 }
