@@ -19,6 +19,7 @@ import { hop } from "./scenarios/hop.ts";
 import { http } from "./scenarios/http.ts";
 import { lone } from "./scenarios/lone.ts";
 import { memory } from "./scenarios/memory.ts";
+import { operate } from "./scenarios/operate.ts";
 import { ownership } from "./scenarios/ownership.ts";
 import { peers } from "./scenarios/peers.ts";
 import { pickUp } from "./scenarios/pick-up.ts";
@@ -38,6 +39,7 @@ const SCENARIOS: readonly Scenario[] = [
   peers,
   ownership,
   controller,
+  operate,
   memory,
   history,
 ];

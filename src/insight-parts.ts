@@ -2,6 +2,7 @@
 
 import { LiveFeed } from "./api/live-feed.ts";
 import type { NodeServices, Schedules } from "./api/services.ts";
+import type { BacklogReader } from "./cluster/backlog.ts";
 import { StoreLooks } from "./cluster/store-look.ts";
 import type { Settings } from "./config/settings.ts";
 import { shownSettings } from "./config/shown-settings.ts";
@@ -11,6 +12,7 @@ import type { Store } from "./store/store.ts";
 export interface InsightOptions {
   readonly settings: Settings;
   readonly store: Store;
+  readonly backlog: BacklogReader;
   readonly schedules: Pick<Schedules, "list">;
   /** Built later, of what is made here. */
   readonly services: () => NodeServices;
@@ -18,10 +20,11 @@ export interface InsightOptions {
 }
 
 export function openInsight(options: InsightOptions): Pick<NodeServices, "insight" | "live" | "settings"> {
-  const { settings, store, schedules, services, clock } = options;
+  const { settings, store, backlog, schedules, services, clock } = options;
   return {
     insight: new StoreLooks({
       store,
+      backlog,
       schedules: () => schedules.list(),
       agentStaleMs: settings.agents.staleAfterMs,
       clock,

@@ -142,6 +142,7 @@ export function openMetrics(options: MetricsPartsOptions) {
     spans,
     watch,
     watchdog,
+    backlog,
     jobs,
     schedules,
     /** For the controller. */

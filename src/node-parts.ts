@@ -299,7 +299,14 @@ export function buildParts(options: PartsOptions) {
   const leadership = leaders.scheduler;
   const entry = accessParts({ settings, identity, store, peers, leadership, clock, random, log });
   const inFlight = new InFlight(clock);
-  const insight = openInsight({ settings, store, schedules, services: () => services, clock });
+  const insight = openInsight({
+    settings,
+    store,
+    backlog: metrics.backlog,
+    schedules,
+    services: () => services,
+    clock,
+  });
   const services: NodeServices = {
     identity,
     version: VERSION,

@@ -1,4 +1,5 @@
 import type { Queues } from "../api/services.ts";
+import { SharedLook } from "../core/shared-look.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
 
 export interface QueueServiceOptions {
@@ -9,13 +10,16 @@ export interface QueueServiceOptions {
 
 export class QueueService implements Queues {
   readonly #o: QueueServiceOptions;
+  /** Counting many jobs takes a database a while, and all who have the page open ask at the same time. */
+  readonly #counts: SharedLook<readonly QueueInfo[]>;
 
   constructor(options: QueueServiceOptions) {
     this.#o = options;
+    this.#counts = new SharedLook(() => options.store.queues.list());
   }
 
   list(): Promise<readonly QueueInfo[]> {
-    return this.#o.store.queues.list();
+    return this.#counts.get();
   }
 
   waitingSince(): Promise<ReadonlyMap<string, number>> {

@@ -1,7 +1,7 @@
 /** The lease under which jobs are claimed, whichever way they come: what a claim and an accept have in common. */
 
 import type { LeaseId } from "../../core/ids.ts";
-import { write } from "../../platform/drivers/postgres.ts";
+import { read, write } from "../../platform/drivers/postgres.ts";
 import { type Ledger, NOW } from "./ledger.ts";
 
 /** A lease is prolonged by this part more than asked for, and then for a while not at all: spares most claims a write of its row. */
@@ -33,11 +33,17 @@ const MAKE = write(
   `INSERT INTO baton.lease (name, expires_at) VALUES ($2, ${NOW} + $3::bigint) ON CONFLICT DO NOTHING RETURNING id`,
 );
 
-/** False when the lease is there: then it has run out with jobs under it, and stays lost. */
+const IS_OPEN = read(
+  "claim-lease-is-open",
+  `SELECT FROM baton.lease WHERE name = $2 AND expires_at > ${NOW}`,
+);
+
+/** True when it is open now, also because another call of its holder was faster. Else it has run out with jobs under it, and stays lost. */
 export async function makeLease(
   ledger: Ledger,
   { lease, leaseMs }: { readonly lease: LeaseId; readonly leaseMs: number },
 ): Promise<boolean> {
   const made = await ledger.db.query(MAKE, [ledger.now(), lease, leaseMs]);
-  return made.length === 1;
+  if (made.length === 1) return true;
+  return (await ledger.db.query(IS_OPEN, [ledger.now(), lease])).length === 1;
 }

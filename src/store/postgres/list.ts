@@ -22,14 +22,14 @@ import { COLUMNS, JOINED, type Row, STATUS_NOW, toJob, WAITING_OR_RUNNING } from
 import { STATUS } from "./schema.ts";
 
 /** Rows that one page may look at, and those that it tries first. */
-const SCAN_MAX = 20_000;
+const SCAN_MAX = 10_000;
 const SCAN_FIRST = 2_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 10_000;
 /** Of one line: more than all workers run of it, and than what was put back before them. */
 const LINE_MAX = 2_000;
 /** How far apart `seq` and `created_at` of concurrent submits may be. */
-const SEEK_MARGIN_MS = 10_000;
+const SEEK_MARGIN_MS = 2_000;
 
 const BETWEEN = "seq < $2 AND seq > $10";
 const ROW = "seq, id, kind, error";
@@ -41,8 +41,9 @@ const finished = (status: number): string =>
 
 /** Rows to look at; `fits` is what of the filter they can be asked themselves. */
 const WALKS = {
+  // Each is cut by itself: the planner would sort all rows of both.
   any: `SELECT ${ROW} FROM (
-      SELECT ${ROW} FROM baton.live WHERE ${BETWEEN} UNION ALL SELECT ${ROW} FROM baton.done WHERE ${BETWEEN}
+      (SELECT ${ROW} FROM baton.live WHERE ${BETWEEN} ${BY_SEQ}) UNION ALL (SELECT ${ROW} FROM baton.done WHERE ${BETWEEN} ${BY_SEQ})
     ) AS both_places ${BY_SEQ}`,
   waiting: `SELECT ${ROW}, running, run_at FROM baton.live WHERE ${BETWEEN} ${BY_SEQ}`,
   scheduled: `SELECT ${ROW}, running, run_at FROM (
@@ -179,7 +180,7 @@ export class List {
     const rows: Row[] = [];
     let before = Math.min(cursor, bounds.before);
     let left = SCAN_MAX;
-    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = left) {
+    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = scan < SCAN_FIRST ? SCAN_FIRST : left) {
       const [walked, found] = await this.#page(statements[walk], query, {
         before,
         after: bounds.after,

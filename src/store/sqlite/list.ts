@@ -17,7 +17,7 @@ const SCAN_FIRST = 1_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 5_000;
 /** Jobs are numbered in the order of the clock, which may have been set back a little. */
-const SEEK_MARGIN_MS = 10_000;
+const SEEK_MARGIN_MS = 2_000;
 
 const BETWEEN = "seq < ?1 AND seq > ?2";
 const BY_SEQ = "ORDER BY seq DESC LIMIT ?3";
@@ -25,9 +25,9 @@ const BY_SEQ = "ORDER BY seq DESC LIMIT ?3";
 /** Rows to look at; `extra` is what only some of them need to know. */
 const WALKS = {
   any: `SELECT seq FROM job WHERE ${BETWEEN} ${BY_SEQ}`,
-  // A waiting job is fresh or in `live`; both are walked from their newest end.
+  // A waiting job is fresh or in `live`; both are walked from their newest end. One bound: of two, the planner would walk to the lower.
   queued: `SELECT seq FROM (
-      SELECT seq FROM (SELECT seq FROM job WHERE ${BETWEEN} AND seq > (SELECT value FROM extra) AND fresh = 1 ${BY_SEQ})
+      SELECT seq FROM (SELECT seq FROM job WHERE seq < ?1 AND seq > max(?2, (SELECT value FROM extra)) AND fresh = 1 ${BY_SEQ})
       UNION ALL SELECT seq FROM (SELECT seq FROM live WHERE ${BETWEEN} ${BY_SEQ})
     ) ${BY_SEQ}`,
   live: `SELECT seq FROM live WHERE ${BETWEEN} ${BY_SEQ}`,
@@ -66,10 +66,11 @@ export class List {
     const { file } = ledger;
     const page = (columns: string) => (walk: Walk) =>
       file.prepare(
+        // The cross join keeps the planner from turning the walk around: it would walk through all jobs, and look each up in it.
         `WITH extra (value) AS (SELECT ?11), walk AS MATERIALIZED (${WALKS[walk]})
          SELECT w.walked, page.* FROM (SELECT CASE WHEN count(*) = ?3 THEN min(seq) END AS walked FROM walk) AS w
          LEFT JOIN (
-           SELECT ${columns} FROM walk s JOIN job j ON j.seq = s.seq ${JOINED}
+           SELECT ${columns} FROM walk s CROSS JOIN job j ON j.seq = s.seq ${JOINED}
            WHERE ${OF_KINDS} AND j.created_at >= ?5 AND j.created_at < ?6 AND (?7 IS NULL OR ${STATUS_NOW} = ?7)
              AND (?8 IS NULL OR json_extract(coalesce(d.error, l.error), '$.code') = ?8)
            ORDER BY j.seq DESC LIMIT ?9
@@ -116,7 +117,7 @@ export class List {
     const filtered = status !== undefined || kinds !== null || errorCode !== null;
     const rows: Row[] = [];
     let left = SCAN_MAX;
-    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = left) {
+    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = scan < SCAN_FIRST ? SCAN_FIRST : left) {
       const looked = Math.max(scan, limit);
       const given = [
         before,

@@ -211,6 +211,19 @@ void describe("the postgres store, shared", () => {
       assert.equal((await stores[0]!.queues.list())[0]!.counts.queued, 100);
     }));
 
+  void test("many claims at once open a lease that none of them has had yet, and all of them hold it", () =>
+    withStores(1, async ([store]) => {
+      for (let round = 1; round <= 20; round++) {
+        await store!.jobs.submit([newJob(), newJob(), newJob(), newJob()], AUTHOR);
+        const fresh = request("n1", { lease: lease(`n1/${round}`), limit: 1 });
+        const claims = await Promise.all(Array.from({ length: 4 }, () => store!.jobs.claim(fresh)));
+        assert.deepEqual(
+          claims.map(({ held }) => held),
+          [true, true, true, true],
+        );
+      }
+    }));
+
   void test("a term is not granted while a write of the term before it is under way", () =>
     withStores(2, async ([a, b], url) => {
       const old = await a!.terms.grant("scheduler", { name: NODE, incarnation: "1" });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BacklogReader } from "../../../src/cluster/backlog.ts";
 import { StoreLooks } from "../../../src/cluster/store-look.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Schedule } from "../../../src/core/schedule.ts";
@@ -47,7 +48,11 @@ function looked(
       };
       const { jobs, samples, journal, agents } = world.store;
       const looks = new StoreLooks({
-        store: { jobs, samples, journal, agents, queues, problem: null },
+        store: { jobs, samples, journal, problem: null },
+        backlog: new BacklogReader({
+          store: { queues: () => queues, agents: () => agents },
+          clock: world.clock,
+        }),
         schedules: async () => schedules,
         agentStaleMs: 30_000,
         clock: world.clock,
