@@ -34,7 +34,7 @@ export interface RoutesOptions {
   readonly readInbound: ReturnType<typeof readInbound>;
   readonly entrance: Entrance;
   readonly limits: Limits;
-  readonly audit: Pick<AuditTrail, "changed" | "counted">;
+  readonly audit: Pick<AuditTrail, "changed" | "counted" | "refused">;
   /** Whether callers reach this node by https alone. */
   readonly secure: boolean;
   /** Under which all there is answers too; empty for none. */
@@ -136,7 +136,10 @@ function audited(operation: Operation, { audit, services }: RoutesOptions) {
     const { statusCode: status } = reply;
     // Refused at the entrance: counted there. Nobody there, or too many: only told of where it is about a login.
     if (peerInbound !== null || (principal === null && operation.permission !== "public")) return done();
-    if (frequent) audit.counted({ operation: name, principal, status });
+    // A login that was not even tried: strangers could fill the journal with them.
+    if (principal === null && status !== 200 && status !== 401)
+      audit.refused(addressOf(request), status === 429 ? "TOO_MANY_REQUESTS" : "BAD_REQUEST");
+    else if (frequent) audit.counted({ operation: name, principal, status });
     else {
       // A body that was refused as such could be anything.
       const told = status === 400 ? undefined : audits?.({ body });

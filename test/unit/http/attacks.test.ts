@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { before, describe, it } from "node:test";
+import { buildApp } from "../../../src/http/app.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/process-node.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";
+import { FakeNode, keptLog } from "./fake-node.ts";
 
 const PASSWORD = "correct horse battery staple";
 const NOBODY = /^(?:HTTP\/1\.1 (?:400|401|404|405|431|501) |$)/;
@@ -253,5 +255,30 @@ describe("a call that waits for work", () => {
     assert.equal((await waiting).status, 204);
     assert.equal((await lease(revoked.text, "gone")).status, 401);
     assert.equal((await lease(good.text, "here")).status, 200, "the job is there for another one");
+  });
+});
+
+describe("the journal", () => {
+  it("is not filled by strangers: what they try without being heard is counted", async () => {
+    const services = new FakeNode();
+    const notes: { subject: string | null; detail: unknown }[] = [];
+    services.journal.note = ({ subject, detail }) => void notes.push({ subject: subject ?? null, detail });
+    const listener = { host: "10.0.0.1", bodyLimitBytes: 1_048_576 };
+    const app = await buildApp({ services, ...listener, log: keptLog(), clock: services.clock });
+    const post = async (payload: object, headers: Record<string, string> = {}) =>
+      (await app.inject({ method: "POST", url: "/session", payload, headers })).statusCode;
+    const seen = new Set<number>();
+    for (let n = 0; n < 50; n++) {
+      seen.add(await post({ user: "ann", password: "a guess" }));
+      seen.add(await post({ nonsense: n }));
+      seen.add(await post({}, { origin: "http://evil.example" }));
+      seen.add((await app.inject({ method: "GET", url: `/jobs/${n}` })).statusCode);
+    }
+    assert.deepEqual([...seen].sort(), [400, 401, 403, 404, 429]);
+    assert.deepEqual(notes, []);
+    await app.close();
+    const counts = notes.map(({ detail }) => detail as { code: string; count: number });
+    const told = counts.map(({ code, count }) => `${code} ${count}`);
+    assert.deepEqual(told.sort(), ["BAD_REQUEST 110", "TOO_MANY_REQUESTS 40", "UNAUTHENTICATED 50"]);
   });
 });
