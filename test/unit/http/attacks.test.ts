@@ -274,7 +274,7 @@ describe("the journal", () => {
       seen.add(await post({}, { origin: "http://evil.example" }));
       seen.add((await app.inject({ method: "GET", url: `/jobs/${n}` })).statusCode);
     }
-    assert.deepEqual([...seen].sort(), [400, 401, 403, 404, 429]);
+    assert.deepEqual(seen, new Set([404, 400, 403, 401, 429]));
     assert.deepEqual(notes, []);
     await app.close();
     const counts = notes.map(({ detail }) => detail as { code: string; count: number });
