@@ -12,7 +12,7 @@ import { accessName, permissionOption } from "./token.ts";
 export function addUserCommands(program: Command, terminal: Terminal): void {
   const user = program.command("user").description("look after the people who may log in");
 
-  withNodeOptions(user.command("add"))
+  withNodeOptions(user.command("add").alias("create"))
     .description("add a user; the password is asked for, or read from stdin")
     .argument("<name>", "name of the user", accessName)
     .addOption(permissionOption("what the user may do; each includes those before it").default("read"))
