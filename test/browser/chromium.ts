@@ -97,7 +97,7 @@ export class TestBrowser {
 
   /** A browser of somebody else: nothing is shared with other contexts. */
   async context(options: BrowserContextOptions = {}): Promise<BrowserContext> {
-    // Formats of numbers and times depend on it, and charts fail without one.
+    // Formats of numbers and times depend on it.
     const context = await this.browser.newContext({
       locale: "en-US",
       timezoneId: "Europe/Berlin",

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { assertQuiet, noBrowser, TestBrowser } from "./chromium.ts";
+import { assertQuiet, noBrowser, TestBrowser, watch } from "./chromium.ts";
 import { settled, startNode } from "./world.ts";
 
 const ASSETS = fileURLToPath(new URL("../../dashboard/dist/assets", import.meta.url));
@@ -35,6 +35,16 @@ describe("the way of the dashboard to a browser", { skip: noBrowser() ?? false }
       paints.push(at);
       assertQuiet(watched);
     }
+    // As a Chromium in the locale C calls it.
+    const context = await browser.context();
+    await context.addInitScript(() => {
+      Object.defineProperty(navigator, "language", { value: "en-US@posix", configurable: true });
+    });
+    const foreign = await context.newPage();
+    const complaints = watch(foreign);
+    await foreign.goto(`${node.url}/`);
+    await settled(foreign);
+    assert.deepEqual(complaints, [], "a language that is none is no reason to show nothing");
     t.diagnostic(`first contentful paint after ${paints.map((ms) => Math.round(ms)).join(", ")} ms`);
     assert.ok(Math.min(...paints) < PAINT_MS_MAX, `${paints.join(", ")} ms`);
   });
