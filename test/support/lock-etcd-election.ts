@@ -13,7 +13,8 @@ import { PostgresStore } from "../../src/store/postgres/postgres.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { EtcdServer } from "./etcd-server.ts";
 import { candidate } from "./lock-candidates.ts";
-import { EtcdCluster, type EtcdMemberOptions } from "./lock-etcd.ts";
+import type { MemberOptions } from "./lock-cluster.ts";
+import { EtcdCluster } from "./lock-etcd.ts";
 import { ROLE } from "./lock-world.ts";
 import type { PostgresServer } from "./postgres-server.ts";
 
@@ -50,11 +51,7 @@ export class EtcdElection implements AsyncDisposable {
   }
 
   /** The elector ends before its coordination does. */
-  async stander(
-    name: string,
-    settings: ElectorSettings,
-    options: EtcdMemberOptions = {},
-  ): Promise<EtcdStander> {
+  async stander(name: string, settings: ElectorSettings, options: MemberOptions = {}): Promise<EtcdStander> {
     const identity = candidate(name, systemRandom.uuid());
     const coordination = await this.cluster.start(name, { identity, ...options });
     const shared = { identity, clock: systemClock, random: systemRandom };

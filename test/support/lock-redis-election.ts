@@ -13,7 +13,8 @@ import { systemRandom } from "../../src/platform/random.ts";
 import { PostgresStore } from "../../src/store/postgres/postgres.ts";
 import type { Store } from "../../src/store/store.ts";
 import { candidate } from "./lock-candidates.ts";
-import { RedisCluster, type RedisMemberOptions } from "./lock-redis.ts";
+import type { MemberOptions } from "./lock-cluster.ts";
+import { RedisCluster } from "./lock-redis.ts";
 import { ROLE } from "./lock-world.ts";
 import type { PostgresServer } from "./postgres-server.ts";
 import type { RedisServer } from "./redis-server.ts";
@@ -51,7 +52,7 @@ export class RedisElection implements AsyncDisposable {
   }
 
   /** The elector ends before its coordination does. */
-  async stander(name: string, settings: ElectorSettings, options: RedisMemberOptions = {}): Promise<Stander> {
+  async stander(name: string, settings: ElectorSettings, options: MemberOptions = {}): Promise<Stander> {
     const identity = candidate(name, systemRandom.uuid());
     const coordination = await this.cluster.start(name, { identity, ...options });
     const shared = { identity, clock: systemClock, random: systemRandom };

@@ -7,8 +7,7 @@ import { RedisCoordination } from "../../src/coordination/redis/redis.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { PostgresStore } from "../../src/store/postgres/postgres.ts";
-import { candidate } from "./lock-candidates.ts";
-import { OWN_INFO } from "./lock-postgres.ts";
+import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";
 
 export interface RedisHolderOptions {

@@ -13,7 +13,8 @@ import { applicationPrefix } from "../../../src/platform/drivers/postgres-name.t
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
-import { PostgresCluster, type MemberOptions } from "../../support/lock-postgres.ts";
+import type { MemberOptions } from "../../support/lock-cluster.ts";
+import { PostgresCluster } from "../../support/lock-postgres.ts";
 import { HolderProcess } from "../../support/lock-process.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
