@@ -58,6 +58,8 @@ export abstract class PrefixedCluster<Server, Member extends Coordination> exten
     this.prefix = `cluster-${++PrefixedCluster.#clusters}`;
     this.terms = terms;
   }
+
+  abstract key(...parts: readonly string[]): string;
 }
 
 export interface ClusterLockOptions {

@@ -3,8 +3,10 @@
 import { EtcdCoordination } from "../../src/coordination/etcd/etcd.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import type { EtcdServer } from "./etcd-server.ts";
+import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
+import type { PostgresServer } from "./postgres-server.ts";
 
 export class EtcdCluster extends PrefixedCluster<EtcdServer, EtcdCoordination> {
   key(...parts: readonly string[]): string {
@@ -50,4 +52,10 @@ export function openEtcdLock(server: EtcdServer, rounds: number): Promise<LockWo
   const time = new ManualClock();
   const leases = new LeaseTime(cluster, time);
   return openClusterLock(cluster, { rounds, time, elapse: (ms, ttlMs) => leases.pass(ms, ttlMs) });
+}
+
+export type EtcdElection = AdmittedElection<EtcdCluster>;
+
+export function openEtcdElection(etcd: EtcdServer, postgres: PostgresServer): Promise<EtcdElection> {
+  return AdmittedElection.open(postgres, (terms) => new EtcdCluster(etcd, terms));
 }

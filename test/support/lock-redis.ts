@@ -1,8 +1,10 @@
 /** Coordination on a real Redis. */
 
 import { RedisCoordination } from "../../src/coordination/redis/redis.ts";
+import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
+import type { PostgresServer } from "./postgres-server.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export class RedisCluster extends PrefixedCluster<RedisServer, RedisCoordination> {
@@ -18,4 +20,10 @@ export class RedisCluster extends PrefixedCluster<RedisServer, RedisCoordination
 
 export function openRedisLock(server: RedisServer, rounds: number): Promise<LockWorld> {
   return openClusterLock(new RedisCluster(server), { rounds });
+}
+
+export type RedisElection = AdmittedElection<RedisCluster>;
+
+export function openRedisElection(redis: RedisServer, postgres: PostgresServer): Promise<RedisElection> {
+  return AdmittedElection.open(postgres, (terms) => new RedisCluster(redis, terms));
 }
