@@ -2,13 +2,14 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { NodeIdentity } from "../../../src/core/node.ts";
 import { applicationPrefix } from "../../../src/platform/drivers/postgres-name.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { eventually } from "./membership.ts";
-import { goOn, leader, QUICK, type Entry, type NodesWorld } from "./nodes-world.ts";
+import { goOn, leader, QUICK, type Entry, type EntryFields, type NodesWorld } from "./nodes-world.ts";
 import { registeredNodesContract } from "./registered-nodes.ts";
 
 let server: PostgresServer;
@@ -19,24 +20,23 @@ after(() => server.stop());
 
 async function postgresNodes() {
   const cluster = await PostgresCluster.open(server);
-  const at = ({ incarnation }: { readonly incarnation: string }): string =>
-    `WHERE incarnation = '${incarnation}'`;
+  const at = ({ incarnation }: NodeIdentity): string => `WHERE incarnation = '${incarnation}'`;
 
-  const leaveEntry: NodesWorld["leaveEntry"] = async (name, fields = {}) => {
+  const entering = ({ name, incarnation }: NodeIdentity, fields: EntryFields = {}): string => {
     const { status = "active", unseen = false, heartbeatAgoMs = 0 } = fields;
-    const identity = candidate(name, systemRandom.uuid());
-    await cluster.sql(
-      `INSERT INTO baton.node (incarnation, name, hostname, roles, capabilities, version, status, started_at,
-         last_heartbeat, load, info, locked)
-       VALUES ('${identity.incarnation}', '${name}', 'there', '{}', '{}', '9.9.9', '${status}', 1000000,
-         (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${heartbeatAgoMs}, '{}', '{}', ${!unseen})`,
-    );
-    return identity;
+    return `INSERT INTO baton.node (incarnation, name, hostname, roles, capabilities, version, status, started_at,
+        last_heartbeat, load, info, locked)
+      VALUES ('${incarnation}', '${name}', 'there', '{}', '{}', '9.9.9', '${status}', 1000000,
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${heartbeatAgoMs}, '{}', '{}', ${!unseen})`;
   };
 
   return {
     cluster,
-    leaveEntry,
+    leaveEntry: async (name, fields) => {
+      const identity = candidate(name, systemRandom.uuid());
+      await cluster.sql(entering(identity, fields));
+      return identity;
+    },
     entry: async (who) => {
       const [row] = await cluster.sql(
         `SELECT status, recovered, last_heartbeat::float AS heartbeat, wish FROM baton.node ${at(who)}`,
@@ -50,9 +50,13 @@ async function postgresNodes() {
     remove: (who) => cluster.sql(`DELETE FROM baton.node ${at(who)}`),
     loseList: () => cluster.sql("DELETE FROM baton.node"),
     count: async () => (await cluster.sql("SELECT 1 FROM baton.node")).length,
+    // In one transaction: with its next heartbeat it would have its name back.
     displace: async (who) => {
-      await cluster.sql(`UPDATE baton.node SET status = 'dead', name = 'away' ${at(who)}`);
-      return leaveEntry(who.name, { unseen: true });
+      const other = candidate(who.name, systemRandom.uuid());
+      await cluster.sql(
+        `UPDATE baton.node SET status = 'dead' ${at(who)}; ${entering(other, { unseen: true })}`,
+      );
+      return other;
     },
     endConnections: ({ incarnation }) =>
       cluster.sql(
