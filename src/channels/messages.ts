@@ -72,7 +72,7 @@ export type HandoffReason = (typeof HANDOFF_REASONS)[number] | (string & {});
 /** To the nodes: one of you takes this assignment over. */
 export interface Handoff {
   readonly assignment: AssignmentId;
-  /** Who gives it away; null when it belongs to nobody. */
+  /** Who gives it away, or had it and has died; null when nobody has had it yet. */
   readonly from: NodeName | null;
   /** The ownership that ends: a claim of it makes the next one. */
   readonly ownerEpoch: number;

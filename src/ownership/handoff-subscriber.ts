@@ -130,9 +130,11 @@ export class JobHandoffSubscriber {
   async #acknowledge(offers: readonly Handoff[], epochs: readonly (number | null)[]): Promise<void> {
     const { channels, identity, log } = this.#o;
     const acks = new Map<NodeName, HandoffAck[]>();
-    for (const [at, { assignment, from }] of offers.entries()) {
+    for (const [at, { assignment, from, reason }] of offers.entries()) {
       const ownerEpoch = epochs[at];
-      if (from === null || ownerEpoch === null || ownerEpoch === undefined) continue;
+      // The dead wait for no answer.
+      if (from === null || reason === "node_crash" || ownerEpoch === null || ownerEpoch === undefined)
+        continue;
       const ack = { assignment, newOwner: identity.name, ownerEpoch };
       acks.set(from, [...(acks.get(from) ?? []), ack]);
     }

@@ -6,7 +6,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import type { AssignmentId, Ownership, OwnershipStore } from "../store/ownership.ts";
+import type { AssignmentId, Orphan, OwnershipStore } from "../store/ownership.ts";
 import { inBatches } from "./in-batches.ts";
 
 export interface OrphanJobDetectorOptions {
@@ -100,7 +100,7 @@ export class OrphanJobDetector {
   }
 
   /** One that was offered is not found for a while, so one that is not found has been taken only if it stays so for longer. */
-  #remember(found: readonly Ownership[]): void {
+  #remember(found: readonly Orphan[]): void {
     const now = this.#o.clock.monotonic();
     for (const { assignment } of found) {
       const known = this.#orphans.get(assignment);
@@ -128,6 +128,6 @@ export class OrphanJobDetector {
   }
 }
 
-function offerOf({ assignment, ownerEpoch }: Ownership, at: string): Handoff {
-  return { assignment, from: null, ownerEpoch, reason: "node_crash", at };
+function offerOf({ assignment, last, ownerEpoch }: Orphan, at: string): Handoff {
+  return { assignment, from: last, ownerEpoch, reason: "node_crash", at };
 }

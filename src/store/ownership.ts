@@ -78,7 +78,7 @@ export interface OwnershipStore {
   orphans(
     look: { readonly unownedForMs: number; readonly offeredBeforeMs: number; readonly limit: number },
     fence: Term,
-  ): Promise<readonly Ownership[]>;
+  ): Promise<readonly Orphan[]>;
 }
 
 export interface DispatchRequest {
@@ -143,6 +143,12 @@ export interface OwnedEvents extends Held {
 export interface OwnedVerdicts {
   readonly reported: readonly Verdict[];
   readonly settled: readonly Verdict[];
+}
+
+/** An assignment without an owner. */
+export interface Orphan extends Held {
+  /** Who owned it last; null if nobody has yet. */
+  readonly last: NodeName | null;
 }
 
 export interface Ownership extends Held {

@@ -117,10 +117,10 @@ export class SupervisedChild {
   }
 
   /** Resolves when it is off. Asked again with less patience, it ends sooner. */
-  async turnOff(patience: Patience): Promise<void> {
+  async turnOff(patience: Patience, why = "asked to stop"): Promise<void> {
     this.#wanted = false;
     this.#wake.abort();
-    this.#end("asked to stop", patience);
+    this.#end(why, patience);
     await this.#running;
   }
 

@@ -150,10 +150,12 @@ export class Supervisor extends Lifecycle {
     };
   }
 
-  /** Of children that were ended by this stop, and not of one that was in the way of a term long ago. */
+  /** Of children that were ended by this stop, and not of one that was in the way of a term, perhaps a moment ago. */
   get exitCode(): number {
     const ends = [this.#agent.lastExit, this.#controller.lastExit].filter((end) => end !== null);
-    return exitCodeOf(ends.filter(({ at, reason }) => at >= this.#stoppingAt && reason.startsWith("asked")));
+    return exitCodeOf(
+      ends.filter(({ at, reason }) => at >= this.#stoppingAt && reason.startsWith("asked to stop")),
+    );
   }
 
   /** With `hurry`, also while a gentle stop is under way, the children are told to hurry. */
@@ -223,13 +225,13 @@ export class Supervisor extends Lifecycle {
   async #letLead(epoch: number): Promise<void> {
     const { clock, log, settings } = this.#o;
     const askedAt = clock.monotonic();
-    await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs));
+    await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs), "asked to make way for a term");
     log.info(
       { epoch, tookMs: Math.round(clock.monotonic() - askedAt) },
       "the agent is off; the controller may lead",
     );
     // One that died by itself is another matter: what it ran may be why.
-    const ended = this.#agent.lastExit?.reason.startsWith("asked") ? [agentName(settings)] : [];
+    const ended = this.#agent.lastExit?.reason.startsWith("asked to stop") ? [agentName(settings)] : [];
     this.#controller.send({ baton: "agent_off", epoch, ended } satisfies ToChild);
   }
 

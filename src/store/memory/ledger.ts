@@ -10,7 +10,7 @@
  * is passed over as a whole, however long it is.
  */
 
-import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { JobId, LeaseId, NodeName } from "../../core/ids.ts";
 import type { Job, JobStatus } from "../../core/job.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId, Ownership } from "../ownership.ts";
@@ -40,6 +40,8 @@ export interface Assignment {
   readonly createdAt: number;
   readonly jobs: Set<Entry>;
   owner: NodeIdentity | null;
+  /** Who owned it last, or does. */
+  last: NodeName | null;
   ownerEpoch: number;
   state: Ownership["state"];
   unownedSince: number;

@@ -9,6 +9,7 @@ import type {
   DispatchRequest,
   Held,
   OwnedEvents,
+  Orphan,
   OwnedVerdicts,
   Ownership,
   OwnershipStore,
@@ -110,6 +111,7 @@ export class MemoryOwnership implements OwnershipStore {
         const assignment = this.#assignments.get(id);
         if (assignment?.ownerEpoch !== ownerEpoch) return null;
         assignment.owner = { name, incarnation };
+        assignment.last = name;
         assignment.state = "owned";
         assignment.offeredAt = null;
         return ++assignment.ownerEpoch;
@@ -197,14 +199,14 @@ export class MemoryOwnership implements OwnershipStore {
   orphans(
     look: { readonly unownedForMs: number; readonly offeredBeforeMs: number; readonly limit: number },
     fence: Term,
-  ): Promise<readonly Ownership[]> {
+  ): Promise<readonly Orphan[]> {
     const { terms, turn } = this.#o;
     return turn((now) => {
       terms.require(fence);
-      const found: Ownership[] = [];
+      const found: Orphan[] = [];
       for (const assignment of this.#assignments.values()) {
         if (found.length >= look.limit) break;
-        const { state, unownedSince, offeredAt, jobs } = assignment;
+        const { id, last, ownerEpoch, state, unownedSince, offeredAt, jobs } = assignment;
         if (state === "owned") continue;
         if (state === "unowned" && unownedSince > now - look.unownedForMs) continue;
         if (offeredAt !== null && offeredAt > now - look.offeredBeforeMs) continue;
@@ -213,7 +215,7 @@ export class MemoryOwnership implements OwnershipStore {
           continue;
         }
         assignment.offeredAt = now;
-        found.push(ownershipOf(assignment));
+        found.push({ assignment: id, ownerEpoch, last });
       }
       return found;
     });
@@ -225,6 +227,7 @@ export class MemoryOwnership implements OwnershipStore {
       createdAt: now,
       jobs: new Set(),
       owner: null,
+      last: null,
       ownerEpoch: 0,
       state: "unowned",
       unownedSince: now,

@@ -5,7 +5,7 @@ import type { NodeIdentity } from "../../core/node.ts";
 import type { Term } from "../../core/term.ts";
 import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
 import { int4s, int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
-import type { AssignmentId, Held, Ownership } from "../ownership.ts";
+import type { AssignmentId, Held, Orphan, Ownership } from "../ownership.ts";
 import { type Ledger, NOW } from "./ledger.ts";
 import type { PostgresTerms } from "./terms.ts";
 import { walk } from "./walk.ts";
@@ -18,7 +18,8 @@ const OWN = write(
      unowned_since = NULL, offered_at = NULL
    FROM unnest($3::bigint[], $4::int[]) AS h (id, owner_epoch) WHERE ${SAME} RETURNING s.id, s.owner_epoch`,
 );
-const GIVE_UP = "owner = NULL, owner_name = NULL, offered_at = NULL, unowned_since";
+/** The name stays: who owned it last. */
+const GIVE_UP = "owner = NULL, offered_at = NULL, unowned_since";
 const RELEASE = write(
   "assignment-release",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
@@ -144,11 +145,11 @@ export class Assignments {
   }
 
   /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
-  async orphans(look: OrphanLook, fence: Term): Promise<readonly Ownership[]> {
+  async orphans(look: OrphanLook, fence: Term): Promise<readonly Orphan[]> {
     const { db } = this.#ledger;
     const { unownedForMs, offeredBeforeMs, limit } = look;
     const when = [this.#ledger.now(), unownedForMs, offeredBeforeMs];
-    const orphans: Ownership[] = [];
+    const orphans: Orphan[] = [];
     // Those without jobs do not count: who is told of nothing is to know that there is nothing.
     for (let after = 0; ;) {
       const missing = Math.max(limit - orphans.length, 0);
@@ -164,7 +165,7 @@ export class Assignments {
         ]);
         return rows;
       }, fence);
-      orphans.push(...offered.map(ownershipOf).sort((a, b) => a.assignment - b.assignment));
+      orphans.push(...offered.map(orphanOf).sort((a, b) => a.assignment - b.assignment));
       if (ids.length < missing || orphans.length >= limit) return orphans;
       after = ids.at(-1)!;
     }
@@ -192,6 +193,10 @@ function columns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {
     int8s(inOrder.map(({ assignment }) => assignment)),
     int4s(inOrder.map(({ ownerEpoch }) => ownerEpoch)),
   ];
+}
+
+function orphanOf({ id, owner_name: last, owner_epoch: ownerEpoch }: Row): Orphan {
+  return { assignment: id, ownerEpoch, last };
 }
 
 function ownershipOf({ id, owner, owner_name: name, owner_epoch: ownerEpoch, state }: Row): Ownership {

@@ -9,6 +9,7 @@ import type {
   DispatchRequest,
   Held,
   OwnedEvents,
+  Orphan,
   OwnedVerdicts,
   Ownership,
   OwnershipStore,
@@ -91,7 +92,7 @@ export class PostgresOwnership implements OwnershipStore {
     return this.#assignments.disown(incarnations, fence);
   }
 
-  orphans(look: OrphanLook, fence: Term): Promise<readonly Ownership[]> {
+  orphans(look: OrphanLook, fence: Term): Promise<readonly Orphan[]> {
     return this.#assignments.orphans(look, fence);
   }
 }

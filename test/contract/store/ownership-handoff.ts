@@ -209,9 +209,7 @@ export const handoffPromises: Promises = {
     };
     assert.deepEqual(await found(), []);
     await ownership.disown([A.incarnation], await world.term());
-    assert.deepEqual(await ownership.orphans(LOOK, await world.term()), [
-      { ...lost, owner: null, state: "orphan_pending" },
-    ]);
+    assert.deepEqual(await ownership.orphans(LOOK, await world.term()), [{ ...lost, last: A.name }]);
     assert.deepEqual(await found(), []);
     await world.clock.advance(OFFERED_MS);
     assert.deepEqual(await found(), [lost.assignment]);

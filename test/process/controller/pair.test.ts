@@ -68,7 +68,7 @@ describe("two node-controllers", () => {
     const { leader_epoch } = await standby.leading();
     const idleMs = await assertOrder(standby, await firstWrite(leader_epoch!));
     t.diagnostic(`${idleMs} ms from the agent's last sign of life to its end being known`);
-    assert.equal(agentOf(standby.report()!).last_exit!.reason, "asked to stop");
+    assert.equal(agentOf(standby.report()!).last_exit!.reason, "asked to make way for a term");
     await leader.moonlighting();
     assert.equal(standby.report()!.role, "LEADER", "it was not disturbed");
 
