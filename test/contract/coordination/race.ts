@@ -66,7 +66,8 @@ export async function raceOn(
     const { lock, term } = elected[0]!;
     assert.ok(term!.epoch > highest, `round ${round}: epoch ${term!.epoch} after ${highest}`);
     highest = term!.epoch;
-    for (const each of locks) assert.deepEqual(await each.read(), term);
+    const seen = await Promise.all(locks.map((each) => each.read()));
+    for (const each of seen) assert.deepEqual(each, term);
     await end(round, term!, lock);
   }
 }
