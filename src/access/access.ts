@@ -5,6 +5,7 @@
 
 import { LOOPBACK, principalText } from "../core/access.ts";
 import type { Principal } from "../core/access.ts";
+import { isAlive } from "../core/credential.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
@@ -13,6 +14,8 @@ import type { Service } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
+import { Recognised } from "./recognised.ts";
+import type { Recognition } from "./recognised.ts";
 import { SessionDesk } from "./session-desk.ts";
 import { digestOf, sameDigest } from "./token-text.ts";
 import { TokenDesk } from "./token-desk.ts";
@@ -33,10 +36,17 @@ export interface AccessOptions {
   readonly log: Log;
 }
 
-/** Where what a caller shows was found. */
-export type Shown = { readonly by: "bearer" | "cookie"; readonly text: string };
+/** Where what a caller shows was found, and on which connection. */
+export interface Shown {
+  readonly by: "bearer" | "cookie";
+  readonly text: string;
+  readonly connection: object;
+}
 
-const FIXED: Principal = { kind: "setting", name: "access.token", permission: "admin", id: null };
+const FIXED = {
+  principal: { kind: "setting", name: "access.token", permission: "admin", id: null },
+  credential: null,
+} as const;
 
 export class Access extends Lifecycle {
   readonly open: boolean;
@@ -45,6 +55,7 @@ export class Access extends Lifecycle {
   readonly sessions: SessionDesk;
   readonly #o: AccessOptions;
   readonly #fixed: string | null;
+  readonly #recognised = new Recognised();
 
   constructor(options: AccessOptions) {
     super();
@@ -68,15 +79,17 @@ export class Access extends Lifecycle {
   }
 
   /** Null: nobody that is known here, now. */
-  identify({ by, text }: Shown): Principal | null {
+  identify(shown: Shown): Principal | null {
     const { credentials, clock } = this.#o;
     const now = clock.now();
-    const known = by === "bearer" ? credentials.book.token(text, now) : credentials.book.session(text, now);
-    if (known) {
-      credentials.used(known.credential, now);
-      return known.principal;
-    }
-    return by === "bearer" && this.#isFixed(text) ? FIXED : null;
+    const known = this.#find(shown, now);
+    if (known?.credential) credentials.used(known.credential, now);
+    return known && known.principal;
+  }
+
+  /** Whether somebody who came in by it may stay. That is no use of it: a session left open is not in use for that. */
+  knows(shown: Shown): boolean {
+    return this.#find(shown, this.#o.clock.now()) !== null;
   }
 
   /** For what is not known: it may have been made elsewhere a moment ago. */
@@ -90,9 +103,18 @@ export class Access extends Lifecycle {
     return LOOPBACK;
   }
 
-  #isFixed(text: string): boolean {
+  #find({ by, text, connection }: Shown, now: number): Recognition | null {
+    const { book } = this.#o.credentials;
+    const seen = this.#recognised.find(connection, by, text, book.edition);
+    if (seen && (seen.credential === null || isAlive(seen.credential, now))) return seen;
+    const known = by === "bearer" ? (book.token(text, now) ?? this.#fixedBy(text)) : book.session(text, now);
+    if (known) this.#recognised.keep(connection, by, text, book.edition, known);
+    return known;
+  }
+
+  #fixedBy(text: string): typeof FIXED | null {
     const digest = this.#fixed === null ? null : digestOf(text);
-    return digest !== null && sameDigest(digest, this.#fixed!);
+    return digest !== null && sameDigest(digest, this.#fixed!) ? FIXED : null;
   }
 
   protected override async onStart(): Promise<void> {

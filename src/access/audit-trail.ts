@@ -19,6 +19,8 @@ export interface Change {
   /** Of the path and the query, and what else is worth knowing; never a payload. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly status: number;
+  /** Of the caller. */
+  readonly address: string;
   readonly requestId: string;
   /** Who has carried it out, if it was not this node. */
   readonly servedBy?: string;
@@ -37,6 +39,8 @@ const COUNTS_MAX = 1_000;
 export class AuditTrail {
   readonly #o: AuditTrailOptions;
   #counts = new Map<string, Count>();
+  #last: { readonly principal: Principal | null; readonly operation: string; readonly count: Count } | null =
+    null;
   #since = 0;
   #callOff: (() => void) | null = null;
 
@@ -44,7 +48,7 @@ export class AuditTrail {
     this.#o = options;
   }
 
-  changed({ operation, principal, params, status, requestId, servedBy }: Change): void {
+  changed({ operation, principal, params, status, address, requestId, servedBy }: Change): void {
     this.#o.journal.note({
       kind: "audit",
       actor: principal && principalText(principal),
@@ -53,6 +57,7 @@ export class AuditTrail {
         operation,
         params,
         status,
+        address,
         request_id: requestId,
         ...(servedBy !== undefined && { served_by: servedBy }),
       },
@@ -61,14 +66,20 @@ export class AuditTrail {
 
   /** For operations that come by the thousand. */
   counted({ operation, principal, status }: Pick<Change, "operation" | "principal" | "status">): void {
-    const actor = principal && principalText(principal);
-    const count = this.#count(`${actor} ${operation}`, () => ({
-      actor,
-      subject: operation,
-      detail: { operation, count: 0, refused: 0 },
-    }));
-    count.detail.count++;
-    if (status >= 400) count.detail["refused"] = (count.detail["refused"] as number) + 1;
+    let last = this.#last;
+    // Most come from the one who called before, and a text made for each of them would cost more than counting.
+    if (last?.principal !== principal || last.operation !== operation) {
+      const actor = principal && principalText(principal);
+      const count = this.#count(`${actor} ${operation}`, () => ({
+        actor,
+        subject: operation,
+        detail: { operation, count: 0, refused: 0 },
+      }));
+      last = this.#last = { principal, operation, count };
+    }
+    const { detail } = last.count;
+    detail.count++;
+    if (status >= 400) detail["refused"] = (detail["refused"] as number) + 1;
   }
 
   refused(address: string, code: string, actor: string | null = null): void {
@@ -85,6 +96,7 @@ export class AuditTrail {
     this.#callOff = null;
     const counts = this.#counts;
     this.#counts = new Map();
+    this.#last = null;
     const seconds = Math.max(1, Math.round((this.#o.clock.now() - this.#since) / 1_000));
     for (const { actor, subject, detail } of counts.values())
       this.#o.journal.note({ kind: "audit", actor, subject, detail: { ...detail, seconds } });

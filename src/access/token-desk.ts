@@ -1,7 +1,7 @@
 /** Tokens: made once, shown once, revoked for good. */
 
 import type { Permission } from "../core/access.ts";
-import { removed } from "../core/credential.ts";
+import { changed, removed } from "../core/credential.ts";
 import type { Credential } from "../core/credential.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
@@ -40,18 +40,29 @@ export class TokenDesk {
     return { text, token };
   }
 
-  /** Takes a text that somebody else has made for one purpose, in the place of those that served it before. */
+  /**
+   * Takes a text that somebody else has made for one purpose, in the place of those that served it before. Called again, it counts for
+   * longer; one that was revoked stays so.
+   */
   async adopt(text: string, request: TokenRequest): Promise<void> {
     const { credentials, node, clock } = this.#o;
-    const token = { ...tokenOf(text, request, this.#o), id: `held-${digestOf(text)!.slice(0, 16)}` };
+    const made = { ...tokenOf(text, request, this.#o), id: heldId(text) };
     const book = await credentials.fresh();
+    const there = book.get(made.id);
+    const token = there ? changed(there, node, { expiresAt: made.expiresAt }) : made;
+    if (there && there.removedAt !== null) return;
     const before = book
       .list("token")
       .filter(
         ({ id, name, createdBy }) => id !== token.id && name === token.name && createdBy === request.by,
       );
     const over = before.map((each) => removed(each, node, clock.now()));
-    if (over.length > 0 || !book.get(token.id)) await credentials.put([token, ...over]);
+    await credentials.put([token, ...over]);
+  }
+
+  /** Ends one that was adopted. */
+  async release(text: string): Promise<void> {
+    await this.revoke(heldId(text));
   }
 
   /** Those that have expired too, until they are forgotten. */
@@ -68,6 +79,10 @@ export class TokenDesk {
     const [kept] = (await credentials.put([removed(token, node, clock.now())])) ?? [];
     return kept ?? null;
   }
+}
+
+function heldId(text: string): string {
+  return `held-${digestOf(text)!.slice(0, 16)}`;
 }
 
 export function tokenOf(

@@ -9,7 +9,7 @@ import { newSecret } from "../platform/random.ts";
 /** Known at a glance, and by those who look for secrets in code that is about to be published. */
 export const TOKEN_PREFIX = "baton_";
 /** What is longer than any token of ours, or of a setting, is not even hashed. */
-const LENGTH_MAX = 512;
+export const TEXT_LENGTH_MAX = 512;
 
 export function newToken(): string {
   return TOKEN_PREFIX + newSecret();
@@ -25,7 +25,7 @@ export function agreedToken(secret: string): string {
 
 /** Null for what cannot be a token: empty, too long, or with a space or a control character in it. */
 export function digestOf(text: string): string | null {
-  if (text.length > LENGTH_MAX || !PRINTABLE.test(text)) return null;
+  if (text.length > TEXT_LENGTH_MAX || !PRINTABLE.test(text)) return null;
   return hash("sha256", text, "base64url");
 }
 

@@ -7,6 +7,7 @@ import type { z } from "zod";
 import type { NeededPermission, Principal } from "../core/access.ts";
 import type { Target } from "../core/route.ts";
 import type { Inbound } from "./hop.ts";
+import type { CookieScope } from "./session-cookie.ts";
 import type { NodeServices, PlacementRequest } from "./services.ts";
 
 export type { Permission } from "../core/access.ts";
@@ -39,8 +40,8 @@ export interface Input<Params, Query, Body> {
   readonly principal: Principal | null;
   /** With `waits` only. */
   readonly caller?: Caller;
-  /** With `login` only: whether the caller's connection is known to be https. */
-  readonly secure?: boolean;
+  /** With the tag `access` only, from a caller: how a cookie for it is to be. */
+  readonly cookie?: CookieScope;
 }
 
 /** Whoever waits for an answer that may take long, and may leave before it comes. */

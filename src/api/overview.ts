@@ -58,6 +58,7 @@ export class Overview {
         now,
         formed: info.formed,
         leader: leader?.node_id ?? null,
+        shared: guarantees.shared,
         nodes,
         waiting: look.waiting,
         rates,

@@ -7,11 +7,19 @@ import { SESSION_MS_MAX } from "../core/credential.ts";
 
 export const SESSION_COOKIE = "baton_session";
 
-/** An empty text takes it away again. `secure`: only ever sent over https. */
-export function sessionCookie(text: string, secure: boolean): string {
+/** `secure`: only ever sent over https. `path`: where it is sent, with all below. */
+export interface CookieScope {
+  readonly secure: boolean;
+  readonly path: string;
+}
+
+export const EVERYWHERE: CookieScope = { secure: false, path: "/" };
+
+/** An empty text takes it away again. */
+export function sessionCookie(text: string, { secure, path }: CookieScope): string {
   // How long it counts is decided here, by its last use; a browser that is closed and opened again may keep it.
   const seconds = text === "" ? 0 : SESSION_MS_MAX / 1_000;
-  const flags = `Max-Age=${seconds}; Path=/; HttpOnly; SameSite=Strict${secure ? "; Secure" : ""}`;
+  const flags = `Max-Age=${seconds}; Path=${path}; HttpOnly; SameSite=Strict${secure ? "; Secure" : ""}`;
   return `${SESSION_COOKIE}=${text}; ${flags}`;
 }
 

@@ -8,6 +8,7 @@ import { THING_NAME } from "../core/ids.ts";
 import type { Log } from "../platform/log.ts";
 import { TOKEN_OPTION, tokenFrom } from "./credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { below } from "./help.ts";
 import { DEFAULT_URL, nodeUrl } from "./node-options.ts";
 import { untilSignalled } from "./shutdown.ts";
 import type { Terminal } from "./terminal.ts";
@@ -46,7 +47,7 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
     .option("--config <file>", "configuration file, of which only tasks, worker, drain and log are looked at")
     .option("--log-level <debug|info|warn|error|silent>", "least level that is logged")
     .option("--log-format <auto|json|pretty>", "how lines look")
-    .addHelpText("after", "\nWhat it does and what another language must do: docs/agents.md.")
+    .addHelpText("after", below(terminal, "What it does and what another language must do: docs/agents.md."))
     .action((options: AgentCommandOptions) => runAgent(terminal, options));
 }
 

@@ -1,8 +1,10 @@
 /** `baton call`: run a task and print what it gives. */
 
 import type { Command } from "commander";
+import type { BatonClient } from "../client/client.ts";
 import { BatonClientError } from "../client/error.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { below } from "./help.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { connect, withNodeOptions } from "./node-options.ts";
 import { print } from "./output.ts";
@@ -22,7 +24,7 @@ export function addCallCommand(program: Command, terminal: Terminal): void {
     .argument("<task>", "name of the task")
     .argument("[json]", "the payload")
     .option("--payload-file <file>", "read the payload from a file, or from stdin with -")
-    .addHelpText("after", "\n--timeout is how long to wait for the result (default 30s).")
+    .addHelpText("after", below(terminal, "--timeout is how long to wait for the result (default 30s)."))
     .action((task: string, json: string | undefined, options: CallOptions) =>
       call(terminal, task, json, options),
     );
@@ -38,13 +40,13 @@ async function call(
   await using client = await connect(terminal, options);
   const { result } = await client
     .call(task, payload, { timeoutMs: options.timeout ?? WAIT_MS })
-    .catch((error: unknown) => {
-      throw explained(error) ?? error;
+    .catch(async (error: unknown) => {
+      throw (await explained(client, error)) ?? error;
     });
   print(terminal, options.output === "table" ? "json" : options.output, result, () => "");
 }
 
-function explained(error: unknown): CliFailure | null {
+async function explained(client: BatonClient, error: unknown): Promise<CliFailure | null> {
   if (!(error instanceof BatonClientError)) return null;
   const { job_id: id } = (error.body ?? {}) as { job_id?: string };
   if (error.code === "FUNCTION_FAILED") {
@@ -52,5 +54,7 @@ function explained(error: unknown): CliFailure | null {
     return new CliFailure(EXIT.failure, error.message, hint);
   }
   if (error.code !== "TIMEOUT" || id === undefined) return null;
-  return new CliFailure(EXIT.timeout, error.message, `wait for it with: baton jobs logs -f ${id}`);
+  const job = await client.job(id).catch(() => null);
+  const hint = job?.waiting_for?.message ?? `wait for it with: baton jobs logs -f ${id}`;
+  return new CliFailure(EXIT.timeout, error.message, hint);
 }

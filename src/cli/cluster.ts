@@ -8,10 +8,11 @@ import { count, perSecond, several, span } from "./figures.ts";
 import { defaultCommand } from "./group.ts";
 import { leadersTable } from "./leader.ts";
 import { connect, withNodeOptions } from "./node-options.ts";
+import { nodeSections } from "./node-sections.ts";
 import { nodesTable } from "./nodes.ts";
-import { facts, print } from "./output.ts";
+import { facts, hanging, print } from "./output.ts";
 import { sayUnreachable } from "./partial.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Style, Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 import type { WatchOptions } from "./watch.ts";
 import { watched, withWatch } from "./watch.ts";
@@ -41,9 +42,10 @@ async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise
         : [`${title("Alerts")}\n${alertsText(terminal, overview.alerts)}`]),
       ...(cluster.notes.length === 0
         ? []
-        : [[title("Notes"), ...cluster.notes.map((note) => `  - ${note}`)].join("\n")]),
+        : [[title("Notes"), ...cluster.notes.map((note) => hanging(terminal, "  - ", note))].join("\n")]),
       `${title("Leaders")}\n${leadersTable(terminal, leaders)}`,
       `${title("Nodes")}\n${nodesTable(terminal, nodes)}`,
+      ...nodeSections(terminal, nodes),
     ].join("\n\n");
   });
   sayUnreachable(terminal, overview.unreachable);
@@ -52,8 +54,14 @@ async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise
 function alertsText(terminal: Terminal, alerts: readonly AlertBody[]): string {
   return alerts
     .map(({ severity, message, remedy }) => {
-      const word = styled(terminal.out, severity === "critical" ? ["bold", "red"] : "yellow", severity);
-      return `  ${word} ${message}\n    ${styled(terminal.out, "cyan", `→ ${remedy}`)}`;
+      const style = severity === "critical" ? (["bold", "red"] as const) : "yellow";
+      // Wrapped before it is coloured: sequences have no width.
+      const [what, todo] = [
+        hanging(terminal, `  ${severity} `, message),
+        hanging(terminal, "    → ", remedy),
+      ];
+      const word = styled(terminal.out, style as Style, severity);
+      return `${what.replace(severity, () => word)}\n${styled(terminal.out, "cyan", todo)}`;
     })
     .join("\n");
 }

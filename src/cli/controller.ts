@@ -7,9 +7,11 @@ import type { Loaded } from "../config/load.ts";
 import { secretMistakes } from "../config/secret.ts";
 import { BatonError } from "../core/errors.ts";
 import { systemRandom } from "../platform/random.ts";
-import type { ChildReport, SupervisorReport } from "../supervisor/report.ts";
+import type { SupervisorReport } from "../supervisor/report.ts";
+import { CHILD_COLUMNS, childRows } from "./child-rows.ts";
 import { tokenFrom } from "./credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { below } from "./help.ts";
 import type { OutputFormat } from "./output.ts";
 import { ago, facts, OUTPUT_FORMATS, print, table } from "./output.ts";
 import { flagsOf, loadFrom, withSettingsOptions } from "./settings-options.ts";
@@ -28,7 +30,7 @@ export function addControllerCommands(program: Command, terminal: Terminal): voi
     .option("--no-moonlight", "no agent, also while another node leads")
     .addHelpText(
       "after",
-      "\nAll settings: docs/configuration.md, and docs/node-controller.md for what it does.",
+      below(terminal, "All settings: docs/configuration.md, and docs/node-controller.md for what it does."),
     )
     .action(async (options: Options) => control(terminal, options));
 
@@ -132,24 +134,5 @@ function statusTables(terminal: Terminal, report: SupervisorReport): string {
     ["started", ago(terminal, report.started_at)],
     ["agent", "none" in agent ? agent.none : agent.name],
   ]);
-  const rows = [
-    row(terminal, "controller", report.controller),
-    ...("none" in agent ? [] : [row(terminal, "agent", agent)]),
-  ];
-  const head = ["child", "state", "pid", "started", "restarts", "crashes", "last exit"];
-  return `${about}\n\n${table(terminal, head, rows)}`;
-}
-
-function row(terminal: Terminal, name: string, child: ChildReport): string[] {
-  const { last_exit: last } = child;
-  const how = last && (last.signal ?? (last.code === null ? "" : `code ${last.code}`));
-  return [
-    name,
-    child.state,
-    child.pid === null ? "-" : String(child.pid),
-    ago(terminal, child.started_at),
-    String(child.restarts),
-    String(child.crashes_in_a_row),
-    last === null ? "-" : [how, last.reason, ago(terminal, last.at)].filter((part) => part !== "").join(", "),
-  ];
+  return `${about}\n\n${table(terminal, CHILD_COLUMNS, childRows(terminal, report), { cut: "last exit" })}`;
 }

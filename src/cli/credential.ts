@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
-import { say } from "./terminal.ts";
+import { isAttended, say } from "./terminal.ts";
 
 export interface TokenOption {
   readonly token?: string;
@@ -25,6 +25,8 @@ export function tokenFrom(terminal: Terminal, options: TokenOption): string | un
         ? ["BATON_TOKEN", environment["BATON_TOKEN"]]
         : ["BATON_TOKEN_FILE", fromFile(environment["BATON_TOKEN_FILE"], cwd)];
   if (found === undefined) return undefined;
+  if (options.token !== undefined && isAttended(terminal))
+    say(terminal, "everybody on this machine can see --token while this runs; BATON_TOKEN_FILE hides it");
   const token = found.trim();
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new CliFailure(EXIT.usage, `${who} is no token: it is empty, or has a space or a line break in it`);
@@ -66,22 +68,36 @@ export async function readPassword(terminal: Terminal, user: string): Promise<st
   throw new CliFailure(EXIT.usage, "the two passwords differ");
 }
 
+/** Longer than any password; a file that was piped in by mistake is not read to its end. */
+const LINE_LENGTH_MAX = 10_000;
+
 async function firstLine(input: Terminal["input"]): Promise<string> {
   let text = "";
-  for await (const chunk of input) {
-    text += typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
-    if (text.includes("\n")) break;
+  for await (const part of textOf(input)) {
+    text += part;
+    if (text.includes("\n") || text.length > LINE_LENGTH_MAX) break;
   }
   return text.split(/\r?\n/, 1)[0]!;
 }
 
-async function* keysOf(input: Terminal["input"]): AsyncGenerator<string, void> {
+/** A letter of several bytes may come in two pieces. */
+async function* textOf(input: Terminal["input"]): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder();
   for await (const chunk of input)
-    yield* typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
+    yield typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
+}
+
+/** One by one. Arrows and their like, which come as several letters behind an escape, are one that means nothing. */
+// oxlint-disable-next-line no-control-regex
+const KEYS = /\u001b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?|./gsu;
+
+async function* keysOf(input: Terminal["input"]): AsyncGenerator<string, void> {
+  for await (const text of textOf(input)) yield* text.match(KEYS) ?? [];
 }
 
 const END = new Set(["\r", "\n", "\u0004"]);
 const BACK = new Set(["\u007f", "\b"]);
+const ALL_BACK = "\u0015";
 const INTERRUPT = "\u0003";
 
 /** Nothing of it is shown. */
@@ -96,6 +112,7 @@ async function typed(terminal: Terminal, keys: AsyncIterator<string>, prompt: st
     }
     if (END.has(key)) break;
     if (BACK.has(key)) letters.pop();
+    else if (key === ALL_BACK) letters.length = 0;
     else if (key >= " ") letters.push(key);
   }
   say(terminal, "");

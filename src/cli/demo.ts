@@ -16,7 +16,7 @@ import type { Seen } from "./demo-view.ts";
 import { agreedLeader, changes, killCommand } from "./demo-view.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import { invocation } from "./invocation.ts";
-import { DEFAULT_URL, wholeNumber } from "./node-options.ts";
+import { DEFAULT_URL, portNumber } from "./node-options.ts";
 import { table } from "./output.ts";
 import { untilSignalled } from "./shutdown.ts";
 import type { Terminal } from "./terminal.ts";
@@ -44,7 +44,7 @@ export function addDemoCommand(program: Command, terminal: Terminal): void {
     .option(
       "--port <number>",
       `port of the first node (default ${FIRST_PORT}, or the next free one)`,
-      wholeNumber,
+      portNumber,
     )
     .option(
       "--tasks <dir>",

@@ -5,6 +5,7 @@ import { Option } from "commander";
 import type { BatonClient, ClusterEvent } from "../client/client.ts";
 import { journalFeed } from "./event-feed.ts";
 import { CliFailure, EXIT } from "./failure.ts";
+import { below } from "./help.ts";
 import { timeOrAge } from "./job-filter.ts";
 import { journalStyle, journalText } from "./journal-text.ts";
 import type { NodeOptions } from "./node-options.ts";
@@ -52,7 +53,10 @@ export function addEventsCommand(program: Command, terminal: Terminal): void {
     .option("--after <id>", "go on behind this event of the jobs, as 7-120")
     .addHelpText(
       "after",
-      "\nWith -o json each event is a line. What was missed while no node could be reached is told afterwards: all of\nthe journal, and of the jobs what the node still has.",
+      below(
+        terminal,
+        "With -o json each event is a line. What was missed while no node could be reached is told afterwards: all of the journal, and of the jobs what the node still has.",
+      ),
     )
     .action((options: EventsOptions) => events(terminal, options));
 }

@@ -99,6 +99,8 @@ function fromClient(error: BatonClientError): CliFailure {
     return new CliFailure(late ? EXIT.timeout : EXIT.unreachable, error.message, hint);
   }
   const message = `${error.message} (${error.code})`;
+  if (error.code === "BAD_REPLY")
+    return new CliFailure(EXIT.unreachable, message, "is --url or BATON_URL the address of a node?");
   if (error.status === 401) return new CliFailure(EXIT.refused, message, HOW_TO_GET_IN);
   if (error.status === 403) return new CliFailure(EXIT.refused, message, howToBeAllowed(error.body));
   if (error.status === 404) return new CliFailure(EXIT.notFound, message);

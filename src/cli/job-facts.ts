@@ -43,7 +43,7 @@ function runsTable(terminal: Terminal, { runs }: Timeline): string | null {
       run.outcome,
       plain(run.error?.message ?? ""),
     ]),
-    { cut: "error", spare: ["under"] },
+    { cut: "error", spare: ["under", "started"] },
   );
 }
 
@@ -53,7 +53,7 @@ function eventsTable(terminal: Terminal, { events }: Timeline): string | null {
     terminal,
     ["at", "what", "node", "message"],
     events.map((event) => [event.at, event.what, event.node ?? "", plain(event.message ?? "")]),
-    { cut: "message" },
+    { spare: ["node"], cut: "message" },
   );
 }
 

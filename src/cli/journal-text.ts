@@ -26,7 +26,7 @@ export function journalText({ kind, node, actor, subject, detail }: JournalEntry
     case "handoff":
       return `${jobs(detail)}${say("from") || "?"} → ${say("to") || "nobody"}${why}`;
     case "audit":
-      return `${actor ?? "somebody"} ${say("operation")} ${subject ?? ""}`.trimEnd() + refused(detail);
+      return `${actor ?? "somebody"} ${say("operation")}${about(subject, detail)}${times(detail)}${refused(detail)}`;
     default:
       return [kind, subject ?? "", JSON.stringify(detail)].join(" ");
   }
@@ -64,6 +64,15 @@ function epochs({ carried_epoch: carried, current_epoch: current }: Detail): str
 function jobs(detail: Detail): string {
   const count = Number(detail["jobs"] ?? 1);
   return `${count === 1 ? "a job" : `${count} jobs`} handed over, `;
+}
+
+/** What is counted over a while has no subject of its own. */
+function about(subject: string | null, { operation }: Detail): string {
+  return subject === null || subject === operation ? "" : ` ${subject}`;
+}
+
+function times({ count }: Detail): string {
+  return typeof count === "number" && count > 1 ? `, ${count} times` : "";
 }
 
 function refused({ status }: Detail): string {

@@ -60,6 +60,7 @@ function historyText(
     terms.length === 0
       ? "no term is remembered"
       : table(terminal, ["began", "role", "epoch", "node", "led", "ended because"], rows, {
+          spare: ["led", "began"],
           cut: "ended because",
         });
   if (refused.count === 0) return `${told}\n\nno stale write had to be refused`;
@@ -71,7 +72,7 @@ function historyText(
     each.job_id ?? "",
   ]);
   const title = styled(terminal.out, "bold", `${several(refused.count, "stale write")} refused`);
-  return `${told}\n\n${title}\n${table(terminal, ["at", "by", "what", "epoch", "job"], examples)}`;
+  return `${told}\n\n${title}\n${table(terminal, ["at", "by", "what", "epoch", "job"], examples, { spare: ["job", "at"], cut: "what" })}`;
 }
 
 export function leadersTable(terminal: Terminal, leaders: readonly LeaderBody[]): string {

@@ -13,6 +13,7 @@ import { addDemoCommand } from "./demo.ts";
 import { addDoctorCommand } from "./doctor/doctor.ts";
 import { addEventsCommand } from "./events.ts";
 import { EXIT, tell } from "./failure.ts";
+import { below, HELP_LAYOUT, HELP_WIDTH } from "./help.ts";
 import { addJobsCommands } from "./jobs.ts";
 import { addLeaderCommand } from "./leader.ts";
 import { addNodeCommands } from "./node.ts";
@@ -29,15 +30,10 @@ import type { Terminal } from "./terminal.ts";
 import { systemTerminal } from "./terminal.ts";
 import { addTopCommand } from "./top/top.ts";
 
-/** Where help goes that no terminal shows. */
-const HELP_WIDTH = 80;
-
-const EPILOGUE = `
-Commands that talk to a node take --url (several with commas) or BATON_URL, and
--o table|json|yaml: data goes to stdout, the rest to stderr.
-
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused,
-5 node not reachable, 78 wrong configuration, 124 took too long.`;
+const EPILOGUE = [
+  "Commands that talk to a node take --url (several with commas) or BATON_URL, and -o table|json|yaml: data goes to stdout, the rest to stderr.",
+  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 node not reachable, 78 wrong configuration, 124 took too long.",
+];
 
 /** By what people want; a group's name ends in "commands:". */
 const GROUPS: readonly (readonly [string, readonly ((program: Command, terminal: Terminal) => void)[]])[] = [
@@ -77,14 +73,9 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     .description("A highly available job cluster for TypeScript and Node.js")
     .version(VERSION, "-V, --version")
     .showHelpAfterError("(add --help for the possibilities)")
-    .addHelpText("after", EPILOGUE)
-    .configureHelp({ subcommandTerm: term })
-    .addHelpCommand(
-      new Command("help")
-        .argument("[command]")
-        .description("show the help of a command")
-        .helpGroup("Set-up commands:"),
-    )
+    .addHelpText("after", below(terminal, ...EPILOGUE))
+    .configureHelp(HELP_LAYOUT)
+    .addHelpCommand(helpCommand().helpGroup("Set-up commands:"))
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void terminal.out.write(text),
@@ -96,6 +87,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     program.commandsGroup(group);
     for (const add of adders) add(program, terminal);
   }
+  for (const group of program.commands) if (group.commands.length > 0) group.addHelpCommand(helpCommand());
   try {
     await program.parseAsync([...args], { from: "user" });
     return EXIT.ok;
@@ -106,13 +98,8 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   }
 }
 
-/** Without "[options]", which all of them have. */
-function term(command: Command): string {
-  const places = command.registeredArguments.map((argument) => {
-    const name = argument.name() + (argument.variadic ? "..." : "");
-    return argument.required ? `<${name}>` : `[${name}]`;
-  });
-  return [[command.name(), ...command.aliases()].join("|"), ...places].join(" ");
+function helpCommand(): Command {
+  return new Command("help").argument("[command]").description("show the help of a command");
 }
 
 /** Called by bin/baton.mjs. */

@@ -1,8 +1,10 @@
 /** One node for a person to read: what it is, how busy it is, whom it reaches. */
 
 import type { NodeBody } from "../api/node-body.ts";
+import { CHILD_COLUMNS, childRows } from "./child-rows.ts";
 import { percent, span } from "./figures.ts";
 import { drainText } from "./drain-text.ts";
+import { reportOf } from "./node-sections.ts";
 import { ago, facts, statusText, table } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
@@ -28,12 +30,17 @@ export function nodeFacts(terminal: Terminal, node: NodeBody): string {
     ["started", `${node.started_at} (${ago(terminal, node.started_at)})`],
     ["last seen", node.last_seen === null ? "never" : `${node.last_seen} (${ago(terminal, node.last_seen)})`],
   ]);
-  if (reach.length === 0) return about;
+  const report = reportOf(node);
+  const children = report
+    ? [table(terminal, CHILD_COLUMNS, childRows(terminal, report), { cut: "last exit" })]
+    : [];
+  if (reach.length === 0) return [about, ...children].join("\n\n");
   const rows = reach.map((each) => [
     each.node,
     each.ok ? "yes" : styled(terminal.out, "red", "no"),
     each.ok ? span(each.latency_ms) : "-",
     each.reason ?? "",
   ]);
-  return `${about}\n\n${table(terminal, ["reaches", "", "in", "why not"], rows, { cut: "why not" })}`;
+  const ways = table(terminal, ["reaches", "", "in", "why not"], rows, { cut: "why not" });
+  return [about, ways, ...children].join("\n\n");
 }

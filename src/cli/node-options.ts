@@ -58,7 +58,11 @@ export async function connectTo(
   return opened(terminal, options, { url, retry: false });
 }
 
-type CallSettings = Pick<NodeOptions, "timeout" | "token">;
+/** The token is null for whoever wants to know what is answered without one. */
+interface CallSettings {
+  readonly timeout?: number | undefined;
+  readonly token?: string | null | undefined;
+}
 
 async function opened(
   terminal: Terminal,
@@ -67,7 +71,7 @@ async function opened(
 ): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
   const { BatonClient } = await import("../client/client.ts");
-  const token = tokenFrom(terminal, options);
+  const token = options.token === null ? undefined : tokenFrom(terminal, { token: options.token });
   return new BatonClient({
     ...where,
     ...(token !== undefined && { token }),
@@ -109,6 +113,12 @@ export function duration(text: string): number {
 export function wholeNumber(text: string): number {
   if (!/^-?\d{1,15}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
   return Number(text);
+}
+
+export function portNumber(text: string): number {
+  const port = wholeNumber(text);
+  if (port < 1 || port > 65_535) throw new InvalidArgumentError("It must be a port from 1 to 65535.");
+  return port;
 }
 
 /** A time with its zone; without one it would mean something else on the node than here. */

@@ -6,6 +6,7 @@ import { NODE_ROLES } from "../core/node.ts";
 import { percent } from "./figures.ts";
 import { defaultCommand } from "./group.ts";
 import { connect, withNodeOptions } from "./node-options.ts";
+import { nodeSections } from "./node-sections.ts";
 import { ago, print, statusText, table } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 import type { WatchOptions } from "./watch.ts";
@@ -20,7 +21,9 @@ export function addNodesCommands(program: Command, terminal: Terminal): void {
       watched(terminal, options, async (page) => {
         await using client = await connect(page, options);
         const answer = await client.cluster.nodes();
-        print(page, options.output, answer, () => nodesTable(page, answer.nodes));
+        print(page, options.output, answer, () =>
+          [nodesTable(page, answer.nodes), ...nodeSections(page, answer.nodes)].join("\n\n"),
+        );
       }),
     );
 }

@@ -3,7 +3,7 @@
 import { stripVTControlCharacters } from "node:util";
 import Table from "cli-table3";
 import { stringify } from "yaml";
-import { columnsOf, shorten } from "./plain-text.ts";
+import { columnsOf, shorten, wrapped } from "./plain-text.ts";
 import type { Style, Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
@@ -102,10 +102,24 @@ export function facts(terminal: Terminal, pairs: readonly (readonly [string, str
     chars: { ...NO_LINES, middle: "  " },
     style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
   });
+  const names = Math.max(...pairs.map(([name]) => name.length));
+  const { isTTY, columns = 80 } = terminal.out;
+  const fitted = (value: string): string =>
+    // What is coloured is a word or two, and what has lines was laid out already.
+    !isTTY || shownWidth(value) <= columns - names - 2 || value.includes("\u001b") || value.includes("\n")
+      ? value
+      : wrapped(value, Math.max(20, columns - names - 2)).join("\n");
   for (const [name, value] of pairs) {
-    if (value !== null) grid.push([styled(terminal.out, "bold", name), value]);
+    if (value !== null) grid.push([styled(terminal.out, "bold", name), fitted(value)]);
   }
   return trimmed(grid.toString());
+}
+
+/** A long sentence behind its mark: on a terminal its further lines stand below the first word. */
+export function hanging({ out }: Terminal, mark: string, text: string): string {
+  if (!out.isTTY) return mark + text;
+  const lines = wrapped(text, Math.max(20, (out.columns ?? 80) - mark.length));
+  return mark + lines.join(`\n${" ".repeat(mark.length)}`);
 }
 
 function trimmed(text: string): string {

@@ -84,6 +84,6 @@ function queuesTable(terminal: Terminal, queues: readonly QueueBody[]): string {
         count(counts.cancelled),
       ];
     }),
-    { spare: ["cancelled", "slots", "scheduled"] },
+    { spare: ["cancelled", "slots", "scheduled", "completed", "oldest"] },
   );
 }

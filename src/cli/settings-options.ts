@@ -10,6 +10,7 @@ import type { Terminal } from "./terminal.ts";
 import { say } from "./terminal.ts";
 
 const FLAGGED = (SETTINGS as readonly Setting[]).filter((row) => row.flag !== undefined);
+const SETTINGS_GROUP = "Settings, over those of a file:";
 const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
   integer: "number",
   number: "number",
@@ -23,11 +24,11 @@ const PLACEHOLDERS: Partial<Record<Setting["kind"], string>> = {
 const REPEATABLE: ReadonlySet<Setting["kind"]> = new Set(["paths", "list", "map", "addresses"]);
 
 export function withSettingsOptions(command: Command): Command {
-  command.option(
+  const file = new Option(
     "--config <file>",
     "configuration file (BATON_CONFIG; default baton.yaml or cluster_config.json, if there is one)",
   );
-  for (const row of FLAGGED) command.addOption(optionOf(row));
+  for (const option of [file, ...FLAGGED.map(optionOf)]) command.addOption(option.helpGroup(SETTINGS_GROUP));
   return command;
 }
 

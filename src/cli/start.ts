@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import type { NodeServices } from "../api/services.ts";
 import { fabricOf, isPushed } from "../config/fabric.ts";
-import type { Loaded } from "../config/load.ts";
+import { withPort, type Loaded } from "../config/load.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secret-file.ts";
 import { insecurities, secretMistakes } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
@@ -16,6 +16,7 @@ import type { DrainProgress } from "../core/node.ts";
 import type { Log } from "../platform/log.ts";
 import { showBanner } from "./banner.ts";
 import { keepMemoryCalm } from "./calm-memory.ts";
+import { below } from "./help.ts";
 import { invocation } from "./invocation.ts";
 import { drainText } from "./drain-text.ts";
 import { choosePort, portInUse } from "./port.ts";
@@ -27,7 +28,7 @@ import { say } from "./terminal.ts";
 export function addStartCommand(program: Command, terminal: Terminal): void {
   withSettingsOptions(program.command("start"))
     .description("start a node")
-    .addHelpText("after", "\nAll settings: docs/configuration.md, or `baton config print`.")
+    .addHelpText("after", below(terminal, "All settings: docs/configuration.md, or `baton config print`."))
     .action(async (options: Readonly<Record<string, unknown>>) =>
       start(terminal, loadFrom(terminal, options)),
     );
@@ -134,7 +135,7 @@ async function withFreePort(
   const chosen = await choosePort({ host, port, explicit: explicitPort });
   if (chosen === port) return { settings, explicitPort };
   say(terminal, `port ${port} is in use, taking ${chosen} instead (choose one with --port)`);
-  return { settings: { ...settings, http: { ...settings.http, port: chosen } }, explicitPort };
+  return { settings: withPort(settings, chosen, `free, while ${port} was in use`), explicitPort };
 }
 
 function leftovers(running: readonly { readonly id: string; readonly task: string }[]): string | null {

@@ -1,10 +1,10 @@
 /** `baton status` and `baton tasks`: what a node is and what it can run. */
 
 import type { Command } from "commander";
-import { formatDuration } from "../config/duration.ts";
+import { span } from "./figures.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { connect, nodeUrl, withNodeOptions } from "./node-options.ts";
-import { facts, print, table } from "./output.ts";
+import { facts, hanging, print, table } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
@@ -44,12 +44,14 @@ async function status(terminal: Terminal, options: NodeOptions): Promise<void> {
       ["roles", answer.roles.join(", ")],
       ["leader", answer.leader_id === null ? "none" : `${answer.leader_id} (epoch ${answer.leader_epoch})`],
       ["cluster", clusterText(answer.cluster)],
-      ["up for", formatDuration(Math.floor(answer.uptime_ms / 1_000) * 1_000)],
+      ["up for", span(answer.uptime_ms)],
       ["store", `${answer.store.name} (survives: ${answer.store.durability})`],
       ["fabric", fabricText(answer.cluster)],
     ]);
     const section = (title: string, lines: readonly string[]): string =>
-      [styled(terminal.out, "bold", title), ...lines.map((line) => `  - ${line}`)].join("\n");
+      [styled(terminal.out, "bold", title), ...lines.map((line) => hanging(terminal, "  - ", line))].join(
+        "\n",
+      );
     return [
       node,
       ...(answer.cluster.notes.length > 0 ? [section("Notes", answer.cluster.notes)] : []),

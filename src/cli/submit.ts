@@ -10,7 +10,7 @@ import { print, statusText } from "./output.ts";
 import { readPayload } from "./payload.ts";
 import { submitLines } from "./submit-lines.ts";
 import type { Terminal } from "./terminal.ts";
-import { say } from "./terminal.ts";
+import { isAttended, say } from "./terminal.ts";
 import { waitForResult } from "./wait.ts";
 
 export interface JobOptions {
@@ -102,7 +102,15 @@ async function submit(
     return;
   }
   print(terminal, options.output, submitted, () => submitted.job_id);
-  if (options.output === "table") say(terminal, statusText(terminal, submitted.status));
+  if (options.output !== "table") return;
+  say(terminal, statusText(terminal, submitted.status));
+  // Mostly a slip of the finger, which somebody who sits there wants to know now and not after an hour.
+  if (!isAttended(terminal) || submitted.status !== "queued") return;
+  const waits = await client.job(submitted.job_id).then(
+    (job) => job.waiting_for,
+    () => null,
+  );
+  if (waits?.code === "no_worker" || waits?.code === "unknown_task") say(terminal, `note: ${waits.message}`);
 }
 
 /** No answer came, yet the job may be there: to submit it again could make two. */

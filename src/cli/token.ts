@@ -115,19 +115,21 @@ async function list(terminal: Terminal, options: NodeOptions): Promise<void> {
   await using client = await connect(terminal, options);
   const answer = await client.access.tokens();
   print(terminal, options.output, answer, () =>
-    table(
-      terminal,
-      ["id", "name", "permission", "made", "by", "last used", "expires"],
-      answer.tokens.map((token) => [
-        token.id,
-        token.name,
-        token.permission,
-        ago(terminal, token.created_at),
-        token.created_by,
-        ago(terminal, token.last_used_at),
-        token.expired ? "expired" : token.expires_at === null ? "never" : ago(terminal, token.expires_at),
-      ]),
-    ),
+    answer.tokens.length === 0
+      ? "there are no tokens; make one with: baton token create --name NAME --permission read"
+      : table(
+          terminal,
+          ["id", "name", "permission", "made", "by", "last used", "expires"],
+          answer.tokens.map((token) => [
+            token.id,
+            token.name,
+            token.permission,
+            ago(terminal, token.created_at),
+            token.created_by,
+            ago(terminal, token.last_used_at),
+            token.expired ? "expired" : token.expires_at === null ? "never" : ago(terminal, token.expires_at),
+          ]),
+        ),
   );
 }
 

@@ -12,7 +12,7 @@ import { accessName, permissionOption } from "./token.ts";
 export function addUserCommands(program: Command, terminal: Terminal): void {
   const user = program.command("user").description("look after the people who may log in");
 
-  withNodeOptions(user.command("add"))
+  withNodeOptions(user.command("add").alias("create"))
     .description("add a user; the password is asked for, or read from stdin")
     .argument("<name>", "name of the user", accessName)
     .addOption(permissionOption("what the user may do; each includes those before it").default("read"))
@@ -32,17 +32,19 @@ export function addUserCommands(program: Command, terminal: Terminal): void {
       await using client = await connect(terminal, options);
       const answer = await client.access.users();
       print(terminal, options.output, answer, () =>
-        table(
-          terminal,
-          ["name", "permission", "made", "by", "last login"],
-          answer.users.map((each) => [
-            each.name,
-            each.permission,
-            ago(terminal, each.created_at),
-            each.created_by,
-            ago(terminal, each.last_used_at),
-          ]),
-        ),
+        answer.users.length === 0
+          ? "there are no users; add one with: baton user add NAME"
+          : table(
+              terminal,
+              ["name", "permission", "made", "by", "last login"],
+              answer.users.map((each) => [
+                each.name,
+                each.permission,
+                ago(terminal, each.created_at),
+                each.created_by,
+                ago(terminal, each.last_used_at),
+              ]),
+            ),
       );
     });
 

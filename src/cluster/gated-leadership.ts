@@ -9,7 +9,7 @@
  * hears of it: no write can be made in its name. A gate that refuses costs the term: others may lead instead.
  */
 
-import type { Leadership } from "../coordination/coordination.ts";
+import type { Leadership, LockSilence } from "../coordination/coordination.ts";
 import { Feed } from "../coordination/feed.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
@@ -64,6 +64,10 @@ export class GatedLeadership extends Lifecycle implements Leadership {
       leader: null,
       epoch: null,
     });
+  }
+
+  silence(): LockSilence | null {
+    return this.#o.elector.silence();
   }
 
   changes(signal: AbortSignal): AsyncIterable<Term | null> {

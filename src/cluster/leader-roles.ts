@@ -73,6 +73,7 @@ export class LeaderRoles extends Lifecycle {
       current: () => (this.#observer.running ? this.#observer : scheduler).current(),
       held: () => scheduler.held(),
       require: () => scheduler.require(),
+      silence: () => (this.#observer.running ? this.#observer : scheduler).silence(),
       changes: (signal) => scheduler.changes(signal),
     };
     const byRole = LEADER_ROLES.map((role, at) => [role, electors[at]!]);

@@ -1,7 +1,7 @@
 /** Whether a node can do its work now, and why not: the truth behind `/readyz`. */
 
 import type { Health } from "../api/services.ts";
-import type { Leadership, Membership } from "../coordination/coordination.ts";
+import type { Coordination, Leadership, LockSilence, Membership } from "../coordination/coordination.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Store } from "../store/store.ts";
@@ -10,13 +10,20 @@ export interface ReadinessOptions {
   readonly draining: () => boolean;
   readonly forming: () => string | null;
   readonly store: Pick<Store, "terms" | "problem">;
-  readonly coordination: { readonly membership: Pick<Membership, "displaced"> };
-  readonly leadership: Pick<Leadership, "current">;
+  readonly coordination: Pick<Coordination, "kind"> & { readonly membership: Pick<Membership, "displaced"> };
+  readonly leadership: Pick<Leadership, "current" | "silence">;
+  /** How long a leader trusts what it knows, and a standby too. */
+  readonly trustMs: number;
   readonly clock: Clock;
 }
 
 /** Whoever probes gives up after a second or a few, and then does not hear the reason. */
 const ANSWER_MS = 1_000;
+
+const NO_LEADER =
+  "no leader is known: an election is under way, or those who could lead do not reach whoever keeps the lock; `baton doctor` tells which";
+/** Who keeps the lock, by the kind of coordination. */
+const KEEPERS: Readonly<Record<string, string>> = { redis: "Redis", etcd: "etcd", postgres: "PostgreSQL" };
 
 type Check = { readonly ok: boolean; readonly reason?: string };
 
@@ -51,9 +58,18 @@ export class Readiness implements Health {
       running: fails(this.draining, "the node is being stopped"),
       cluster: outside === null ? { ok: true } : { ok: false, reason: outside },
       store: await this.#storeAnswers(),
-      leader: fails(this.#o.leadership.current() === null, "no leader is known"),
+      coordination: this.#lockAnswers(),
+      leader: fails(this.#o.leadership.current() === null, NO_LEADER),
     };
     return { ready: Object.values(checks).every(({ ok }) => ok), checks };
+  }
+
+  /** A standby goes on naming the leader that it saw last. Once nobody could trust that any more, it is not ready. */
+  #lockAnswers(): Check {
+    const { coordination, leadership, trustMs } = this.#o;
+    const silence = leadership.silence();
+    if (!silence || silence.forMs < trustMs) return { ok: true };
+    return { ok: false, reason: silent(KEEPERS[coordination.kind] ?? "the leader lock", silence) };
   }
 
   async #storeAnswers(): Promise<Check> {
@@ -85,8 +101,17 @@ export class Readiness implements Health {
 export function publicReason(error: unknown): string {
   if (!(error instanceof BatonError)) return "the store cannot be read: the log of this node tells more";
   const what = error.message.split(":", 1)[0]!;
-  const code = /\bE[A-Z]{4,}\b/.exec(error.message)?.[0];
-  return `${what}: ${code ?? "the log of this node tells more"}`;
+  return `${what}: ${codeIn(error) ?? "the log of this node tells more"}`;
+}
+
+/** Everybody may read this too. */
+function silent(keeper: string, { forMs, error }: LockSilence): string {
+  const code = codeIn(error);
+  return `${keeper}, which says who leads, has not answered this node for ${Math.round(forMs / 1_000)} s${code ? ` (${code})` : ""}: start it, or mend the way to it; nothing has to be done here, this node tries on`;
+}
+
+function codeIn(error: unknown): string | null {
+  return (error instanceof Error && /\bE[A-Z]{4,}\b/.exec(error.message)?.[0]) || null;
 }
 
 function fails(failed: boolean, reason: string): Check {

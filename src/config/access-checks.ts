@@ -1,6 +1,6 @@
 /** What the settings of access mean together, and what they must not be. */
 
-import { isEverywhere, isLoopback } from "./address.ts";
+import { isAddressRange, isEverywhere, isLoopback } from "./address.ts";
 import { weakness } from "./secret.ts";
 import type { Settings } from "./settings.ts";
 import type { Source } from "./source.ts";
@@ -19,10 +19,24 @@ export function accessMistakes(
   values: ReadonlyMap<string, Value>,
   sources: ReadonlyMap<string, Source>,
 ): string[] {
+  return [...tokenMistakes(values, sources), ...proxyMistakes(values, sources)];
+}
+
+type Told = (values: ReadonlyMap<string, Value>, sources: ReadonlyMap<string, Source>) => string[];
+
+const proxyMistakes: Told = (values, sources) => {
+  const proxies = values.get("http.trusted_proxies");
+  const bad = (Array.isArray(proxies) ? proxies.map(String) : []).filter((each) => !isAddressRange(each));
+  if (bad.length === 0) return [];
+  const why = `must be addresses or ranges such as 10.0.0.0/8, and ${bad.join(" and ")} is none`;
+  return [told(sources.get("http.trusted_proxies")!, "http.trusted_proxies", why)];
+};
+
+const tokenMistakes: Told = (values, sources) => {
   const token = values.get("access.token");
   if (typeof token !== "string" || token === "") return [];
   const why = /^[\x21-\x7e]*$/.test(token)
     ? weakness(token)
     : "has a space or another character that does not fit into a header";
   return why === null ? [] : [told(sources.get("access.token")!, "access.token", `${why}; ${REMEDY}`)];
-}
+};

@@ -2,8 +2,6 @@
 
 import type { Setting } from "./setting.ts";
 
-const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}(?:\/\d{1,2})?|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:\/\d{1,3})?)$/;
-
 export const ACCESS_SETTINGS = [
   {
     path: "access.required",
@@ -35,8 +33,6 @@ export const ACCESS_SETTINGS = [
     path: "http.trusted_proxies",
     kind: "list",
     default: [],
-    pattern: ADDRESS,
-    patternIs: "be an address or a range such as 10.0.0.0/8",
     about:
       "Proxies in front of this node, whose word on the caller's address and on https (`X-Forwarded-For`, `X-Forwarded-Proto`) is believed. That of others is not.",
   },

@@ -34,6 +34,14 @@ export function readAddress(text: string, listens: boolean): string {
   return text;
 }
 
+/** An address, or a range such as `10.0.0.0/8`; not all there are. */
+export function isAddressRange(text: string): boolean {
+  const [address, bits, ...rest] = text.split("/");
+  const family = isIP(address!);
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
 /** Whether only this machine can reach a listener there. A name other than localhost may mean anything. */
 export function isLoopback(host: string): boolean {
   if (isIPv4(host)) return host.startsWith("127.");

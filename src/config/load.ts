@@ -105,6 +105,18 @@ export function loadedFrom(settings: Settings): Loaded | undefined {
   return origins.get(settings);
 }
 
+/** With another port than was asked for, found at the start; everything else still tells where it comes from. */
+export function withPort(settings: Settings, port: number, why: string): Settings {
+  const changed: Settings = { ...settings, http: { ...settings.http, port } };
+  const loaded = origins.get(settings);
+  if (loaded) {
+    const values = new Map(loaded.values).set("http.port", port);
+    const sources = new Map(loaded.sources).set("http.port", { from: "start", why });
+    origins.set(changed, { ...loaded, settings: changed, values, sources });
+  }
+  return changed;
+}
+
 /** A valid node name that still looks like the host's. */
 export function nodeNameFrom(host: string): string {
   const name = host

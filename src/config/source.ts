@@ -5,7 +5,9 @@ export type Source =
   | { readonly from: "profile"; readonly profile: string }
   | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
   | { readonly from: "environment"; readonly variable: string }
-  | { readonly from: "flag"; readonly flag: string };
+  | { readonly from: "flag"; readonly flag: string }
+  /** Found out when the node was started. */
+  | { readonly from: "start"; readonly why: string };
 
 /** A value as it was found, not looked at yet. */
 export interface Found {
@@ -27,6 +29,8 @@ export function sourceText(source: Source): string {
       return source.variable;
     case "flag":
       return source.flag;
+    case "start":
+      return source.why;
   }
 }
 
@@ -38,5 +42,5 @@ export function told(source: Source, path: string, mistake: string): string {
 
 /** Whether somebody set this very value. */
 export function isChosen(source: Source): boolean {
-  return source.from !== "default" && source.from !== "profile";
+  return source.from !== "default" && source.from !== "profile" && source.from !== "start";
 }

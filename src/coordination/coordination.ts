@@ -87,6 +87,15 @@ export interface Leadership {
   held(): Term | null;
   /** Our own term, or NOT_LEADER. */
   require(): Term;
+  /** The lock does not answer us, so that what was last seen may be old; null while it answers. */
+  silence(): LockSilence | null;
   /** Our own terms as they begin and end: a term, then null, and so on; in order, none skipped, none merged. */
   changes(signal: AbortSignal): AsyncIterable<Term | null>;
+}
+
+export interface LockSilence {
+  /** Since the first of the questions that were not answered was sent. */
+  readonly forMs: number;
+  /** Of the last question. */
+  readonly error: unknown;
 }

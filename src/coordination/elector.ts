@@ -25,7 +25,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { LeaseLock, Leadership } from "./coordination.ts";
+import type { LeaseLock, Leadership, LockSilence } from "./coordination.ts";
 import { checkElectorSettings } from "./elector-settings.ts";
 import type { ElectorSettings } from "./elector-settings.ts";
 import { Feed } from "./feed.ts";
@@ -118,6 +118,10 @@ export class Elector extends Lifecycle implements Leadership {
         : `${this.#identity.name} does not lead (${this.#role}), and no other leader is known`,
       { role: this.#role, leader: leader?.leader ?? null, epoch: leader?.epoch ?? null },
     );
+  }
+
+  silence(): LockSilence | null {
+    return this.#calls.silence();
   }
 
   /** A follower that comes in the middle of a term gets that term first. It goes on across a stop and a new start. */

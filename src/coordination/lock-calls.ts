@@ -1,5 +1,6 @@
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { LockSilence } from "./coordination.ts";
 
 export type Answer<Value> =
   | { readonly given: true; readonly value: Value }
@@ -17,6 +18,7 @@ export interface AskOptions<Value> {
 export class LockCalls {
   readonly #clock: Clock;
   readonly #deadlineMs: number;
+  #unanswered: { readonly since: number; readonly error: unknown } | null = null;
   readonly #background = new Set<Promise<unknown>>();
 
   constructor(clock: Clock, deadlineMs: number) {
@@ -24,8 +26,15 @@ export class LockCalls {
     this.#deadlineMs = deadlineMs;
   }
 
+  silence(): LockSilence | null {
+    if (!this.#unanswered) return null;
+    const { since, error } = this.#unanswered;
+    return { forMs: this.#clock.monotonic() - since, error };
+  }
+
   ask<Value>(call: () => Promise<Value>, options: AskOptions<Value> = {}): Promise<Answer<Value>> {
     const { deadlineMs = this.#deadlineMs, stopping, late } = options;
+    const sentAt = this.#clock.monotonic();
     return new Promise((resolve) => {
       let waiting = true;
       const close = (answer: Answer<Value>): void => {
@@ -33,6 +42,9 @@ export class LockCalls {
         waiting = false;
         cancel();
         stopping?.removeEventListener("abort", stop);
+        if (answer.given) this.#unanswered = null;
+        else if (!stopping?.aborted)
+          this.#unanswered = { since: this.#unanswered?.since ?? sentAt, error: answer.error };
         resolve(answer);
       };
       const stop = (): void => close({ given: false, error: new BatonError("STOPPED", "stopped") });

@@ -3,7 +3,7 @@ import type { NodeName } from "../core/ids.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { Leadership, LeaseLock } from "./coordination.ts";
+import type { Leadership, LeaseLock, LockSilence } from "./coordination.ts";
 import { LockCalls } from "./lock-calls.ts";
 
 export interface ObserverOptions {
@@ -44,6 +44,10 @@ export class Observer extends Lifecycle implements Leadership {
       `${node} never leads (${role}); ${leader ? `${leader.leader} does, as last seen` : "no leader is known"}`,
       { role, leader: leader?.leader ?? null, epoch: leader?.epoch ?? null },
     );
+  }
+
+  silence(): LockSilence | null {
+    return this.#calls.silence();
   }
 
   /** Silent until the signal: this node has no terms. */

@@ -38,6 +38,8 @@ export interface Facts {
   /** Whether so many nodes have gathered that callers are served. */
   readonly formed: boolean;
   readonly leader: string | null;
+  /** Whether all nodes keep their jobs in one store, so that others can go on with those of a dead one. */
+  readonly shared: boolean;
   readonly nodes: readonly Pick<NodeInfo, "name" | "status" | "alive" | "lastSeenAt" | "version" | "load">[];
   /** Queues with due jobs that nobody runs, and since when the oldest of them waits. */
   readonly waiting: readonly { readonly queue: string; readonly since: number; readonly paused: boolean }[];
@@ -135,7 +137,7 @@ function noWorker({ waiting, nodes, agents }: Facts): Draft[] {
   }));
 }
 
-function deadNodes({ nodes }: Facts): Draft[] {
+function deadNodes({ nodes, shared }: Facts): Draft[] {
   // A name may have several lives: one that is back is not missed.
   const lives = new Map(
     nodes.toSorted((a, b) => Number(a.alive) - Number(b.alive)).map((node) => [node.name, node]),
@@ -146,8 +148,12 @@ function deadNodes({ nodes }: Facts): Draft[] {
       code: "node_dead",
       severity: "warning",
       subject: name,
-      message: `node ${name} is dead; others have taken over what it ran`,
-      remedy: "start it again, or leave it: a dead node is forgotten after a while",
+      message: shared
+        ? `node ${name} is dead; others have taken over what it ran`
+        : `node ${name} is dead; the jobs that it keeps wait until it is back`,
+      remedy: shared
+        ? "start it again, or leave it: a dead node is forgotten after a while"
+        : "start it again: its jobs go on where they were",
       since: lastSeenAt === 0 ? null : lastSeenAt,
     }));
 }

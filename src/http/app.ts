@@ -138,7 +138,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
   const { authenticate = null, mounts = {}, clock, tracing = noTracing } = options;
-  const limits = await Limits.open(app, { perSecond: options.rateLimit ?? 0 });
+  const limits = await Limits.open(app, {
+    perSecond: options.rateLimit ?? 0,
+    nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
+  });
   const audit = new AuditTrail({ journal: services.journal, clock });
   const access = options.access ?? nobodyBut(isLoopback(options.host));
   const entrance = new Entrance({ access, limits, audit, peers: authenticate !== null });
@@ -159,7 +162,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const gate = new Gate(services);
   const { peers = null } = services;
   const lateness = new Lateness(clock);
-  const passOn = peers ? new PassOn({ services, peers, admission, streams, tracing }) : null;
+  const passOn = peers ? new PassOn({ services, peers, admission, streams, entrance, tracing }) : null;
   const lateBy = (from: string, sentAt: number): number => lateness.by(from, sentAt);
   const shared = { operations: OPERATIONS, services, admission, gate };
   const door = new PeerDoor({
@@ -183,6 +186,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     limits,
     audit,
     secure: options.secure ?? false,
+    prefix,
   });
   if (authenticate) await servePeers(app, { door, authenticate, streams });
   await serveDocs(app);
@@ -227,6 +231,7 @@ function nobodyBut(loopback: boolean): Gatekeeper {
     stale: false,
     identify: () => null,
     identifyAgain: async () => null,
+    knows: () => false,
   };
 }
 

@@ -18,6 +18,7 @@ import { allows, principalText } from "../core/access.ts";
 import type { NeededPermission, Principal } from "../core/access.ts";
 import { BatonError } from "../core/errors.ts";
 import { HEADER } from "../transport/signing.ts";
+import { addressOf } from "./caller.ts";
 import type { Limits } from "./limits.ts";
 
 declare module "fastify" {
@@ -33,7 +34,7 @@ declare module "fastify" {
   }
 }
 
-export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain">;
+export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
 
 export interface EntranceOptions {
   readonly access: Gatekeeper;
@@ -78,6 +79,17 @@ export class Entrance {
     } else if (request.principal === null && needs !== "public") await this.#admit(request, reply, needs);
   }
 
+  /**
+   * For an answer that goes on for long: whether its reader may stay, to be asked now and then. Null where nothing was shown, or where it
+   * was shown to another node, which asks.
+   */
+  stays(request: FastifyRequest): (() => boolean) | null {
+    const { access } = this.#o;
+    if (request.peerInbound !== null || (request.principal?.id ?? null) === null) return null;
+    const shown = shownIn(request);
+    return shown && (() => access.knows(shown));
+  }
+
   #hook(needs: NeededPermission, hop: boolean): onRequestHookHandler {
     const { access, limits, peers } = this.#o;
     const { limitsRequests } = limits;
@@ -108,7 +120,7 @@ export class Entrance {
     const known = shown && (await access.identifyAgain(shown));
     if (!known) {
       if (access.stale && shown) throw cannotCheck();
-      audit.refused(request.ip, "UNAUTHENTICATED");
+      audit.refused(addressOf(request), "UNAUTHENTICATED");
       if (shown !== null || request.headers.authorization !== undefined) await limits.failed(request, reply);
       reply.header("www-authenticate", 'Bearer realm="baton"');
       throw new BatonError("UNAUTHENTICATED", whyNot(request, access.open));
@@ -129,11 +141,11 @@ export class Entrance {
       if (shown.by === "cookie") checkOrigin(request, reply);
       this.#check(known, needs);
     } catch (error) {
-      audit.refused(request.ip, "FORBIDDEN", principalText(known));
+      audit.refused(addressOf(request), "FORBIDDEN", principalText(known));
       throw error;
     }
     // What cannot be read in the store cannot have been revoked there either, as far as this node knows.
-    if (access.stale && needs !== "read" && known.id !== null) throw cannotCheck();
+    if (needs !== "read" && known.id !== null && access.stale) throw cannotCheck();
     request.principal = known;
   }
 
@@ -162,10 +174,10 @@ function shownIn({ headers, raw }: FastifyRequest): Shown | null {
   const { authorization } = headers;
   if (authorization === undefined) {
     const text = sessionIn(headers.cookie);
-    return text === null ? null : { by: "cookie", text };
+    return text === null ? null : { by: "cookie", text, connection: raw.socket };
   }
   if (!/^bearer /i.test(authorization) || isDoubled(raw.rawHeaders)) return null;
-  return { by: "bearer", text: authorization.slice(7).trim() };
+  return { by: "bearer", text: authorization.slice(7).trim(), connection: raw.socket };
 }
 
 /** Node keeps the first of two, and whoever sent the other one may have been believed elsewhere. */
@@ -180,7 +192,12 @@ function isDoubled(raw: readonly string[]): boolean {
 
 /** Whoever comes through a proxy is not on this machine, also where the proxy is. */
 function isPassedOn(headers: FastifyRequest["headers"]): boolean {
-  return headers["x-forwarded-for"] !== undefined || headers["forwarded"] !== undefined;
+  return (
+    headers["x-forwarded-for"] !== undefined ||
+    headers["forwarded"] !== undefined ||
+    headers["x-real-ip"] !== undefined ||
+    headers["via"] !== undefined
+  );
 }
 
 function isInternal({ query }: FastifyRequest): boolean {

@@ -10,6 +10,9 @@ import type { Log } from "../platform/log.ts";
 /** Below the shortest idle time-outs of proxies (30 s); a reader's own may be longer. */
 export const HEARTBEAT_MS = 15_000;
 
+/** How often it is asked whether readers may stay. With the two seconds in which nodes hear of a revocation it is below five. */
+const STAY_MS = 2_000;
+
 export interface RelayHead {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -21,6 +24,9 @@ export class EventStreams {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #open = new Map<AbortController, Promise<void>>();
+  /** Those whose readers came in by something that may be revoked. */
+  readonly #watched = new Map<AbortController, () => boolean>();
+  #callOff: (() => void) | null = null;
   #ending = false;
 
   constructor(options: { readonly clock: Clock; readonly log: Log }) {
@@ -32,7 +38,8 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  send(reply: FastifyReply, events: EventReply["events"]): void {
+  /** Ends when its reader may not stay any longer; they come back and are told why. */
+  send(reply: FastifyReply, events: EventReply["events"], stays: (() => boolean) | null = null): void {
     const response = reply.raw;
     const headers = reply.getHeaders() as OutgoingHttpHeaders;
     reply.hijack();
@@ -54,8 +61,8 @@ export class EventStreams {
         this.#log.error({ error }, "an event stream broke");
         response.destroy();
       })
-      .finally(() => this.#open.delete(stop));
-    this.#open.set(stop, writing);
+      .finally(() => this.#closed(stop));
+    this.#opened(stop, writing, stays);
   }
 
   /** Ends all of them without their `end` event: readers go on elsewhere behind the last id that they saw. */
@@ -97,7 +104,13 @@ export class EventStreams {
    * Passes a body on as it comes, as fast as the reader takes it. One that is cut short cuts the connection: what was sent so
    * far must not be taken for the whole.
    */
-  relay(reply: FastifyReply, head: RelayHead, body: AsyncIterable<Buffer>, stop: AbortController): void {
+  relay(
+    reply: FastifyReply,
+    head: RelayHead,
+    body: AsyncIterable<Buffer>,
+    stop: AbortController,
+    stays: (() => boolean) | null = null,
+  ): void {
     const response = reply.raw;
     const headers = { ...reply.getHeaders(), ...head.headers } as OutgoingHttpHeaders;
     const isEvents = String(headers["content-type"]).startsWith("text/event-stream");
@@ -114,11 +127,34 @@ export class EventStreams {
         else response.destroy();
       })
       .catch((error: unknown) => {
+        // Ended here, on purpose.
+        const { aborted, reason } = stop.signal;
+        if (isEvents && aborted && !(reason instanceof Late)) return void response.end();
         if (!response.destroyed) this.#log.warn({ err: error }, "a reply of another node was cut short");
         response.destroy();
       })
-      .finally(() => this.#open.delete(stop));
-    this.#open.set(stop, relaying);
+      .finally(() => this.#closed(stop));
+    this.#opened(stop, relaying, stays);
+  }
+
+  #opened(stop: AbortController, over: Promise<void>, stays: (() => boolean) | null): void {
+    this.#open.set(stop, over);
+    if (stays === null) return;
+    this.#watched.set(stop, stays);
+    this.#callOff ??= this.#clock.after(STAY_MS, () => this.#look());
+  }
+
+  #closed(stop: AbortController): void {
+    this.#open.delete(stop);
+    this.#watched.delete(stop);
+    if (this.#watched.size > 0) return;
+    this.#callOff?.();
+    this.#callOff = null;
+  }
+
+  #look(): void {
+    for (const [stop, stays] of this.#watched) if (!stays()) stop.abort();
+    this.#callOff = this.#clock.after(STAY_MS, () => this.#look());
   }
 
   /** Whether it came to its end. A peer that says nothing for too long is left, and so is a reader that takes nothing. */
@@ -128,7 +164,7 @@ export class EventStreams {
     stop: AbortController,
     idleMs: number,
   ): Promise<boolean> {
-    const late = (): void => stop.abort(new Error(`nothing came for ${idleMs} ms`));
+    const late = (): void => stop.abort(new Late(`nothing came for ${idleMs} ms`));
     let callOff = this.#clock.after(idleMs, late);
     try {
       for await (const chunk of body) {
@@ -173,6 +209,8 @@ export class EventStreams {
     }
   }
 }
+
+class Late extends Error {}
 
 /** What is written within one turn of the event loop goes out as one piece: thousands of events in a second are few of these. */
 class Turn {

@@ -13,6 +13,7 @@ export interface GuardOptions {
 interface Headers {
   readonly host?: string;
   readonly origin?: string;
+  readonly "sec-fetch-site"?: string | string[];
 }
 
 export class Guard {
@@ -43,7 +44,10 @@ export class Guard {
         );
       }
     }
-    if (origin !== undefined && !safe && !sameHost(origin, host)) {
+    if (safe) return null;
+    const site = headers["sec-fetch-site"];
+    const isOthers = site === "cross-site" || site === "same-site";
+    if (isOthers || (origin !== undefined && !sameHost(origin, host))) {
       return new BatonError("FORBIDDEN", "a page of another origin may not change anything here", {
         field: "origin",
       });

@@ -1,5 +1,7 @@
 /**
- * How often somebody may try. Each node counts by itself: of an attacker who goes round all nodes each sees its share.
+ * How often somebody may try. Each node counts by itself. Of the logins that a cluster grants each node grants its share, so that whoever goes
+ * round all nodes has about as many as whoever stays at one; nothing has to be told to others, which would come too late for tries that are
+ * made at all nodes in the same moment.
  */
 
 import rateLimit from "@fastify/rate-limit";
@@ -10,6 +12,8 @@ import { BatonError } from "../core/errors.ts";
 export interface LimitsOptions {
   /** Of each caller; 0 for as many as they like. */
   readonly perSecond: number;
+  /** How many nodes are there to be asked, with this one. */
+  readonly nodes: () => number;
 }
 
 type Limit = (
@@ -20,9 +24,11 @@ type Limit = (
 >;
 
 const MINUTE_MS = 60_000;
-/** Larger, and a password that people chose is found sooner; smaller, and an office behind one address locks itself out. */
+/** Of all nodes. Larger, and a password that people chose is found sooner; smaller, and an office behind one address locks itself out. */
 const LOGINS_OF_ADDRESS = 20;
 const LOGINS_OF_USER = 10;
+/** The smallest share. Smaller, and in a large cluster whoever mistypes once has to wait. */
+const LOGINS_MIN = 3;
 /** Wrong tokens of one address that are still told to be wrong. */
 const FAILURES_OF_ADDRESS = 60;
 
@@ -32,10 +38,11 @@ export class Limits {
   readonly #failures: Limit;
   readonly #requests: Limit | null;
 
-  private constructor(app: FastifyInstance, { perSecond }: LimitsOptions) {
-    const minute = (max: number): object => ({ max, timeWindow: MINUTE_MS });
-    this.#loginsOfAddress = app.createRateLimit(minute(LOGINS_OF_ADDRESS));
-    this.#loginsOfUser = app.createRateLimit({ ...minute(LOGINS_OF_USER), keyGenerator: userOf });
+  private constructor(app: FastifyInstance, { perSecond, nodes }: LimitsOptions) {
+    const minute = (max: number | (() => number)): object => ({ max, timeWindow: MINUTE_MS });
+    const share = (all: number) => (): number => loginsOfNode(all, nodes());
+    this.#loginsOfAddress = app.createRateLimit(minute(share(LOGINS_OF_ADDRESS)));
+    this.#loginsOfUser = app.createRateLimit({ ...minute(share(LOGINS_OF_USER)), keyGenerator: userOf });
     this.#failures = app.createRateLimit(minute(FAILURES_OF_ADDRESS));
     this.#requests =
       perSecond === 0
@@ -67,6 +74,10 @@ export class Limits {
   async request(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (this.#requests) await hold(this.#requests, request, reply, "too many requests (http.rate_limit)");
   }
+}
+
+export function loginsOfNode(all: number, nodes: number): number {
+  return Math.max(LOGINS_MIN, Math.ceil(all / Math.max(1, nodes)));
 }
 
 async function hold(

@@ -10,6 +10,7 @@ import type { NodeServices, Peers } from "../api/services.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { Target } from "../core/route.ts";
 import type { Tracing } from "../platform/tracing.ts";
+import type { Entrance } from "./entrance.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { ProxyHop } from "./proxy-hop.ts";
 
@@ -18,6 +19,7 @@ export interface PassOnOptions {
   readonly peers: Peers;
   readonly admission: Admission;
   readonly streams: EventStreams;
+  readonly entrance: Pick<Entrance, "stays">;
   readonly tracing: Tracing;
 }
 
@@ -52,7 +54,8 @@ export class PassOn {
         deadlineMs: patienceMs(request.headers, this.#o.peers.requestTimeoutMs),
       };
       const asItComes = operation.streams === true || operation.large === true;
-      if (asItComes && request.method !== "HEAD") return await hop.to(to, this.#stream(passing, reply));
+      if (asItComes && request.method !== "HEAD")
+        return await hop.to(to, this.#stream(passing, request, reply));
       return this.#back(reply, await hop.to(to, this.#forwarder.pass(passing)));
     } finally {
       leave();
@@ -91,7 +94,7 @@ export class PassOn {
     return new ProxyHop(this.#o.tracing, operation, request);
   }
 
-  async #stream(passing: Passing, reply: FastifyReply): Promise<void> {
+  async #stream(passing: Passing, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const stop = new AbortController();
     const left = (): void => stop.abort();
     reply.raw.once("close", left);
@@ -104,7 +107,8 @@ export class PassOn {
         headers: length === undefined ? passed : { ...passed, "content-length": length },
         idleMs: passing.deadlineMs,
       };
-      this.#o.streams.relay(reply, head, body as AsyncIterable<Buffer>, stop);
+      const stays = this.#o.entrance.stays(request);
+      this.#o.streams.relay(reply, head, body as AsyncIterable<Buffer>, stop, stays);
     } catch (error) {
       // Also when the reply was none of ours: what is left of it is not waited for.
       stop.abort();

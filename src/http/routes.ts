@@ -8,10 +8,13 @@ import type { JsonSchema } from "../api/json-schema.ts";
 import { NO_HEADERS } from "../api/operation.ts";
 import { numbersIn, schemaOf } from "../api/operation-schema.ts";
 import type { Caller, Input, Operation } from "../api/operation.ts";
+import { sessionCookie } from "../api/session-cookie.ts";
+import type { CookieScope } from "../api/session-cookie.ts";
 import type { NodeServices } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
+import { addressOf, isHttps } from "./caller.ts";
 import { settle } from "./entrance.ts";
 import type { Entrance } from "./entrance.ts";
 import type { EventStreams } from "./event-streams.ts";
@@ -31,9 +34,11 @@ export interface RoutesOptions {
   readonly readInbound: ReturnType<typeof readInbound>;
   readonly entrance: Entrance;
   readonly limits: Limits;
-  readonly audit: Pick<AuditTrail, "changed" | "counted">;
+  readonly audit: Pick<AuditTrail, "changed" | "counted" | "refused">;
   /** Whether callers reach this node by https alone. */
   readonly secure: boolean;
+  /** Under which all there is answers too; empty for none. */
+  readonly prefix: string;
   /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
   readonly closing: { readonly now: boolean };
 }
@@ -58,8 +63,8 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
       headers: request.headers,
       inbound,
       principal: request.principal,
-      ...(operation.waits && { caller: callerOf(reply.raw) }),
-      ...(operation.login && { secure: options.secure || request.protocol === "https" }),
+      ...(operation.waits && { caller: callerOf(reply.raw, entrance.stays(request)) }),
+      ...(operation.tag === "access" && { cookie: cookieFor(request, options) }),
     };
     admission.check(operation, inbound);
     const where = typeof target === "function" ? target(input) : target;
@@ -78,9 +83,12 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     try {
       if (decision.do === "refuse") throw gate.refusal(decision.code, where, inbound);
       const answer = await operation.handler(services, input);
-      if ("events" in answer) return streams.send(reply, answer.events);
+      if ("events" in answer) return streams.send(reply, answer.events, entrance.stays(request));
       if (closing.now) reply.header("connection", "close");
       if (answer.headers !== NO_HEADERS && answer.headers) reply.headers(answer.headers);
+      // One that was made above the prefix would come along with this one, and of two neither counts.
+      if (operation.login && input.cookie && input.cookie.path !== "/")
+        reply.header("set-cookie", sessionCookie("", { ...input.cookie, path: "/" }));
       if (answer.status !== 200) reply.code(answer.status);
       return answer.body;
     } finally {
@@ -128,7 +136,10 @@ function audited(operation: Operation, { audit, services }: RoutesOptions) {
     const { statusCode: status } = reply;
     // Refused at the entrance: counted there. Nobody there, or too many: only told of where it is about a login.
     if (peerInbound !== null || (principal === null && operation.permission !== "public")) return done();
-    if (frequent) audit.counted({ operation: name, principal, status });
+    // A login that was not even tried: strangers could fill the journal with them.
+    if (principal === null && status !== 200 && status !== 401)
+      audit.refused(addressOf(request), status === 429 ? "TOO_MANY_REQUESTS" : "BAD_REQUEST");
+    else if (frequent) audit.counted({ operation: name, principal, status });
     else {
       // A body that was refused as such could be anything.
       const told = status === 400 ? undefined : audits?.({ body });
@@ -138,6 +149,7 @@ function audited(operation: Operation, { audit, services }: RoutesOptions) {
         principal,
         params: { ...(query as object), ...(params as object), ...told },
         status,
+        address: addressOf(request),
         requestId: request.id,
         ...(typeof servedBy === "string" && servedBy !== services.identity.name && { servedBy }),
       });
@@ -157,10 +169,17 @@ export function leaderHeaders({ leadership, health }: NodeServices): Record<stri
   };
 }
 
-function callerOf(response: ServerResponse): Caller {
+/** A cookie stays where the caller is: other programs behind the same proxy are none of its business. */
+function cookieFor(request: FastifyRequest, { secure, prefix }: RoutesOptions): CookieScope {
+  const isBelow = prefix !== "" && request.originalUrl.startsWith(`${prefix}/`);
+  return { secure: secure || isHttps(request), path: isBelow ? prefix : "/" };
+}
+
+/** Whoever may not stay is as good as gone: a token that was revoked meanwhile gets nothing any more. */
+function callerOf(response: ServerResponse, stays: (() => boolean) | null): Caller {
   return {
     get gone() {
-      return response.destroyed || response.socket?.destroyed === true;
+      return response.destroyed || response.socket?.destroyed === true || stays?.() === false;
     },
     onGone(leave) {
       response.once("close", leave);

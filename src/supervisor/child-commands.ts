@@ -63,7 +63,7 @@ export function agentCommand(options: ChildCommandOptions, urls: readonly string
     part.replaceAll("{urls}", known).replaceAll("{name}", name),
   );
   if (file !== undefined)
-    return { file, args, environment: { ...options.environment, ...shown }, channel: false };
+    return { file, args, environment: { ...forAgents(options.environment), ...shown }, channel: false };
   const { tasks, worker, log } = settings;
   const [runtime, ...before] = options.runtime;
   return {
@@ -79,9 +79,16 @@ export function agentCommand(options: ChildCommandOptions, urls: readonly string
       ...tasks.flatMap((directory) => ["--tasks", directory]),
       ...(worker.queues.length > 0 ? ["--queues", worker.queues.join(",")] : []),
     ],
-    environment: { ...ours(options), ...shown },
+    environment: { ...forAgents(ours(options)), ...shown },
     channel: true,
   };
+}
+
+/** What only nodes need, and what tasks could tell by accident: with these an agent could do everything. */
+const NODES_SECRETS = /^BATON_(?:ACCESS__TOKEN|SECRET|CLUSTER__SECRET|MANAGER__PASS)(?:_FILE)?$/;
+
+function forAgents(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !NODES_SECRETS.test(name)));
 }
 
 /** `BATON_LAUNCHER` makes bin/baton.mjs end the process when its channel breaks. */

@@ -37,6 +37,8 @@ export interface ControlLineOptions {
   readonly agentToken?: string | undefined;
 }
 
+/** How long the agent's token counts after its node was last able to say so. Shorter, and an agent is locked out after a long pause. */
+const TOKEN_MS = 3_600_000;
 /** How often the own standing is looked at: nobody tells of a drain, or of another's term. */
 const LOOK_MS = 100;
 
@@ -44,6 +46,11 @@ export class ControlLine {
   readonly #o: ControlLineOptions;
   readonly #waiting = new Map<number, (ended: readonly string[]) => void>();
   #report: SupervisorReport | null = null;
+  #services: NodeServices | null = null;
+  #retired = false;
+  /** By the monotonic clock: when the agent's token is to count for longer; null before it counts at all. */
+  #adoptAt: number | null = null;
+  #adopting: Promise<void> | null = null;
 
   constructor(options: ControlLineOptions) {
     this.#o = options;
@@ -52,6 +59,7 @@ export class ControlLine {
         this.#waiting.get(message.epoch)?.(message.ended);
       else if (isMessage<Extract<ToChild, { baton: "report" }>>(message, "report"))
         this.#report = message.report;
+      else if (isMessage<Extract<ToChild, { baton: "retire" }>>(message, "retire")) void this.#retire();
     });
   }
 
@@ -86,9 +94,11 @@ export class ControlLine {
   async follow(url: string, services: NodeServices, signal?: AbortSignal): Promise<void> {
     this.#o.line.send({ baton: "started", url });
     let told = "";
-    let adopted = this.#o.agentToken === undefined;
+    this.#services = services;
     while (!signal?.aborted) {
-      adopted ||= await this.#adopt(services);
+      // Waited for at first, so that the agent is not refused; later a silent store must not keep back where the node stands.
+      const adopting = this.#adopt(services);
+      if (this.#adoptAt === null) await adopting;
       const standing = standingOf(services);
       const text = JSON.stringify(standing);
       if (text !== told) this.#o.line.send({ baton: "standing", ...standing });
@@ -97,21 +107,33 @@ export class ControlLine {
     }
   }
 
-  /** The agent's calls are to be answered, here and by whichever node leads. False when the store cannot be written now. */
-  async #adopt({ access, identity }: NodeServices): Promise<boolean> {
+  /** The agent's calls are to be answered, here and by whichever node leads, for as long as this node lives. */
+  async #adopt(services: NodeServices): Promise<void> {
+    const { clock, agentToken } = this.#o;
+    if (agentToken === undefined || this.#retired) return;
+    if (this.#adoptAt !== null && clock.monotonic() < this.#adoptAt) return;
+    this.#adopting ??= this.#tryToAdopt(agentToken, services).finally(() => (this.#adopting = null));
+    await this.#adopting;
+  }
+
+  async #tryToAdopt(agentToken: string, { access, identity }: NodeServices): Promise<void> {
+    const { clock } = this.#o;
     const by = `node-controller:${identity.name}`;
-    const request = {
-      name: `${identity.name}-worker`,
-      permission: "operate",
-      expiresInMs: null,
-      by,
-    } as const;
+    const what = { name: `${identity.name}-worker`, permission: "operate", by } as const;
     try {
-      await access?.tokens.adopt(this.#o.agentToken!, request);
-      return true;
+      await access?.tokens.adopt(agentToken, { ...what, expiresInMs: TOKEN_MS });
+      this.#adoptAt = clock.monotonic() + TOKEN_MS / 4;
     } catch {
-      return false;
+      // The store cannot be written now, and is tried again.
     }
+  }
+
+  /** Nobody is left who could show it. If the store cannot be written now, it ends by itself. */
+  async #retire(): Promise<void> {
+    const { agentToken, line } = this.#o;
+    this.#retired = true;
+    if (agentToken !== undefined) await this.#services?.access?.tokens.release(agentToken).catch(() => {});
+    line.send({ baton: "retired" });
   }
 }
 

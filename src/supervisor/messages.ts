@@ -8,6 +8,8 @@
  *       | ---- may_lead {epoch} --------------> |  agent off
  *       | <--- agent_off {epoch, ended} ------- |
  *       | <--- report ------------------------- |  to be shown with the node
+ *       | <--- retire ------------------------- |  the agent is gone for good
+ *       | ---- retired -----------------------> |  its token counts no more
  *       | <--- stop --------------------------- |  where there are no signals
  */
 
@@ -17,13 +19,15 @@ import type { SupervisorReport } from "./report.ts";
 export type FromController =
   | { readonly baton: "started"; readonly url: string }
   | ({ readonly baton: "standing" } & Standing)
-  | { readonly baton: "may_lead"; readonly epoch: number };
+  | { readonly baton: "may_lead"; readonly epoch: number }
+  | { readonly baton: "retired" };
 
 export type ToChild =
   /** With the names of agents that were ended on purpose, and could give nothing back while nobody led. */
   | { readonly baton: "agent_off"; readonly epoch: number; readonly ended: readonly string[] }
   /** What it tells of itself, whenever that has changed. */
   | { readonly baton: "report"; readonly report: SupervisorReport }
+  | { readonly baton: "retire" }
   | { readonly baton: "stop" };
 
 /** The environment variable that tells a child whose it is: the process id of its node-controller. */

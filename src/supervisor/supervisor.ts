@@ -50,6 +50,8 @@ const STOP_SLACK_MS = 8_000;
 const HURRY: Patience = { hurryMs: 300, killMs: 2_000 };
 /** A node on the same machine that needs longer for a small answer is in trouble. */
 const CALL_MS_MAX = 2_000;
+/** Within the slack that a stop has. */
+const RETIRE_MS = 1_000;
 /** A node waits for its database at first, and ends by itself when that takes too long; one that does not hangs. */
 const START_SLACK_MS = 60_000;
 
@@ -63,6 +65,8 @@ export class Supervisor extends Lifecycle {
   readonly #agent: SupervisedChild;
   readonly #watch: WedgeWatch;
   readonly #noAgent: string | null;
+  /** Null where the agent needs none, or has one of its own. */
+  readonly #agentToken: string | null;
   #lock: DataLock | null = null;
   #url: string | null = null;
   #standing: Standing | null = null;
@@ -71,6 +75,7 @@ export class Supervisor extends Lifecycle {
   #stopped = false;
   #hurry = false;
   #cancelStartLimit: () => void = () => {};
+  #retired: () => void = () => {};
   /** What the controller said, one thing after the other. */
   #turn: Promise<void> = Promise.resolve();
 
@@ -83,6 +88,7 @@ export class Supervisor extends Lifecycle {
     this.#noAgent = noAgentBecause(settings);
     const callMs = Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4);
     const agentToken = options.token === null && asksCallers(settings) ? newToken() : null;
+    this.#agentToken = agentToken;
     this.#calls = new NodeCalls(clock, callMs, options.token ?? agentToken);
     this.#sentinel = new Sentinel({ clock, log });
     const { controller } = settings;
@@ -186,11 +192,23 @@ export class Supervisor extends Lifecycle {
     await this.#watch.stop();
     await this.#agent.turnOff(this.#gentle());
     await this.#turn;
+    await this.#retire();
     await this.#controller.turnOff(this.#gentle());
     await this.#sentinel.stop();
     this.#stopped = true;
     this.#changed();
     this.#lock?.release();
+  }
+
+  /** The agent's token is of no use any more; it ends by itself too, so this is not waited for long. */
+  async #retire(): Promise<void> {
+    if (this.#agentToken === null || this.#hurry || this.#controller.state !== "running") return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#retired = resolve;
+    const callOff = this.#o.clock.after(RETIRE_MS, resolve);
+    this.#controller.send({ baton: "retire" } satisfies ToChild);
+    await promise;
+    callOff();
   }
 
   #gentle(): Patience {
@@ -210,7 +228,7 @@ export class Supervisor extends Lifecycle {
       this.#next(() => this.#stand({ role, epoch, leader }));
     } else if (isMessage<Extract<FromController, { baton: "may_lead" }>>(message, "may_lead")) {
       this.#next(() => this.#letLead(message.epoch));
-    }
+    } else if (isMessage<Extract<FromController, { baton: "retired" }>>(message, "retired")) this.#retired();
   }
 
   #stand(standing: Standing): void {

@@ -19,12 +19,13 @@ describe("a node that asks who one is", { skip: noBrowser() ?? false }, () => {
     for (const [name, permission] of [
       ["reader", "read"],
       ["keeper", "operate"],
+      ["owner", "admin"],
     ]) {
       assert.equal((await send("/users", { name, permission, password: PASSWORD })).status, 201);
     }
     assert.equal((await send("/jobs", { task: "tick", queue: "mail" })).status, 200);
 
-    const watched = await browser.open(`${node.url}/#/queues`, { expected: /status of 401/ });
+    const watched = await browser.open(`${node.url}/#/queues`, { expected: /status of 40[01]/ });
     const { page } = watched;
     await page.getByRole("heading", { name: "Sign in to Baton" }).waitFor();
     await assertAccessible(page, "sign-in");
@@ -57,6 +58,54 @@ describe("a node that asks who one is", { skip: noBrowser() ?? false }, () => {
     await page.getByRole("row", { name: /^mail/ }).locator(".status", { hasText: "paused" }).waitFor();
     await page.goto(`${node.url}/#/audit`);
     await page.getByRole("row", { name: /keeper.*pause queue/ }).waitFor();
+
+    const access = page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Access" });
+    assert.equal(await access.count(), 0, "not for those who may not");
+    await page.goto(`${node.url}/#/access`);
+    await page.getByText("This needs the permission admin").waitFor();
+    await page.getByRole("button", { name: "sign out" }).click();
+    await signIn("owner", PASSWORD);
+    await access.click();
+    const status = async (token: string): Promise<number> =>
+      (await fetch(`${node.url}/cluster`, { headers: { authorization: `Bearer ${token}` } })).status;
+
+    const tokens = page.getByRole("region", { name: "Tokens" });
+    await page.getByText("New token").click();
+    const form = page.getByRole("form", { name: "New token" });
+    await form.getByLabel("Name").fill("ci");
+    await form.getByLabel("Expires").selectOption("in 30 days");
+    await form.getByRole("button", { name: "Make the token" }).click();
+    const secret = (await page.getByTestId("token").textContent())!;
+    assert.equal(await status(secret), 200);
+    await tokens
+      .getByRole("row", { name: /^ci submit/ })
+      .getByText(/in (?:29|30)d/)
+      .waitFor();
+    await assertAccessible(page, "access");
+    await page.getByRole("button", { name: "I have it" }).click();
+    assert.ok(!(await page.content()).includes(secret), "it is shown once");
+    await page.getByRole("button", { name: "Revoke ci" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke the token" }).click();
+    await tokens.getByRole("row", { name: /^ci/ }).waitFor({ state: "detached" });
+    assert.equal(await status(secret), 401);
+
+    await page.getByText("New user").click();
+    const person = page.getByRole("form", { name: "New user" });
+    await person.getByLabel("Name").fill("ann");
+    await person.getByLabel("Password").fill("short");
+    await person.getByRole("button", { name: "Add the user" }).click();
+    await person.locator(".field.wrong", { hasText: "Password" }).waitFor();
+    await person.getByLabel("Password").fill(PASSWORD);
+    await person.getByRole("button", { name: "Add the user" }).click();
+    const users = page.getByRole("region", { name: "Users" });
+    await users.getByRole("row", { name: /^ann read/ }).waitFor();
+    await page.getByRole("button", { name: "New password for ann" }).click();
+    await page.getByRole("dialog").getByLabel("Password").fill(`${PASSWORD} again`);
+    await page.getByRole("dialog").getByRole("button", { name: "Set the password" }).click();
+    await page.getByText("ann has another password").waitFor();
+    await page.getByRole("button", { name: "Remove ann" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove the user" }).click();
+    await users.getByRole("row", { name: /^ann/ }).waitFor({ state: "detached" });
     assertQuiet(watched);
   });
 });

@@ -12,7 +12,8 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
   let browser: TestBrowser;
 
   before(async () => {
-    [node, browser] = await Promise.all([startNode(scope), TestBrowser.start(scope)]);
+    const settings = { AGENTS__LEASE: "1500ms" };
+    [node, browser] = await Promise.all([startNode(scope, settings), TestBrowser.start(scope)]);
   });
 
   it("a job is submitted by a form made from its schema, and what is refused stands at the field", async () => {
@@ -200,6 +201,90 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     await row.getByRole("link", { name: "nightly" }).click();
     await page.getByRole("heading", { name: "Next times" }).waitFor();
     await page.locator("section", { hasText: "Next times" }).locator("li").nth(9).waitFor();
+    assertQuiet(watched);
+  });
+
+  it("a schedule is made, changed and removed by a form that says what its timing means", async () => {
+    const watched = await browser.open(`${node.url}/#/schedules`, { expected: /status of 400/ });
+    const { page } = watched;
+    await page.getByRole("link", { name: "New schedule" }).click();
+    const meaning = page.locator(".meaning");
+    await page.getByLabel("Cron expression").fill("15 7 * * MON");
+    await page.getByLabel("Time zone").fill("UTC");
+    await meaning.getByText("At 07:15 on Mondays, UTC").waitFor();
+    assert.equal(await meaning.locator("li").count(), 5);
+    await page.getByLabel("Cron expression").fill("15 25 * * MON");
+    await page.locator(".field.wrong", { hasText: "Cron expression" }).waitFor();
+    await page.getByLabel("Cron expression").fill("15 7 * * MON");
+    await page.locator(".field.wrong").waitFor({ state: "detached" });
+
+    await page.getByLabel("Name (required)", { exact: true }).fill("weekly");
+    await page.getByRole("button", { name: "greet" }).click();
+    await page.getByLabel("name (required)", { exact: true }).fill("");
+    await page.getByRole("button", { name: "Make the schedule" }).click();
+    await page.locator(".field.wrong", { hasText: "name" }).waitFor();
+    await page.getByLabel("name (required)", { exact: true }).fill("Ada");
+    await page.getByRole("button", { name: "Make the schedule" }).click();
+    await page.getByRole("heading", { name: "weekly", exact: true }).waitFor();
+    const made = await node.client.schedule("weekly");
+    assert.deepEqual([made.cron, made.zone, made.task], ["15 7 * * MON", "UTC", "greet"]);
+    assert.equal((made.payload as { name: string }).name, "Ada");
+
+    await page.getByRole("link", { name: "Change…" }).click();
+    await page.getByLabel("At an interval").check();
+    await page.getByLabel("Every").fill("90");
+    await page.getByLabel("Unit").selectOption("minutes");
+    await meaning.getByText("Every 1 hour 30 minutes").waitFor();
+    await page.getByLabel("If one still runs").selectOption("skip");
+    await page.getByRole("button", { name: "Save the changes" }).click();
+    await page.getByText("every 1 hour 30 minutes").waitFor();
+    const changed = await node.client.schedule("weekly");
+    assert.deepEqual([changed.every_ms, changed.cron, changed.overlap], [5_400_000, null, "skip"]);
+    assert.deepEqual(changed.payload, made.payload);
+
+    await page.goto(`${node.url}/#/schedules?form=new`);
+    await page.getByLabel("Name (required)", { exact: true }).fill("weekly");
+    await page.getByRole("button", { name: "hold" }).click();
+    await page.getByRole("button", { name: "Make the schedule" }).click();
+    await page.getByText("There is a schedule of that name already").waitFor();
+    assert.equal((await node.client.schedule("weekly")).task, "greet", "one that is there is not replaced");
+
+    await page.goto(`${node.url}/#/schedules/weekly`);
+    await page.getByRole("button", { name: "Remove…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove the schedule" }).click();
+    await page.getByText("weekly is removed.").waitFor();
+    await page.getByRole("row", { name: /^weekly/ }).waitFor({ state: "detached" });
+    assertQuiet(watched);
+  });
+
+  it("a result that came too late stands among the refused writes, and its agent among the processes", async () => {
+    const { client } = node;
+    const { job_id: job } = await client.submit({ task: "agent-work" });
+    const agent = { agent: "late", capabilities: ["agent-work"] };
+    const lease = (await client.controller.lease({ ...agent, max_tasks: 1, timeout_ms: 10_000 }))!;
+    await eventually("the job to be taken back", async () => {
+      return (await client.job(job)).status === "queued" || null;
+    });
+    const { leader_epoch, lease_id, tasks } = lease;
+    const late = { job_id: job, job_epoch: tasks.at(0)!.job_epoch, leader_epoch, lease_id, agent: "late" };
+    const answers = await client.controller
+      .results([{ ...late, status: "succeeded", result: 1 }])
+      .catch(() => [{ accepted: false }]);
+    assert.equal(answers.at(0)?.accepted, false);
+
+    const watched = await browser.open(`${node.url}/#/leadership`);
+    const { page } = watched;
+    const row = page.getByRole("region", { name: "Refused stale writes" }).getByRole("row").nth(1);
+    await row.waitFor();
+    const cells = await row.locator("td").allTextContents();
+    assert.equal(cells[1], "solo");
+    assert.equal(Number(cells[3]), late.job_epoch);
+    assert.ok(Number(cells[4]) > late.job_epoch, "the epoch that counts");
+    await row.getByRole("link").last().click();
+    await page.locator("h1", { hasText: "agent-work" }).waitFor();
+    await page.goto(`${node.url}/#/processes`);
+    const shown = page.getByRole("region", { name: "Agents" }).getByRole("row", { name: /^late/ });
+    await shown.getByText("agent-work").waitFor();
     assertQuiet(watched);
   });
 

@@ -67,6 +67,9 @@ describe("texts that others wrote", { skip: noBrowser() ?? false }, () => {
       "#/jobs",
       "#/failures",
       "#/schedules/hostile",
+      "#/schedules?form=change&name=hostile",
+      "#/leadership",
+      "#/access",
       "#/processes",
       "#/audit",
       "#/audit?kind=all",
@@ -78,6 +81,7 @@ describe("texts that others wrote", { skip: noBrowser() ?? false }, () => {
         `#/${encodeURIComponent(text)}`,
         `#/jobs/${encodeURIComponent(text)}`,
         `#/jobs/new?task=${encodeURIComponent(text)}&clone=${encodeURIComponent(text)}`,
+        `#/schedules?form=change&name=${encodeURIComponent(text)}`,
       ]),
     ];
     // A name that no task or job can have is refused, and the browser tells of the answer.

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { availableParallelism, loadavg } from "node:os";
 import { describe, it } from "node:test";
+import type { TestContext } from "node:test";
 import type { Page } from "playwright-core";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { NodeProcess } from "../support/process-node.ts";
@@ -13,6 +15,8 @@ const SECONDS = 60;
 const PER_SECOND = 500;
 const JOBS = 4;
 const GAP_MS_MAX = 200;
+/** A page that hardly draws has no pauses to speak of. */
+const FRAMES_PER_SECOND_MIN = 20;
 /** Of one core. */
 const SHARE_MAX = 0.05;
 
@@ -24,24 +28,22 @@ describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
     const watched = await browser.open(`${node.url}/`);
     const { page } = watched;
     await settled(page);
-    await countFrames(page);
-    for (let n = 0; n < JOBS; n++) {
-      const { job_id } = await node.client.submit({
-        task: "narrate",
-        payload: { lines, perSecond: PER_SECOND },
-      });
-      await page.goto(`${node.url}/#/jobs/${job_id}`);
-      await page.getByLabel("Log lines").waitFor();
-      await page
-        .getByLabel("Log lines")
-        .getByText(`line ${lines} of ${lines}`)
-        .waitFor({ timeout: 2 * SECONDS * 1_000 });
-      await page.getByText(`${lines.toLocaleString("en-US")} lines`, { exact: true }).waitFor();
-    }
-    const frames = await framesOf(page);
-    t.diagnostic(`log: ${told(frames)}`);
-    assert.ok(frames.longestMs < GAP_MS_MAX, told(frames));
-    assert.ok(frames.count > SECONDS * 20, told(frames));
+    const gaps = await framesDuring(browser, page, async () => {
+      for (let n = 0; n < JOBS; n++) {
+        const { job_id } = await node.client.submit({
+          task: "narrate",
+          payload: { lines, perSecond: PER_SECOND },
+        });
+        await page.goto(`${node.url}/#/jobs/${job_id}`);
+        await page.getByLabel("Log lines").waitFor();
+        await page
+          .getByLabel("Log lines")
+          .getByText(`line ${lines} of ${lines}`)
+          .waitFor({ timeout: 2 * SECONDS * 1_000 });
+        await page.getByText(`${lines.toLocaleString("en-US")} lines`, { exact: true }).waitFor();
+      }
+    });
+    assertSmooth(t, "log", gaps);
     assertQuiet(watched);
   });
 
@@ -50,17 +52,16 @@ describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
     const watched = await browser.open(`${node.url}/`);
     const { page } = watched;
     await settled(page);
-    await countFrames(page);
-    const until = systemClock.monotonic() + SECONDS * 1_000;
     let sent = 0;
-    for (let at = systemClock.monotonic(); at < until; at = systemClock.monotonic()) {
-      await node.client.submitMany(Array.from({ length: PER_SECOND / 10 }, () => ({ task: "tick" })));
-      sent += PER_SECOND / 10;
-      await systemClock.sleep(Math.max(0, at + 100 - systemClock.monotonic()));
-    }
-    const frames = await framesOf(page);
-    t.diagnostic(`overview: ${sent} jobs, ${told(frames)}`);
-    assert.ok(frames.longestMs < GAP_MS_MAX, told(frames));
+    const gaps = await framesDuring(browser, page, async () => {
+      const until = systemClock.monotonic() + SECONDS * 1_000;
+      for (let at = systemClock.monotonic(); at < until; at = systemClock.monotonic()) {
+        await node.client.submitMany(Array.from({ length: PER_SECOND / 10 }, () => ({ task: "tick" })));
+        sent += PER_SECOND / 10;
+        await systemClock.sleep(Math.max(0, at + 100 - systemClock.monotonic()));
+      }
+    });
+    assertSmooth(t, `overview of ${sent} jobs`, gaps);
     assertQuiet(watched);
   });
 
@@ -101,38 +102,65 @@ describe("the dashboard under load", { skip: noBrowser() ?? false }, () => {
   });
 });
 
-interface Frames {
-  readonly count: number;
-  readonly longestMs: number;
-  readonly over50: number;
+/** Of one frame to the next. */
+interface Gap {
+  readonly wallMs: number;
+  /** How long the page's own thread computed meanwhile. The rest it waited, for work or for a processor. */
+  readonly ownMs: number;
 }
 
-async function countFrames(page: Page): Promise<void> {
-  await page.evaluate(() => {
-    const frames = { count: 0, longestMs: 0, over50: 0 };
-    let last = performance.now();
-    const next = (at: number): void => {
-      const gap = at - last;
-      last = at;
-      frames.count++;
-      frames.longestMs = Math.max(frames.longestMs, gap);
-      if (gap > 50) frames.over50++;
+interface TraceEvent {
+  readonly name: string;
+  readonly pid: number;
+  /** In microseconds: by the clock, and by what the thread has used of a processor. */
+  readonly ts: number;
+  readonly tts?: number;
+}
+
+/** Every frame leaves a mark in the browser's trace, which knows what its thread has used until then. */
+async function framesDuring(browser: TestBrowser, page: Page, run: () => Promise<void>): Promise<Gap[]> {
+  await page.evaluate((name) => {
+    const next = (): void => {
+      performance.mark(name);
+      performance.clearMarks(name);
       requestAnimationFrame(next);
     };
-    requestAnimationFrame((at) => {
-      last = at;
-      requestAnimationFrame(next);
-    });
-    (globalThis as { frames?: Frames }).frames = frames;
-  });
+    requestAnimationFrame(next);
+  }, FRAME);
+  await browser.browser.startTracing(page, { categories: ["blink.user_timing"] });
+  await run();
+  const trace = JSON.parse((await browser.browser.stopTracing()).toString("utf8")) as {
+    readonly traceEvents: readonly TraceEvent[];
+  };
+  const marks = trace.traceEvents.filter(({ name }) => name === FRAME).sort((a, b) => a.ts - b.ts);
+  assert.ok(marks.every(({ tts }) => tts !== undefined));
+  return marks.slice(1).map(({ ts, tts }, index) => ({
+    wallMs: (ts - marks.at(index)!.ts) / 1_000,
+    ownMs: (tts! - marks.at(index)!.tts!) / 1_000,
+  }));
 }
 
-function framesOf(page: Page): Promise<Frames> {
-  return page.evaluate(() => (globalThis as unknown as { frames: Frames }).frames);
-}
+const FRAME = "a-frame";
 
-function told({ count, longestMs, over50 }: Frames): string {
-  return `${count} frames, the longest pause ${Math.round(longestMs)} ms, ${over50} above 50 ms`;
+/** So many that want a processor, for each one: what a page does not draw then is not the page's doing. */
+const CROWD = 2;
+
+/**
+ * No frame took the page's thread 200 ms; and on a machine that has a processor to spare, no frame came 200 ms after the one before it.
+ */
+function assertSmooth(t: TestContext, what: string, gaps: readonly Gap[]): void {
+  const longest = Math.max(...gaps.map(({ wallMs }) => wallMs));
+  const own = Math.max(...gaps.map(({ ownMs }) => ownMs));
+  const over = (ms: number): number => gaps.filter(({ wallMs }) => wallMs > ms).length;
+  const crowded = loadavg().at(0)! > CROWD * availableParallelism();
+  const told =
+    `${what}: ${gaps.length} frames, the longest pause ${Math.round(longest)} ms, ` +
+    `${over(50)} above 50 ms, ${over(GAP_MS_MAX)} above ${GAP_MS_MAX} ms; ` +
+    `at most ${Math.round(own)} ms of work for one${crowded ? "; the machine was crowded" : ""}`;
+  t.diagnostic(told);
+  assert.ok(own < GAP_MS_MAX, told);
+  assert.ok(crowded || longest < GAP_MS_MAX, told);
+  assert.ok(gaps.length > SECONDS * FRAMES_PER_SECOND_MIN, told);
 }
 
 /** How much of one core a process uses; Linux counts in hundredths of a second. */

@@ -42,6 +42,7 @@ describe("the dashboard in a browser", { skip: noBrowser() ?? false }, () => {
       ["n", "Nodes"],
       ["l", "Leadership"],
       ["p", "Processes"],
+      ["u", "Access"],
       ["a", "Audit"],
       ["e", "Settings"],
       ["o", "Overview"],

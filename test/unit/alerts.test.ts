@@ -19,6 +19,7 @@ const WELL: Facts = {
   now: NOW,
   formed: true,
   leader: "a",
+  shared: true,
   nodes: [node("a"), node("b")],
   waiting: [{ queue: "mail", since: NOW - 1_000, paused: false }],
   rates: { finished: 100, failed: 1 },
@@ -112,6 +113,13 @@ describe("alerts", () => {
   ];
   for (const [what, facts, expected] of cases) it(what, () => assert.deepEqual(codes(facts), expected));
 
+  it("say of a dead node what becomes of its jobs", () => {
+    const nodes = [node("a"), node("b", { status: "dead", alive: false })];
+    const told = (shared: boolean) => alertsOf({ ...WELL, shared, nodes })[0]!.message;
+    assert.match(told(true), /others have taken over/);
+    assert.match(told(false), /wait until it is back/);
+  });
+
   it("of many nodes are a few, and tell how many more", () => {
     const nodes = Array.from({ length: 50 }, (_, n) => node(`n${n}`, { status: "dead", alive: false }));
     const alerts = alertsOf({ ...WELL, waiting: [], nodes });
@@ -123,6 +131,7 @@ describe("alerts", () => {
     now: fc.constant(NOW),
     formed: fc.boolean(),
     leader: fc.option(fc.constantFrom("a", "b")),
+    shared: fc.boolean(),
     nodes: fc.array(
       fc.record({
         name: fc.constantFrom("a", "b", "c", "d").map((name) => name as NodeName),

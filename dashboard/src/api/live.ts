@@ -1,6 +1,6 @@
 /** What the cluster tells by itself: how it fares, and what happens in it. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { heardTime } from "../clock.ts";
 import { Line } from "../streams/line.ts";
 import type { FromHub, Link } from "../streams/messages.ts";
@@ -11,6 +11,8 @@ const ENTRIES_KEPT = 200;
 
 export const link = signal<Link>({ state: "connecting", since: Date.now(), why: null });
 export const overview = signal<OverviewBody | null>(null);
+/** Among peers only the scheduler leads them all; each does the rest for its own store. */
+export const amongPeers = computed(() => overview.value?.cluster.coordination === "bully");
 /** The news since the page was opened, newest first. */
 export const news = signal<readonly JournalEntryBody[]>([]);
 /** Counts up with every piece of news: what is shown may have changed. */

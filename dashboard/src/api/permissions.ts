@@ -13,6 +13,7 @@ export const NEEDS = {
   "POST /cluster/jobs/bulk": "operate",
   "POST /queues/{name}/pause": "operate",
   "POST /queues/{name}/resume": "operate",
+  "PUT /schedules/{name}": "operate",
   "POST /schedules/{name}/pause": "operate",
   "POST /schedules/{name}/resume": "operate",
   "POST /schedules/{name}/trigger": "operate",
@@ -22,6 +23,13 @@ export const NEEDS = {
   "DELETE /cluster/nodes/{name}": "operate",
   "DELETE /v1/agents/{agent_name}": "admin",
   "GET /node/settings": "operate",
+  "GET /tokens": "admin",
+  "POST /tokens": "admin",
+  "DELETE /tokens/{id}": "admin",
+  "GET /users": "admin",
+  "POST /users": "admin",
+  "PUT /users/{name}/password": "admin",
+  "DELETE /users/{name}": "admin",
 } as const satisfies Record<string, Permission>;
 
 export type Guarded = keyof typeof NEEDS;

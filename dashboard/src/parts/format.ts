@@ -75,19 +75,15 @@ function pair(ms: number, large: number, largeName: string, small: number, small
   return `${Math.floor(ms / large)}${largeName}${rest === 0 ? "" : ` ${rest}${smallName}`}`;
 }
 
-/** One unit is enough to tell how long ago something was. */
+/** One unit is enough to tell how long ago something was; what is to come is planned with two. */
 export function ago(at: number, now: number): string {
   const ms = Math.abs(now - at);
-  const text =
-    ms < MINUTE
-      ? `${Math.round(ms / SECOND)}s`
-      : ms < HOUR
-        ? `${Math.floor(ms / MINUTE)}m`
-        : ms < DAY_MS
-          ? `${Math.floor(ms / HOUR)}h`
-          : `${Math.floor(ms / DAY_MS)}d`;
   if (ms < SECOND) return "just now";
-  return at > now ? `in ${text}` : `${text} ago`;
+  if (at > now)
+    return `in ${ms < MINUTE ? `${Math.round(ms / SECOND)}s` : ms < HOUR ? `${Math.floor(ms / MINUTE)}m` : duration(ms)}`;
+  if (ms < MINUTE) return `${Math.round(ms / SECOND)}s ago`;
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)}m ago`;
+  return ms < DAY_MS ? `${Math.floor(ms / HOUR)}h ago` : `${Math.floor(ms / DAY_MS)}d ago`;
 }
 
 export function exact(at: number): string {
@@ -107,8 +103,12 @@ export function dayAndClock(at: number): string {
   return DAY.format(at);
 }
 
-/** `node-a-01a1e20a-0914-7356-b76b-3822c1596aab` as `node-a…1596aab`: the node it was born on, and enough to tell it apart. */
+/**
+ * `node-a-01a1e20a-0914-7356-b76b-3822c1596aab` as `node-a…356…6aab`: the node it was born on, and enough to tell it apart. Ids of one batch
+ * differ only in the middle, where it is counted.
+ */
 export function shortId(id: string): string {
-  const found = /^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{12})$/.exec(id);
-  return found ? `${found[1]}…${found[2]!.slice(-7)}` : id;
+  const found =
+    /^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]([0-9a-f]{3})-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})$/.exec(id);
+  return found ? `${found[1]}…${found[2]}…${found[3]}` : id;
 }

@@ -1,6 +1,7 @@
 /** What a screen says instead of, or above, its content. */
 
 import type { ComponentChildren } from "preact";
+import { overview } from "../api/live.ts";
 import type { Problem } from "../api/problem.ts";
 import { remedyFor } from "../api/problem.ts";
 
@@ -27,7 +28,9 @@ export function sentence(text: string): string {
 
 /** Some nodes did not answer: what is shown is true, and not all. */
 export function PartialNote({ partial, missing = [] }: { partial: boolean; missing?: readonly string[] }) {
-  if (!partial) return null;
+  // The banner above every screen names them already.
+  const named = overview.value?.unreachable ?? [];
+  if (!partial || (missing.length > 0 && missing.every((name) => named.includes(name)))) return null;
   return (
     <div class="note wait" role="status">
       <p>

@@ -1,6 +1,10 @@
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** A table in a box of its own: on a narrow screen the box scrolls sideways and the page does not. */
+/**
+ * A table in a box of its own. On a narrow screen each row is a card, whose cells carry the names of their columns; one that only makes sense
+ * as a table (`matrix`) scrolls sideways in its box.
+ */
 export function Table({
   label,
   head,
@@ -12,9 +16,11 @@ export function Table({
   children: ComponentChildren;
   class?: string;
 }) {
+  const table = useRef<HTMLTableElement>(null);
+  useLayoutEffect(() => nameCells(table.current!));
   return (
     <div class="scroll" role="region" aria-label={label} tabIndex={0}>
-      <table class={extra}>
+      <table ref={table} class={extra}>
         <thead>
           <tr>{head}</tr>
         </thead>
@@ -22,6 +28,21 @@ export function Table({
       </table>
     </div>
   );
+}
+
+/** The first cell that is no number speaks for itself, and so do boxes and buttons. */
+function nameCells(table: HTMLTableElement): void {
+  const heads = [...table.tHead!.rows[0]!.cells];
+  const names = heads.map((head) =>
+    head.classList.contains("check") || head.querySelector(".unseen") ? "" : (head.textContent ?? ""),
+  );
+  const first = heads.findIndex((head, index) => names[index] !== "" && !head.classList.contains("right"));
+  for (const row of table.tBodies[0]!.rows) {
+    for (const [index, cell] of [...row.cells].entries()) {
+      const name = index === first ? "" : (names[index] ?? "");
+      if ((cell.dataset["label"] ?? "") !== name) cell.dataset["label"] = name;
+    }
+  }
 }
 
 /** The name of a thing beside its value. */

@@ -90,7 +90,10 @@ function Audit({ entries }: { entries: readonly JournalEntryBody[] }) {
             <td>
               <Ago at={entry.at} />
             </td>
-            <td>{entry.actor ?? <span class="muted">nobody</span>}</td>
+            <td>
+              {entry.actor ?? <span class="muted">nobody</span>}
+              {entry.actor === "loopback" && <div class="muted">on the node's machine</div>}
+            </td>
             <td>{words(operation)}</td>
             <td class="wide-cell">
               {entry.subject === null || entry.subject === operation ? "–" : entry.subject}

@@ -42,7 +42,7 @@ export function FailuresScreen() {
       }
     >
       {problem && <ProblemNote problem={problem} retry={reload} />}
-      <PartialNote partial={data?.partial ?? false} />
+      <PartialNote partial={data?.partial ?? false} missing={data?.unreachable} />
       {(queue || task) && (
         <p>
           Only {task && `task ${task}`} {queue && `queue ${queue}`}{" "}

@@ -41,7 +41,7 @@ export function JobHistory({ id, job }: { id: string; job: JobBody }) {
               <tr key={run.job_epoch}>
                 <td class="right num">{run.job_epoch}</td>
                 <td>
-                  <Status word={run.outcome} />
+                  <Status word={run.outcome} tone={run.outcome === "running" ? "busy" : undefined} />
                 </td>
                 <td>
                   <NodeLink name={run.worker} />

@@ -19,11 +19,13 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 interface Props {
   readonly job: string;
   readonly running: boolean;
+  /** It is being run: lines are to be expected. */
+  readonly live: boolean;
   readonly onProgress: (progress: { progress: number | null; message: string | null }) => void;
   readonly onEnd: () => void;
 }
 
-export function JobLogs({ job, running, onProgress, onEnd }: Props) {
+export function JobLogs({ job, running, live, onProgress, onEnd }: Props) {
   const book = useRef(new LogBook()).current;
   const [version, setVersion] = useState(0);
   const [follow, setFollow] = useState(true);
@@ -32,6 +34,9 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
   const [trouble, setTrouble] = useState<string | null>(null);
   const [open, setOpen] = useState<LogLineBody | null>(null);
   book.filter({ text, level });
+  /** The box of a job that runs has its full height from the start, and keeps it: what is below stays where it is. */
+  const tall = useRef(live);
+  tall.current ||= live;
 
   useEffect(() => {
     let frame: number | null = null;
@@ -105,7 +110,7 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
       </div>
       {trouble !== null && <p class="note wait">The log does not come in at the moment: {trouble}</p>}
       {book.size === 0 ? (
-        <p class="muted">
+        <p class={tall.current ? "muted log log-none" : "muted"}>
           {running ? "No lines yet. They appear here as the task writes them." : "This job wrote no log."}
         </p>
       ) : (
@@ -113,6 +118,7 @@ export function JobLogs({ job, running, onProgress, onEnd }: Props) {
           lines={book.shown}
           version={version}
           needle={text}
+          tall={tall.current}
           follow={follow}
           onFollow={setFollow}
           onOpen={setOpen}
@@ -137,12 +143,13 @@ interface RowsProps {
   /** The list is the same one and grows; this tells that it did, and without it the rows are not drawn again. */
   readonly version: number;
   readonly needle: string;
+  readonly tall: boolean;
   readonly follow: boolean;
   readonly onFollow: (follow: boolean) => void;
   readonly onOpen: (line: LogLineBody) => void;
 }
 
-function Rows({ lines, needle, follow, onFollow, onOpen }: RowsProps) {
+function Rows({ lines, needle, tall, follow, onFollow, onOpen }: RowsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(400);
@@ -173,7 +180,7 @@ function Rows({ lines, needle, follow, onFollow, onOpen }: RowsProps) {
     <div
       class="log"
       ref={box}
-      style={{ height: `${Math.min(HEIGHT_MAX, lines.length * ROW + BAR)}px` }}
+      style={{ height: `${tall ? HEIGHT_MAX : Math.min(HEIGHT_MAX, lines.length * ROW + BAR)}px` }}
       onScroll={scrolled}
       // Before it has moved: a box that follows would jump back to its end.
       onWheel={({ deltaY }) => deltaY < 0 && onFollow(false)}

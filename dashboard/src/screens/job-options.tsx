@@ -4,9 +4,20 @@ import type { JobRequestBody } from "../../../src/api/operations/submit.ts";
 import { Field, messageAt } from "../parts/schema-form.tsx";
 import type { FieldProblem } from "../parts/schema-form.tsx";
 
-export type Options = Omit<JobRequestBody, "task" | "payload">;
+export const JOB_OPTIONS = [
+  "queue",
+  "idempotency_key",
+  "priority",
+  "delay_ms",
+  "max_attempts",
+  "timeout_ms",
+] as const satisfies readonly (keyof JobRequestBody)[];
+type Option = (typeof JOB_OPTIONS)[number];
+export type Options = Pick<JobRequestBody, Option>;
 
 interface Props {
+  /** Which of them there are here. */
+  readonly names: readonly Option[];
   readonly options: Options;
   readonly onChange: (options: Options) => void;
   readonly problem: FieldProblem | null;
@@ -24,17 +35,17 @@ const TEXTS = [
   ["idempotency_key", "Idempotency key", "the same key is the same job"],
 ] as const;
 
-export function JobOptions({ options, onChange, problem }: Props) {
+export function JobOptions({ names, options, onChange, problem }: Props) {
   const set = (name: keyof Options, value: string | number | undefined): void => {
     const { [name]: _old, ...rest } = options;
     onChange(value === undefined ? rest : { ...rest, [name]: value });
   };
-  const wrong = problem !== null && !problem.field.startsWith("payload") && problem.field !== "task";
+  const wrong = problem !== null && names.some((name) => name === problem.field);
   return (
     <details open={wrong || Object.keys(options).length > 0}>
       <summary>Options</summary>
       <div class="fields">
-        {TEXTS.map(([name, label, hint]) => (
+        {TEXTS.filter(([name]) => names.includes(name)).map(([name, label, hint]) => (
           <Field key={name} label={label} hint={hint} error={messageAt(problem, name, false)}>
             {({ id, describedBy }) => (
               <input
@@ -47,7 +58,7 @@ export function JobOptions({ options, onChange, problem }: Props) {
             )}
           </Field>
         ))}
-        {NUMBERS.map(([name, label, hint]) => (
+        {NUMBERS.filter(([name]) => names.includes(name)).map(([name, label, hint]) => (
           <Field key={name} label={label} hint={hint} error={messageAt(problem, name, false)}>
             {({ id, describedBy }) => (
               <input

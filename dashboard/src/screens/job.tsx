@@ -6,7 +6,7 @@ import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { Copy } from "../parts/copy.tsx";
-import { duration } from "../parts/format.ts";
+import { duration, plural } from "../parts/format.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { NodeLink, QueueLink } from "../parts/links.tsx";
 import { Progress } from "../parts/meter.tsx";
@@ -70,7 +70,13 @@ export function JobScreen({ id }: { id: string }) {
       )}
       {job.error && <ErrorNote error={job.error} />}
       <JobFacts job={job} />
-      <JobLogs job={id} running={running} onProgress={setProgress} onEnd={reload} />
+      <JobLogs
+        job={id}
+        running={running}
+        live={job.status === "processing"}
+        onProgress={setProgress}
+        onEnd={reload}
+      />
       <div class="columns">
         <section aria-labelledby="payload">
           <h2 id="payload">Payload</h2>
@@ -117,7 +123,7 @@ function JobFacts({ job }: { job: JobBody }) {
         job.finished_at ? ["Finished", <Ago at={job.finished_at} />] : null,
         job.started_at
           ? [
-              "Took",
+              job.status === "processing" ? "Runs for" : "Took",
               <Took
                 from={job.started_at}
                 until={job.finished_at ?? (job.status === "processing" ? null : job.updated_at)}
@@ -128,7 +134,7 @@ function JobFacts({ job }: { job: JobBody }) {
           ? null
           : [job.status === "processing" ? "Runs on" : "Ran on", <NodeLink name={job.worker} />],
         ["Owned by", <NodeLink name={job.owner} />],
-        ["Attempts", `${job.failures} of ${job.max_attempts} failed`],
+        ["Attempts", `${plural(job.attempts, "run")}, ${job.failures} failed, ${job.max_attempts} allowed`],
         job.interruptions + job.crashes > 0
           ? ["Not its fault", `${job.interruptions} interruptions, ${job.crashes} crashes`]
           : null,

@@ -73,7 +73,10 @@ function Row({ job, chosen, onChoose }: { job: JobSummaryBody; chosen: boolean; 
       <td>
         <Status word={job.status} />
         {running && job.progress !== null && (
-          <Progress percent={job.progress} label={`Progress of ${job.job_id}`} />
+          <>
+            {" "}
+            <Progress percent={job.progress} label={`Progress of ${job.job_id}`} />
+          </>
         )}
         {running && job.cancel_requested && <span class="muted"> told to stop</span>}
         {job.status === "scheduled" && (

@@ -2,6 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
+import { amongPeers } from "../api/live.ts";
+import { plural } from "../parts/format.ts";
 import { JobLink } from "../parts/links.tsx";
 import type { Tone } from "../parts/status.tsx";
 import { Status } from "../parts/status.tsx";
@@ -28,7 +30,7 @@ export function JournalList({ entries }: { entries: readonly JournalEntryBody[] 
       {entries.map((entry) => (
         <li key={`${entry.node} ${entry.id}`}>
           <Ago at={entry.at} />
-          <Status word={KINDS[entry.kind]?.[0] ?? entry.kind} tone={KINDS[entry.kind]?.[1] ?? "plain"} />
+          <Kind entry={entry} />
           <span class="journal-text">{told(entry)}</span>
           <span class="muted">{entry.node}</span>
         </li>
@@ -37,7 +39,19 @@ export function JournalList({ entries }: { entries: readonly JournalEntryBody[] 
   );
 }
 
-export function told({ kind, actor, subject, detail, node }: JournalEntryBody): ComponentChildren {
+function Kind({ entry }: { entry: JournalEntryBody }) {
+  if (isOwnAffair(entry)) return <Status word="own store" tone="off" />;
+  const [word, tone] = KINDS[entry.kind] ?? [entry.kind, "plain"];
+  return <Status word={word} tone={tone} />;
+}
+
+/** A peer that begins or ends to look after its own store: nothing that the others feel. */
+export function isOwnAffair({ kind, subject, detail }: JournalEntryBody): boolean {
+  return amongPeers.value && kind.startsWith("term.") && (detail["role"] ?? subject) !== "scheduler";
+}
+
+export function told(entry: JournalEntryBody): ComponentChildren {
+  const { kind, actor, subject, detail, node } = entry;
   const text = (name: string): string | null => {
     const value = detail[name];
     if (value === undefined || value === null) return null;
@@ -47,9 +61,11 @@ export function told({ kind, actor, subject, detail, node }: JournalEntryBody): 
   const because = text("reason") ? `: ${text("reason")}` : "";
   switch (kind) {
     case "term.started":
-      return `${node} leads ${role()} under epoch ${text("epoch")}${because}`;
+      if (isOwnAffair(entry)) return `${node} is ${role()} of its own store`;
+      return `${text("leader") ?? node} leads ${role()} under epoch ${text("epoch")}${because}`;
     case "term.ended":
-      return `${node} no longer leads ${role()} under epoch ${text("epoch")}${because}`;
+      if (isOwnAffair(entry)) return `${node} was ${role()} of its own store${because}`;
+      return `${text("leader") ?? node} no longer leads ${role()} under epoch ${text("epoch")}${because}`;
     case "write.refused":
       return (
         <>
@@ -65,13 +81,13 @@ export function told({ kind, actor, subject, detail, node }: JournalEntryBody): 
     case "handoff":
       return `${text("jobs") ?? subject ?? "jobs"}: from ${text("from") ?? "nobody"} to ${text("to") ?? "nobody"}${because}`;
     case "audit":
-      return `${actor ?? "somebody"}: ${text("operation") ?? ""} ${subject ?? ""}${text("status") ? ` (${text("status")})` : ""}`;
+      return `${actor ?? "somebody"}: ${changeIn(entry)}`;
     case "node.joined":
       return `${subject ?? node} joined the cluster${because}`;
     case "node.left":
       return `${subject ?? node} left the cluster${because}`;
     case "node.dead":
-      return `${subject ?? node} is dead; what it ran runs elsewhere${because}`;
+      return `${subject ?? node} is dead; ${amongPeers.value ? "its jobs wait until it is back" : "what it ran runs elsewhere"}${because}`;
     case "node.draining":
       return `${subject ?? node} takes no more work${because}`;
     case "node.drained":
@@ -81,4 +97,14 @@ export function told({ kind, actor, subject, detail, node }: JournalEntryBody): 
     default:
       return `${subject ?? node}${because}`;
   }
+}
+
+/** "pause queue mail", "submit jobs, 13 times", "retry job … (refused: 409)". */
+function changeIn({ subject, detail }: JournalEntryBody): string {
+  const { operation, status, count: times } = detail;
+  const what = typeof operation === "string" ? operation.replaceAll("_", " ") : "a change";
+  const of = subject === null || subject === operation ? "" : ` ${subject}`;
+  const often = typeof times === "number" && times > 1 ? `, ${plural(times, "time")}` : "";
+  const refused = typeof status === "number" && status >= 400 ? ` (refused: ${status})` : "";
+  return `${what}${of}${often}${refused}`;
 }

@@ -2,6 +2,7 @@
 
 import type { AnswerOf } from "../../../src/api/table.ts";
 import { LEADER_ROLES } from "../../../src/core/term.ts";
+import { amongPeers } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { second } from "../clock.ts";
 import { count, duration, plural } from "../parts/format.ts";
@@ -14,7 +15,8 @@ import { place, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 
 export function LeadershipScreen() {
-  const role = LEADER_ROLES.find((each) => each === place.value.query["role"]) ?? "scheduler";
+  const roles = amongPeers.value ? (["scheduler"] as const) : LEADER_ROLES;
+  const role = roles.find((each) => each === place.value.query["role"]) ?? "scheduler";
   const leaders = useResource("GET /cluster/leaders", {}, { freshMs: 1_000, everyMs: 5_000 });
   const history = useResource(
     "GET /cluster/leaders/history",
@@ -24,7 +26,11 @@ export function LeadershipScreen() {
   return (
     <Page
       title="Leadership"
-      about="One node leads in each role, under an epoch that only grows. What is written under an older one is refused."
+      about={
+        amongPeers.value
+          ? "One node leads, under an epoch that only grows. What is written under an older one is refused."
+          : "One node leads in each role, under an epoch that only grows. What is written under an older one is refused."
+      }
     >
       {leaders.problem && <ProblemNote problem={leaders.problem} retry={leaders.reload} />}
       {!leaders.data && !leaders.problem && <Loading what="the leaders" />}
@@ -41,7 +47,7 @@ export function LeadershipScreen() {
             </>
           }
         >
-          {leaders.data.leaders.map((leader) => (
+          {leaders.data.leaders.filter(isOneOf(roles)).map((leader) => (
             <tr key={leader.role}>
               <td>{words(leader.role)}</td>
               <td>
@@ -61,27 +67,38 @@ export function LeadershipScreen() {
           ))}
         </Table>
       )}
-      <nav class="tabs" aria-label="Role">
-        {LEADER_ROLES.map((each) => (
-          <a
-            key={each}
-            href={to(["leadership"], { role: each })}
-            aria-current={each === role ? "page" : undefined}
-          >
-            {words(each)}
-          </a>
-        ))}
-      </nav>
+      {amongPeers.value ? (
+        <p class="muted">
+          In a cluster of peers each node takes samples and removes old jobs in its own store; nobody leads in
+          that.
+        </p>
+      ) : (
+        <nav class="tabs" aria-label="Role">
+          {roles.map((each) => (
+            <a
+              key={each}
+              href={to(["leadership"], { role: each })}
+              aria-current={each === role ? "page" : undefined}
+            >
+              {words(each)}
+            </a>
+          ))}
+        </nav>
+      )}
       {history.problem && <ProblemNote problem={history.problem} retry={history.reload} />}
       {history.data && (
         <>
-          <PartialNote partial={history.data.partial} />
+          <PartialNote partial={history.data.partial} missing={history.data.unreachable} />
           <Terms terms={history.data.terms} />
           <Refused refused={history.data.refused} />
         </>
       )}
     </Page>
   );
+}
+
+function isOneOf(roles: readonly string[]): (leader: { role: string }) => boolean {
+  return ({ role }) => roles.includes(role);
 }
 
 function words(role: string): string {

@@ -3,7 +3,7 @@
 import type { NodeBody } from "../../../src/api/node-body.ts";
 import { NODE_ROLES } from "../../../src/core/node.ts";
 import { call } from "../api/call.ts";
-import { overview } from "../api/live.ts";
+import { amongPeers, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { count, duration, percent, plural } from "../parts/format.ts";
@@ -23,6 +23,12 @@ const LAG_MS_LATE = 200;
 export function NodesScreen() {
   const { data, problem, reload } = useResource("GET /cluster/nodes", {}, { freshMs: 1_000, everyMs: 2_000 });
   const nodes = data?.nodes ?? [];
+  const kept = useResource(amongPeers.value ? "GET /cluster/metrics-summary" : null, {}, { everyMs: 5_000 });
+  const ownedBy = (node: NodeBody): number | null =>
+    node.load.owned ??
+    kept.data?.nodes.find(({ name, up }) => up && name === node.name)?.jobs_owned_total ??
+    null;
+  const owners = nodes.some((node) => ownedBy(node) !== null);
   const marked = place.value.query["node"];
   return (
     <Page title="Nodes" about="Every node is equal and any of them takes any request; one leads.">
@@ -38,7 +44,18 @@ export function NodesScreen() {
               <th>Status</th>
               <th>Seen</th>
               <th class="right">Running</th>
-              <th class="right">Owned</th>
+              {owners && (
+                <th
+                  class="right"
+                  title={
+                    amongPeers.value
+                      ? "all jobs that it keeps, also those that are over"
+                      : "jobs that are not over"
+                  }
+                >
+                  Owned jobs
+                </th>
+              )}
               <th>CPU</th>
               <th>Memory</th>
               <th class="right">Loop lag</th>
@@ -50,7 +67,13 @@ export function NodesScreen() {
           }
         >
           {nodes.map((node) => (
-            <Row key={node.name} node={node} marked={node.name === marked} onChange={reload} />
+            <Row
+              key={node.name}
+              node={node}
+              owned={owners ? ownedBy(node) : undefined}
+              marked={node.name === marked}
+              onChange={reload}
+            />
           ))}
         </Table>
       )}
@@ -60,7 +83,15 @@ export function NodesScreen() {
   );
 }
 
-function Row({ node, marked, onChange }: { node: NodeBody; marked: boolean; onChange: () => void }) {
+interface RowProps {
+  readonly node: NodeBody;
+  /** Undefined where no node owns jobs. */
+  readonly owned: number | null | undefined;
+  readonly marked: boolean;
+  readonly onChange: () => void;
+}
+
+function Row({ node, owned, marked, onChange }: RowProps) {
   const { load } = node;
   const leader = overview.value?.leader;
   const leads = leader?.node_id === node.name;
@@ -89,8 +120,10 @@ function Row({ node, marked, onChange }: { node: NodeBody; marked: boolean; onCh
         <Ago at={node.last_seen} none="never" />
       </td>
       <td class="right num">{gone ? "–" : count(load.jobs)}</td>
-      <td class="right num">{load.owned === null || gone ? "–" : count(load.owned)}</td>
-      <td>{gone ? "–" : <Meter share={load.cpu} text={percent(load.cpu)} label="of one core's time" />}</td>
+      {owned !== undefined && <td class="right num">{owned === null || gone ? "–" : count(owned)}</td>}
+      <td>
+        {gone ? "–" : <Meter share={load.cpu} text={percent(load.cpu)} label="of all cores of its machine" />}
+      </td>
       <td>
         {gone ? (
           "–"
@@ -208,7 +241,7 @@ function DrainProgress({ node }: { node: NodeBody }) {
         <strong>{name}</strong>{" "}
         {load.jobs === 0 && (drain?.waiting ?? 0) === 0
           ? "is drained: nothing runs on it. Stop it, or resume it."
-          : `finishes ${count(load.jobs)} running jobs`}
+          : `finishes ${plural(load.jobs, "running job")}.`}
       </p>
       {drain && drain.owned > 0 && (
         <p>

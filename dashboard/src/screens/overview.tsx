@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { JOB_STATUSES } from "../../../src/core/job.ts";
-import { link, overview } from "../api/live.ts";
+import { amongPeers, link, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import type { OverviewBody } from "../../../src/api/overview-body.ts";
 import { count, duration, perSecond } from "../parts/format.ts";
@@ -12,7 +12,7 @@ import { Status } from "../parts/status.tsx";
 import { Ago } from "../parts/time.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
-import { JournalList } from "./journal-list.tsx";
+import { isOwnAffair, JournalList } from "./journal-list.tsx";
 import { OverviewCharts } from "./overview-charts.tsx";
 
 type Percentiles = NonNullable<OverviewBody["times"]["wait_ms"]>;
@@ -38,7 +38,8 @@ export function OverviewScreen() {
       about={
         <>
           {now.cluster.total_nodes === 1 ? "One node" : `${now.cluster.total_nodes} nodes`}, jobs in{" "}
-          {now.cluster.store}, coordination by {now.cluster.coordination}
+          {now.cluster.store}, coordination{" "}
+          {amongPeers.value ? "among peers" : `by ${now.cluster.coordination}`}
         </>
       }
       actions={
@@ -59,7 +60,9 @@ export function OverviewScreen() {
 /** Changes that people made are in the audit; here is what happened to the cluster. */
 function News() {
   const { data } = useResource("GET /cluster/journal", { query: { limit: NEWS_ASKED } }, { freshMs: 1_000 });
-  const entries = (data?.entries ?? []).filter(({ kind }) => kind !== "audit").slice(0, NEWS_SHOWN);
+  const entries = (data?.entries ?? [])
+    .filter((entry) => entry.kind !== "audit" && !isOwnAffair(entry))
+    .slice(0, NEWS_SHOWN);
   return (
     <section aria-labelledby="news">
       <h2 id="news">What happened</h2>
@@ -86,19 +89,44 @@ function Alerts({ alerts }: { alerts: OverviewBody["alerts"] }) {
   }
   return (
     <ul class="alerts" aria-label="Alerts">
-      {alerts.map(({ code, severity, message, remedy, since }) => (
-        <li key={`${code} ${message}`} class={`note ${severity === "critical" ? "bad" : "wait"}`}>
+      {alerts.map(({ code, severity, subject, message, remedy, since }) => (
+        <li key={`${code} ${subject}`} class={`note ${severity === "critical" ? "bad" : "wait"}`}>
           <p>
             <Status word={severity} /> <strong>{sentence(message)}.</strong>{" "}
             <span class="muted">
               Noticed <Ago at={since} />.
             </span>
           </p>
-          <p>{sentence(remedy)}.</p>
+          <p>
+            {sentence(remedy)}. <WayTo code={code} subject={subject} />
+          </p>
         </li>
       ))}
     </ul>
   );
+}
+
+/** Where one sees more of it. */
+function WayTo({ code, subject }: { code: string; subject: string | null }) {
+  switch (code) {
+    case "backlog_old":
+    case "no_worker":
+      return <a href={to(["jobs"], { status: "queued", queue: subject })}>Show what waits</a>;
+    case "node_dead":
+    case "node_lagging":
+    case "node_unreachable":
+    case "version_mix":
+      return <a href={to(["nodes"], { node: subject })}>Show the nodes</a>;
+    case "failures_rising":
+      return <a href={to(["failures"])}>Show the failures</a>;
+    case "schedule_late":
+      return subject === null ? null : <a href={to(["schedules", subject])}>Show the schedule</a>;
+    case "no_leader":
+    case "stale_writes":
+      return <a href={to(["leadership"])}>Show who leads</a>;
+    default:
+      return null;
+  }
 }
 
 function Counts({ now }: { now: OverviewBody }) {

@@ -16,7 +16,10 @@ import { Page } from "../shell/page.tsx";
 export function ProcessesScreen() {
   const nodes = useResource("GET /cluster/nodes", {}, { everyMs: 5_000 });
   return (
-    <Page title="Processes">
+    <Page
+      title="Processes"
+      about="What a node-controller keeps running on its machine, and workers that lease their jobs over HTTP."
+    >
       <section aria-labelledby="supervised">
         <h2 id="supervised">Under a node-controller</h2>
         {nodes.problem && <ProblemNote problem={nodes.problem} retry={nodes.reload} />}
@@ -107,7 +110,7 @@ function ChildRow({ report, name, child }: { report: SupervisorReport; name: str
       <td class="wide-cell">
         {child.last_exit ? (
           <>
-            <Ago at={child.last_exit.at} />: {child.last_exit.reason}
+            <Ago at={child.last_exit.at} />: {child.last_exit.reason} ({howOf(child.last_exit)})
           </>
         ) : (
           <span class="muted">–</span>
@@ -115,6 +118,10 @@ function ChildRow({ report, name, child }: { report: SupervisorReport; name: str
       </td>
     </tr>
   );
+}
+
+function howOf({ code, signal }: NonNullable<ChildReport["last_exit"]>): string {
+  return signal ?? (code === null ? "no exit code" : `code ${code}`);
 }
 
 function Agents() {

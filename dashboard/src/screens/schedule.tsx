@@ -3,7 +3,8 @@
 import { useResource } from "../api/resource.ts";
 import { call } from "../api/call.ts";
 import { Action } from "../parts/action.tsx";
-import { planned } from "../parts/format.ts";
+import { second } from "../clock.ts";
+import { duration, planned } from "../parts/format.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { JobLink } from "../parts/links.tsx";
 import { Empty, Loading, ProblemNote } from "../parts/notes.tsx";
@@ -13,6 +14,7 @@ import { Ago } from "../parts/time.tsx";
 import { go, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { ScheduleActions } from "./schedule-actions.tsx";
+import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-words.ts";
 
 const FIRES = 10;
 
@@ -46,6 +48,9 @@ export function ScheduleScreen({ name }: { name: string }) {
       about={data.in_words}
       actions={
         <>
+          <a class="button small" href={to(["schedules"], { form: "change", name })}>
+            Change…
+          </a>
           <ScheduleActions schedule={data} onChange={changed} />
           <Action
             route="DELETE /schedules/{name}"
@@ -77,8 +82,8 @@ export function ScheduleScreen({ name }: { name: string }) {
           ["Queue", data.queue],
           data.cron === null ? null : ["Cron", <span class="mono">{data.cron}</span>],
           data.zone === null ? null : ["Time zone", data.zone],
-          ["Missed runs", data.missed.replaceAll("_", " ")],
-          ["If one still runs", data.overlap.replaceAll("_", " ")],
+          ["Missed times", MISSED_WORDS[data.missed]],
+          ["If one still runs", OVERLAP_WORDS[data.overlap]],
           ["Attempts", data.max_attempts],
         ]}
       />
@@ -90,9 +95,7 @@ export function ScheduleScreen({ name }: { name: string }) {
             {(fires.data?.fires ?? []).map((at) => (
               <li key={at}>
                 <span class="num">{planned(Date.parse(at))}</span>{" "}
-                <span class="muted">
-                  <Ago at={at} />
-                </span>
+                <span class="muted">in {duration(Date.parse(at) - second.value)}</span>
               </li>
             ))}
           </ol>

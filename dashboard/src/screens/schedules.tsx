@@ -13,7 +13,15 @@ import { ScheduleActions } from "./schedule-actions.tsx";
 export function SchedulesScreen() {
   const { data, problem, reload } = useResource("GET /schedules", {}, { everyMs: 10_000 });
   return (
-    <Page title="Schedules">
+    <Page
+      title="Schedules"
+      about="Jobs by the clock: one job for each time, whichever node leads."
+      actions={
+        <a class="button primary" href={to(["schedules"], { form: "new" })}>
+          New schedule
+        </a>
+      }
+    >
       {problem && <ProblemNote problem={problem} retry={reload} />}
       {!data && !problem && <Loading what="schedules" />}
       {data?.schedules.length === 0 && (
@@ -21,7 +29,8 @@ export function SchedulesScreen() {
           title="There are no schedules yet"
           command="baton schedules add nightly hello --cron '30 2 * * *' --zone Europe/Berlin"
         >
-          A schedule submits a job at fixed times, once for each of them, whichever node leads.
+          A schedule submits a job at fixed times, once for each of them. Make one with{" "}
+          <a href={to(["schedules"], { form: "new" })}>New schedule</a>, or from a terminal.
         </Empty>
       )}
       {data && data.schedules.length > 0 && (

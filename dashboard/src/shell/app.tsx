@@ -3,6 +3,7 @@
 import { link, overview } from "../api/live.ts";
 import { mustSignIn } from "../api/session.ts";
 import { place } from "../route.ts";
+import { AccessScreen } from "../screens/access.tsx";
 import { AuditScreen } from "../screens/audit.tsx";
 import { FailuresScreen } from "../screens/failures.tsx";
 import { JobScreen } from "../screens/job.tsx";
@@ -13,6 +14,7 @@ import { NodesScreen } from "../screens/nodes.tsx";
 import { OverviewScreen } from "../screens/overview.tsx";
 import { ProcessesScreen } from "../screens/processes.tsx";
 import { QueuesScreen } from "../screens/queues.tsx";
+import { ScheduleFormScreen } from "../screens/schedule-form.tsx";
 import { ScheduleScreen } from "../screens/schedule.tsx";
 import { SchedulesScreen } from "../screens/schedules.tsx";
 import { SettingsScreen } from "../screens/settings.tsx";
@@ -39,13 +41,16 @@ function screenAt(steps: readonly string[]) {
     case "queues":
       return <QueuesScreen />;
     case "schedules":
-      return second === undefined ? <SchedulesScreen /> : <ScheduleScreen name={second} />;
+      if (second !== undefined) return <ScheduleScreen name={second} />;
+      return place.value.query["form"] ? <ScheduleFormScreen /> : <SchedulesScreen />;
     case "nodes":
       return <NodesScreen />;
     case "leadership":
       return <LeadershipScreen />;
     case "processes":
       return <ProcessesScreen />;
+    case "access":
+      return <AccessScreen />;
     case "audit":
       return <AuditScreen />;
     case "settings":

@@ -84,8 +84,8 @@ export function PartialBanner() {
   return (
     <div class="banner wait" role="status">
       <p>
-        <strong>{now.unreachable.join(", ") || "Some nodes"}</strong> cannot be reached: numbers are those of
-        the others.
+        <strong>{now.unreachable.join(", ") || "Some nodes"}</strong> cannot be reached: lists and numbers are
+        those of the others, until it is back.
       </p>
     </div>
   );

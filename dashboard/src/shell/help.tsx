@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { Dialog } from "./dialog.tsx";
-import { SCREENS } from "./screens.ts";
+import { screens } from "./screens.ts";
 
 export const helpOpen = signal(false);
 
@@ -21,7 +21,7 @@ export function Help() {
     <Dialog title="Keyboard" onClose={close}>
       <div class="dialog-body keys">
         <dl>
-          {SCREENS.map(({ key, title }) => (
+          {screens().map(({ key, title }) => (
             <div key={key}>
               <dt>
                 <kbd>g</kbd> <kbd>{key}</kbd>

@@ -4,7 +4,7 @@ import { signedInAs, signOut } from "../api/session.ts";
 import { compact } from "../parts/format.ts";
 import { place, to } from "../route.ts";
 import { helpOpen } from "./help.tsx";
-import { GROUPS, SCREENS } from "./screens.ts";
+import { GROUPS, screens } from "./screens.ts";
 import { nextTheme, theme } from "./theme.ts";
 import { failed } from "./toasts.tsx";
 
@@ -31,23 +31,25 @@ export function Nav() {
         <div key={group} class="nav-group">
           <p class="nav-title">{GROUPS[group]}</p>
           <ul>
-            {SCREENS.filter((screen) => screen.group === group).map(({ step, title }) => {
-              const badge = badgeOf(step);
-              return (
-                <li key={step}>
-                  <a
-                    href={to(step === "" ? [] : [step])}
-                    aria-current={current === step ? "page" : undefined}
-                    onClick={() => {
-                      menuOpen.value = false;
-                    }}
-                  >
-                    {title}
-                    {badge && <span class={badge.bad ? "badge bad" : "badge"}>{badge.text}</span>}
-                  </a>
-                </li>
-              );
-            })}
+            {screens()
+              .filter((screen) => screen.group === group)
+              .map(({ step, title }) => {
+                const badge = badgeOf(step);
+                return (
+                  <li key={step}>
+                    <a
+                      href={to(step === "" ? [] : [step])}
+                      aria-current={current === step ? "page" : undefined}
+                      onClick={() => {
+                        menuOpen.value = false;
+                      }}
+                    >
+                      {title}
+                      {badge && <span class={badge.bad ? "badge bad" : "badge"}>{badge.text}</span>}
+                    </a>
+                  </li>
+                );
+              })}
           </ul>
         </div>
       ))}

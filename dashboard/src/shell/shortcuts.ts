@@ -2,7 +2,7 @@
 
 import { go } from "../route.ts";
 import { helpOpen } from "./help.tsx";
-import { SCREENS } from "./screens.ts";
+import { screens } from "./screens.ts";
 import { nextTheme } from "./theme.ts";
 
 /** How long `g` waits for the second key. */
@@ -24,7 +24,7 @@ function react(key: string): boolean {
   const paired = leader !== null && Date.now() - leader < PAIR_MS;
   leader = null;
   if (paired) {
-    const screen = SCREENS.find((each) => each.key === key);
+    const screen = screens().find((each) => each.key === key);
     if (screen) go(screen.step === "" ? [] : [screen.step]);
     return screen !== undefined;
   }

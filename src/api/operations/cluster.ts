@@ -3,8 +3,10 @@
 import { z } from "zod";
 import { JOB_STATUSES } from "../../core/job.ts";
 import type { JobStatus } from "../../core/job.ts";
+import { everywhere } from "../everywhere.ts";
 import { isoOf, limit } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
+import type { ClusterSample } from "../services.ts";
 
 export const ClusterBody = z.object({
   name: z.string(),
@@ -101,6 +103,55 @@ export const SampleBody = z.object({
   }),
 });
 export type SampleBody = z.output<typeof SampleBody>;
+const SamplesBody = z.object({ samples: z.array(SampleBody) });
+
+function sampleBody({ at, leaderEpoch, nodes, jobs, finishedPerSecond, load }: ClusterSample): SampleBody {
+  return {
+    at: isoOf(at),
+    leader_epoch: leaderEpoch,
+    nodes,
+    jobs,
+    finished_per_second: finishedPerSecond,
+    load: {
+      cpu: load.cpu,
+      memory: load.memory,
+      loop_lag_ms_max: load.loopLagMsMax,
+      running: load.running,
+    },
+  };
+}
+
+/** Nodes take their samples every ten seconds, each at its own time: what is farther away is of another one. */
+const SAME_MS = 10_000;
+
+/**
+ * Where each node counts the jobs of its own store, the counts of all of them at about the same time. The first list is our own, and
+ * what it says of the nodes holds for the cluster.
+ */
+export function addedUp([own = [], ...others]: readonly (readonly SampleBody[])[]): SampleBody[] {
+  const lists = others.map((samples) => ({ samples, times: samples.map(timeOf), next: 0 }));
+  return own.map((sample) => {
+    const at = timeOf(sample);
+    const beside = lists.flatMap((list) => {
+      const away = (index: number): number => Math.abs((list.times[index] ?? Infinity) - at);
+      // All are newest first: whoever is nearest to an older one is no newer.
+      while (away(list.next + 1) <= away(list.next) && list.next + 1 < list.times.length) list.next++;
+      return away(list.next) < SAME_MS ? [list.samples[list.next]!] : [];
+    });
+    const sum = (pick: (each: SampleBody) => number): number =>
+      beside.reduce((all, each) => all + pick(each), pick(sample));
+    const jobs = Object.fromEntries(JOB_STATUSES.map((status) => [status, sum((each) => each.jobs[status])]));
+    return {
+      ...sample,
+      jobs: jobs as Record<JobStatus, number>,
+      finished_per_second: Math.round(sum((each) => each.finished_per_second) * 10) / 10,
+    };
+  });
+}
+
+function timeOf({ at }: SampleBody): number {
+  return Date.parse(at);
+}
 
 export const getMetrics = operation({
   name: "get_cluster_metrics",
@@ -112,23 +163,13 @@ export const getMetrics = operation({
   target: { at: "here" },
   mutates: false,
   query: z.strictObject({ limit: limit(60, 1_000) }),
-  replies: { 200: z.object({ samples: z.array(SampleBody) }) },
-  async handler({ cluster }, { query }) {
-    const samples = await cluster.metrics(query.limit);
-    return answer(200, {
-      samples: samples.map(({ at, leaderEpoch, nodes, jobs, finishedPerSecond, load }) => ({
-        at: isoOf(at),
-        leader_epoch: leaderEpoch,
-        nodes,
-        jobs,
-        finished_per_second: finishedPerSecond,
-        load: {
-          cpu: load.cpu,
-          memory: load.memory,
-          loop_lag_ms_max: load.loopLagMsMax,
-          running: load.running,
-        },
-      })),
+  replies: { 200: SamplesBody },
+  async handler(services, { query, inbound }) {
+    const { answers } = await everywhere(services, inbound, {
+      here: async () => (await services.cluster.metrics(query.limit)).map(sampleBody),
+      path: () => `/cluster/metrics?limit=${query.limit}`,
+      read: (body) => SamplesBody.parse(body).samples,
     });
+    return answer(200, { samples: addedUp(answers.map(({ answer: samples }) => samples)) });
   },
 });

@@ -19,10 +19,10 @@ export const getSettings = operation({
         z.object({
           path: z.string(),
           value: z.unknown().meta({ description: "as it would be written in the file" }),
-          source: z
-            .string()
-            .nullable()
-            .meta({ description: "default, a profile, file:line:column, a variable or a flag" }),
+          source: z.string().nullable().meta({
+            description:
+              "default, a profile, file:line:column, a variable, a flag, or why it was chosen at the start",
+          }),
           is_default: z.boolean(),
         }),
       ),

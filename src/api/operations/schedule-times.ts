@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import type { Schedule } from "../../core/schedule.ts";
+import { timingInWords } from "../../jobs/cron-words.ts";
 import { NameParams, isoOf, limit } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
 import { OccurrenceBody, PreviewRequest, occurrenceBody, requireOneTiming } from "../schedule-body.ts";
@@ -11,6 +12,9 @@ import { noSuchSchedule } from "./schedules.ts";
 const COUNT = 10;
 
 export const PreviewBody = z.object({ fires: z.array(z.string()) });
+const TimingBody = PreviewBody.extend({
+  in_words: z.string().meta({ description: "when it fires, in English" }),
+});
 
 export const previewTiming = operation({
   name: "preview_timing",
@@ -22,13 +26,22 @@ export const previewTiming = operation({
   target: { at: "here" },
   mutates: false,
   body: PreviewRequest,
-  replies: { 200: PreviewBody },
+  replies: { 200: TimingBody },
   handler({ schedules }, { body }) {
     requireOneTiming(body);
     const timing = { cron: body.cron, everyMs: body.every_ms, zone: body.zone };
-    return answer(200, { fires: schedules.preview(timing, body.count ?? COUNT).map(isoOf) });
+    const fires = schedules.preview(timing, body.count ?? COUNT).map(isoOf);
+    return answer(200, { fires, in_words: inWords(body) });
   },
 });
+
+function inWords({ cron, every_ms, zone = "UTC" }: PreviewRequest): string {
+  return timingInWords(
+    cron === undefined
+      ? { kind: "every", everyMs: every_ms!, anchor: 0 }
+      : { kind: "cron", expression: cron, zone },
+  );
+}
 
 export const previewSchedule = operation({
   name: "preview_schedule",

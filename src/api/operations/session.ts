@@ -4,7 +4,7 @@ import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import { AccessName, SessionBody, accessOf, sessionBody } from "../access-body.ts";
 import { answer, operation } from "../operation.ts";
-import { sessionCookie, sessionIn } from "../session-cookie.ts";
+import { EVERYWHERE, sessionCookie, sessionIn } from "../session-cookie.ts";
 
 const common = { path: "/session", tag: "access", target: { at: "here" } } as const;
 
@@ -30,13 +30,13 @@ export const login = operation({
   body: z.strictObject({ user: AccessName, password: z.string().min(1).max(1_024) }),
   audits: ({ body }) => ({ user: body.user }),
   replies: { 200: SessionBody },
-  async handler(services, { body, secure = false }) {
+  async handler(services, { body, cookie = EVERYWHERE }) {
     const { sessions, open } = accessOf(services);
     const made = await sessions.login(body.user, body.password);
     if (!made) throw new BatonError("UNAUTHENTICATED", "the name or the password is wrong");
     const { name, permission, id } = made.user;
     return answer(200, sessionBody({ kind: "user", name, permission, id }, open), {
-      "set-cookie": sessionCookie(made.text, secure),
+      "set-cookie": sessionCookie(made.text, cookie),
       "cache-control": "no-store",
     });
   },
@@ -50,10 +50,9 @@ export const logout = operation({
   permission: "read",
   mutates: true,
   replies: { 200: z.object({ status: z.literal("ok") }) },
-  async handler(services, { headers }) {
-    const { cookie } = headers;
-    const text = typeof cookie === "string" ? sessionIn(cookie) : null;
+  async handler(services, { headers, cookie = EVERYWHERE }) {
+    const text = typeof headers["cookie"] === "string" ? sessionIn(headers["cookie"]) : null;
     if (text !== null) await accessOf(services).sessions.logout(text);
-    return answer(200, { status: "ok" as const }, { "set-cookie": sessionCookie("", false) });
+    return answer(200, { status: "ok" as const }, { "set-cookie": sessionCookie("", cookie) });
   },
 });

@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import type { Loaded } from "../../config/load.ts";
+import { asksCallers } from "../../config/access-checks.ts";
 import { fabricOf } from "../../config/fabric.ts";
 import { mayBeFile } from "../../config/environment.ts";
 import { secretMistakes } from "../../config/secret.ts";
@@ -131,7 +132,7 @@ function secretFiles({ file, sources, values }: Loaded, { environment, cwd }: Te
 function exposure(patient: Patient): readonly Judgement[] {
   const { loaded, local } = patient;
   if (loaded === null || !local) return noConfiguration(patient);
-  return judgeExposure({ host: loaded.settings.http.host, guarded: null });
+  return judgeExposure({ host: loaded.settings.http.host, asks: asksCallers(loaded.settings) });
 }
 
 async function port(patient: Patient): Promise<readonly Judgement[]> {
@@ -195,8 +196,15 @@ async function reach({ nodes, loaded }: Patient): Promise<readonly Judgement[]> 
   const remedy = peers
     ? "start the nodes, or name one that runs with --url"
     : "start a node with `baton start`, or name another with --url";
-  return answer.reasons.map((reason) => failed(`no node answers at ${reason}`, remedy));
+  return answer.reasons.map(({ url, reason, refused }) =>
+    refused
+      ? failed(`the node at ${url} does not let you in: ${reason}`, LET_IN)
+      : failed(`no node answers at ${url}: ${reason}`, remedy),
+  );
 }
+
+const LET_IN =
+  "show a token with the permission read: --token, BATON_TOKEN or BATON_TOKEN_FILE; `baton token create` makes one";
 
 async function withNodes(
   { nodes }: Patient,

@@ -8,6 +8,7 @@ import { isEverywhere } from "../../config/address.ts";
 import { isPostgresUrl } from "../../config/store-url.ts";
 import { hasCode, nearest } from "../../core/errors.ts";
 import { CliFailure, EXIT } from "../failure.ts";
+import { below } from "../help.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectTo, DEFAULT_URL, nodeUrls, withNodeOptions } from "../node-options.ts";
 import { print } from "../output.ts";
@@ -19,7 +20,7 @@ import type { Patient } from "./checks.ts";
 import { CHECKS } from "./checks.ts";
 import { examine } from "./examination.ts";
 import type { Finding } from "./finding.ts";
-import { askNodes } from "./gather-nodes.ts";
+import { askNodes, type NodesQuestion } from "./gather-nodes.ts";
 import { countsOf, reportText, summary } from "./report.ts";
 
 /** Longer than any healthy part takes, short enough to wait for. */
@@ -33,14 +34,19 @@ interface DoctorOptions extends NodeOptions, Readonly<Record<string, unknown>> {
 }
 
 export function addDoctorCommand(program: Command, terminal: Terminal): void {
-  withNodeOptions(withSettingsOptions(program.command("doctor")))
+  const command = program
+    .command("doctor")
     .description("check what the cluster stands on, and say what to do")
     .option("--only <check,check…>", `only these: ${CHECKS.map(({ name }) => name).join(", ")}`, checkNames)
-    .option("--problems", "leave out what is well")
+    .option("--problems", "leave out what is well");
+  withSettingsOptions(withNodeOptions(command))
     .addHelpText(
       "after",
-      "\nReads the configuration as `baton start` would, and asks the node that it describes, or those of --url. Changes nothing.\n" +
+      below(
+        terminal,
+        "Reads the configuration as `baton start` would, and asks the node that it describes, or those of --url. Changes nothing.",
         "Exit code 0 when nothing failed, 1 when something did, 5 when nothing could be reached.",
+      ),
     )
     .action((options: DoctorOptions) => doctor(terminal, options));
 }
@@ -107,7 +113,10 @@ function patientOf(
     nodes: once(async () => {
       const { urls, sure } = named ? { urls: nodeUrls(terminal, options), sure: true } : urlsOf(loaded);
       const timeout = Math.ceil(deadlineMs / CALLS_EACH);
-      const answer = await askNodes({ urls, clock, connect: (url) => connectTo(terminal, { timeout }, url) });
+      const { token } = options;
+      const connect: NodesQuestion["connect"] = (url, as) =>
+        connectTo(terminal, { timeout, token: as === "anybody" ? null : token }, url);
+      const answer = await askNodes({ urls, clock, connect });
       if (answer.url === null && !sure) return null;
       reached.set("nodes", answer.url !== null);
       return answer;

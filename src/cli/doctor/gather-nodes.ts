@@ -8,10 +8,13 @@ import type { ClockReading } from "./judge-clocks.ts";
 import { readingOf } from "./judge-clocks.ts";
 import type { ClusterFacts, NodeFacts, NodeSettings, Reach } from "./judge-nodes.ts";
 
+/** Without a token for `anybody`. */
+type Connect = (url: string, as?: "anybody") => Promise<BatonClient>;
+
 export interface NodesQuestion {
   /** Asked in turn until one answers. */
   readonly urls: readonly string[];
-  readonly connect: (url: string) => Promise<BatonClient>;
+  readonly connect: Connect;
   readonly clock: Clock;
 }
 
@@ -27,17 +30,17 @@ export interface NodesAnswer {
 export interface NoNode {
   readonly url: null;
   /** Why, address by address. */
-  readonly reasons: readonly string[];
+  readonly reasons: readonly { readonly url: string; readonly reason: string; readonly refused: boolean }[];
 }
 
 export async function askNodes({ urls, connect, clock }: NodesQuestion): Promise<NodesAnswer | NoNode> {
-  const reasons: string[] = [];
+  const reasons: NoNode["reasons"][number][] = [];
   for (const url of urls) {
     await using client = await connect(url);
     try {
       return await askThrough(client, url, connect, clock);
     } catch (error) {
-      reasons.push(`${url}: ${reasonOf(error)}`);
+      reasons.push({ url, reason: reasonOf(error), refused: isRefusal(error) });
     }
   }
   return { url: null, reasons };
@@ -46,7 +49,7 @@ export async function askNodes({ urls, connect, clock }: NodesQuestion): Promise
 async function askThrough(
   client: BatonClient,
   url: string,
-  connect: NodesQuestion["connect"],
+  connect: Connect,
   clock: Clock,
 ): Promise<NodesAnswer> {
   const [{ nodes }, info, overview] = await Promise.all([
@@ -77,10 +80,10 @@ interface AskedNode {
   readonly settings: NodeSettings | null;
 }
 
-async function askOne(node: NodeBody, connect: NodesQuestion["connect"], clock: Clock): Promise<AskedNode> {
+async function askOne(node: NodeBody, connect: Connect, clock: Clock): Promise<AskedNode> {
   const { name, alive, status, version, url } = node;
   const reach = (node as { reach?: readonly Reach[] }).reach ?? null;
-  const facts = { name, alive, status, version, url, reach };
+  const facts = { name, alive, status, version, url, reach, answersAnybody: null };
   if (url === null || !alive) return { facts: { ...facts, fromHere: null }, clock: null, settings: null };
   await using client = await connect(url);
   try {
@@ -89,8 +92,9 @@ async function askOne(node: NodeBody, connect: NodesQuestion["connect"], clock: 
       return Date.parse(startedAt) + uptimeMs;
     });
     const settings = await unlessRefused(client.settings());
+    const answersAnybody = await letsIn(await connect(url, "anybody"));
     return {
-      facts: { ...facts, fromHere: { ok: true, reason: null } },
+      facts: { ...facts, answersAnybody, fromHere: { ok: true, reason: null } },
       clock: readingOf(name, samples),
       settings,
     };
@@ -103,6 +107,11 @@ async function askOne(node: NodeBody, connect: NodesQuestion["connect"], clock: 
   }
 }
 
+async function letsIn(anybody: BatonClient): Promise<boolean> {
+  await using client = anybody;
+  return (await unlessRefused(client.status())) !== null;
+}
+
 /** Null from a node that is too old, or for a caller who may not ask. */
 async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
   try {
@@ -111,6 +120,10 @@ async function unlessRefused<T>(call: Promise<T>): Promise<T | null> {
     if (error instanceof BatonClientError && error.status !== null && error.status < 500) return null;
     throw error;
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof BatonClientError && (error.status === 401 || error.status === 403);
 }
 
 function reasonOf(error: unknown): string {

@@ -1,5 +1,6 @@
 /** The nodes: who reaches whom, whether they are of one version and of one mind, and who leads. */
 
+import { isLoopback } from "../../config/address.ts";
 import { several, span } from "../figures.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, skipped, unless, warning } from "./finding.ts";
@@ -12,6 +13,8 @@ export interface NodeFacts {
   readonly url: string | null;
   /** Asked from here; null if it has no address. */
   readonly fromHere: { readonly ok: boolean; readonly reason: string | null } | null;
+  /** Whether it answers without a token; null if it was not asked. */
+  readonly answersAnybody: boolean | null;
   /** What it says of the others; null if it says nothing. */
   readonly reach: readonly Reach[] | null;
 }
@@ -29,19 +32,34 @@ const WALLS =
 export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
   const alive = nodes.filter((node) => node.alive);
   const problems: Judgement[] = [];
-  for (const { name, url, fromHere } of alive) {
+  for (const { name, url, fromHere, answersAnybody } of alive) {
     if (url === null) {
       problems.push(warning(`${name} has no address that others could use`, "set http.url there"));
     } else if (fromHere && !fromHere.ok) {
       problems.push(warning(`${name} cannot be reached from here (${url}: ${fromHere.reason})`, WALLS));
+    }
+    // It listens to its own machine only and asks nobody, and something passes on to it what comes from elsewhere.
+    if (url !== null && answersAnybody && !isLoopback(hostOf(url))) {
+      problems.push(
+        failed(
+          `${name} answers at ${url} without a token: whoever reaches that can run tasks`,
+          "set access.required: always there, and restart it",
+        ),
+      );
     }
   }
   const names = new Set(alive.map(({ name }) => name));
   const pairs = alive.flatMap((from) =>
     (from.reach ?? []).filter(({ node }) => names.has(node)).map((to) => ({ from: from.name, ...to })),
   );
-  for (const { from, node, reason } of pairs.filter((pair) => !pair.ok)) {
-    problems.push(failed(`${from} does not reach ${node}${reason === null ? "" : ` (${reason})`}`, WALLS));
+  const cut = Map.groupBy(
+    pairs.filter((pair) => !pair.ok),
+    ({ node, reason }) => `${node}${reason === null ? "" : ` (${reason})`}`,
+  );
+  for (const [whom, those] of cut) {
+    const from = those.map((pair) => pair.from);
+    const verb = from.length === 1 ? "does" : "do";
+    problems.push(failed(`${from.join(", ")} ${verb} not reach ${whom}`, WALLS));
   }
   const slowest = pairs.reduce((worst, pair) => Math.max(worst, pair.latency_ms ?? 0), 0);
   const between =
@@ -51,6 +69,10 @@ export function judgeReach(nodes: readonly NodeFacts[]): readonly Judgement[] {
         : ""
       : `, and each other (${several(pairs.length, "way")}, the slowest ${span(slowest)})`;
   return unless(problems, `${several(alive.length, "node")} can be reached from here${between}`);
+}
+
+function hostOf(url: string): string {
+  return new URL(url).hostname.replace(/^\[|\]$/g, "");
 }
 
 export interface ClusterFacts {
@@ -103,7 +125,7 @@ export function judgeCluster(facts: ClusterFacts): readonly Judgement[] {
     );
   }
   // Those are said above already, in the doctor's own words.
-  const own = /^(?:no_leader|node_dead|version_mix)$/;
+  const own = /^(?:no_leader|node_dead|node_unreachable|version_mix)$/;
   for (const alert of alerts.filter((each) => !own.test((each as { code?: string }).code ?? ""))) {
     const say = alert.severity === "critical" ? failed : warning;
     problems.push(say(alert.message, alert.remedy));

@@ -1,6 +1,6 @@
 /** Who may read the secrets, and who reaches the node without one. */
 
-import { isEverywhere, isLoopback } from "../../config/address.ts";
+import { isEverywhere } from "../../config/address.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, ok, unless, warning } from "./finding.ts";
 
@@ -29,21 +29,10 @@ export function judgeSecretFiles(files: readonly SecretFile[]): readonly Judgeme
   return unless(problems, fine);
 }
 
-export interface ExposureFacts {
-  readonly host: string;
-  /** Whether callers must show a token there; null where that is not known. */
-  readonly guarded: boolean | null;
-}
-
-export function judgeExposure({ host, guarded }: ExposureFacts): readonly Judgement[] {
-  if (!isEverywhere(host) && isLoopback(host))
-    return [ok(`listens on ${host}: only this machine reaches it`)];
-  const where = isEverywhere(host) ? "on all addresses" : `on ${host}`;
-  if (guarded) return [ok(`listens ${where}, and callers must show a token`)];
-  return [
-    warning(
-      `listens ${where} and asks nobody for a token: whoever reaches it can run tasks`,
-      "put a firewall or a proxy in front, or listen on 127.0.0.1 (http.host)",
-    ),
-  ];
+/** Of what the configuration says; whether it is so, the nodes themselves are asked (judge-nodes.ts). */
+export function judgeExposure({ host, asks }: { host: string; asks: boolean }): readonly Judgement[] {
+  const callers = asks
+    ? "callers must show a token"
+    : "only this machine reaches it, and nobody on it is asked for a token";
+  return [ok(`listens on ${isEverywhere(host) ? "all addresses" : host}: ${callers}`)];
 }

@@ -5,6 +5,9 @@
  *     IDLE --want()--> WAITING ------> HELD
  *      ^                  |             |
  *      '---- leave(), the session broke, unlock()
+ *
+ * A statement that waits keeps its snapshot, and no row that has died since is removed anywhere in the database: the hot tables of a
+ * queue would grow for as long as a standby stands by. So it waits for a moment, and then again.
  */
 
 import type { Clock } from "../../platform/clock.ts";
@@ -22,9 +25,28 @@ export interface AdvisoryLockOptions {
 }
 
 const PID = read("lock-pid", "SELECT pg_backend_pid() AS pid");
-const LOCK = write("lock-wait", "SELECT pg_advisory_lock($1::bigint)");
+/**
+ * Longer, and dead rows stay for that long; from 1 s on (deadlock_timeout) the server may also log every wait. Shorter means more
+ * statements while nothing happens.
+ */
+const WAIT_MS = 900;
+/** True where `waitFor` got the lock, behind which it is sent. */
+const GOT_IT = read("lock-got", "SELECT current_setting('baton_lock.got', true) = 'yes' AS got");
 const UNLOCK = write("lock-unlock", "SELECT pg_advisory_unlock($1::bigint)");
 const END_SESSION = write("lock-end-session", "SELECT pg_terminate_backend($1::int)");
+
+/** A DO block, because an error that is caught there is not logged by the server. */
+function waitFor(key: bigint): Statement {
+  return write(
+    `lock-wait-${key}`,
+    `DO $$ BEGIN
+       SET LOCAL lock_timeout = ${WAIT_MS};
+       PERFORM pg_advisory_lock(${key}), set_config('baton_lock.got', 'yes', false);
+     EXCEPTION WHEN lock_not_available THEN
+       PERFORM set_config('baton_lock.got', 'no', false);
+     END $$`,
+  );
+}
 
 export class AdvisoryLock implements Queryable {
   readonly #o: AdvisoryLockOptions;
@@ -124,7 +146,7 @@ export class AdvisoryLock implements Queryable {
     if (!this.#wanted || this.#state !== "idle" || !this.#session.open) return;
     this.#state = "waiting";
     const turn = ++this.#turn;
-    void this.#session.query(LOCK, [String(this.#o.key)], { deadlineMs: null }).then(
+    void this.#wait(turn).then(
       () => {
         if (turn !== this.#turn) return;
         this.#state = "held";
@@ -135,6 +157,19 @@ export class AdvisoryLock implements Queryable {
         if (turn === this.#turn) this.#state = "idle";
       },
     );
+  }
+
+  /** Until we have it; rejects when the session breaks. */
+  async #wait(turn: number): Promise<void> {
+    const forIt = waitFor(this.#o.key);
+    const unbounded = { deadlineMs: null };
+    while (turn === this.#turn) {
+      const [, [answer]] = await Promise.all([
+        this.#session.query(forIt, [], unbounded),
+        this.#session.query<{ got: boolean | null }>(GOT_IT, [], unbounded),
+      ]);
+      if (answer?.got) return;
+    }
   }
 
   #lost(): void {

@@ -113,6 +113,23 @@ void describe("leadership on postgres", () => {
     assert.ok(Math.max(...times) < ELECTION.leaseMs / 5, `took ${times.join(", ")} ms`);
   });
 
+  void test("a standby that waits keeps no dead row from being removed", async () => {
+    await using cluster = await PostgresCluster.open(server);
+    await using ada = await stander(cluster, "ada");
+    await leads(ada);
+    await using _bob = await stander(cluster, "bob");
+    await somebodyWaits(cluster);
+    const [mark] = await cluster.sql("SELECT pg_current_xact_id()::text AS xid");
+    await until("everybody to look at what came later", async () => {
+      const [oldest] = await cluster.sql(
+        `SELECT coalesce(min(backend_xmin::text::bigint), 9e18::bigint) > ${String(mark!["xid"])} AS later FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      );
+      return oldest!["later"] as boolean;
+    });
+    await somebodyWaits(cluster);
+  });
+
   void test("a leader whose term somebody deleted from the database steps down, and the next epoch is higher", async () => {
     await using cluster = await PostgresCluster.open(server);
     await using ada = await stander(cluster, "ada");

@@ -65,3 +65,68 @@ it("all nodes make the same first token, know what any of them makes, and forget
     for (const secret of [admin!, token, ann.password, TEST_SECRET])
       assert.ok(!node.stdout.includes(secret) && !node.stderr.includes(secret), "nothing of it is logged");
 });
+
+it("the doors of nodes stay shut to others, and a stream that comes through another node ends with its token", async (t) => {
+  const ADMIN = "an-admin-token-of-this-test-0123456789";
+  const cluster = await PeerCluster.open(t, {
+    file: listedFile,
+    settings: { ...SETTINGS, ACCESS__TOKEN: ADMIN },
+  });
+  const nodes = await Promise.all(cluster.names.map((name) => cluster.start(name)));
+  const urls = nodes.map(({ url }) => url);
+  const make = async (name: string, permission: string) => {
+    const body = { name, permission };
+    const { body: made } = await ask(urls[0]!, "/tokens", { method: "POST", token: ADMIN, body });
+    return made as { id: string; token: string };
+  };
+  await eventually(
+    "a cluster",
+    async () => ((await ask(urls[0]!, "/readyz")).status === 200 ? true : null),
+    30_000,
+  );
+  const reader = await make("reader", "read");
+
+  const claims = {
+    "x-baton-principal": "admin node node-a",
+    "x-baton-from": "node-a",
+    "x-baton-to": "node-b",
+    "x-baton-key": "A".repeat(16),
+    "x-baton-signature": "A".repeat(43),
+    "x-baton-time": String(Date.now()),
+  };
+  const doors = ["/peer/access", "/peer/access/digest", "/peer/join", "/peer/election", "/peer/nothing"];
+  for (const path of [...doors, "/tokens?internal=1", "/cluster/nodes?internal=1&internal_sent=1"]) {
+    for (const headers of [{}, claims]) {
+      for (const method of ["GET", "POST", "PUT", "DELETE"]) {
+        const label = `${method} ${path} ${Object.keys(headers).length}`;
+        const body = method === "GET" ? undefined : { credentials: [], next: null };
+        const nobody = await ask(urls[1]!, path, { method, headers, body });
+        assert.equal(nobody.status, 401, `${label} ${nobody.text}`);
+        const known = await ask(urls[1]!, path, { method, headers, body, token: reader.token });
+        if (path.startsWith("/peer/")) assert.equal(known.status, 401, `${label} ${known.text}`);
+        else if (path.startsWith("/tokens")) assert.ok([401, 403, 405].includes(known.status), label);
+      }
+    }
+  }
+
+  // A job of one node, followed at another one.
+  const hold = { task: "work", payload: { ms: 60_000 } };
+  const { body: job } = await ask(urls[0]!, "/jobs", { method: "POST", token: ADMIN, body: hold });
+  const id = job["job_id"] as string;
+  const other = urls.find((_, at) => !id.startsWith(cluster.names[at]!))!;
+  const stream = await fetch(`${other}/jobs/${id}/logs`, {
+    headers: { accept: "text/event-stream", authorization: `Bearer ${reader.token}` },
+    signal: AbortSignal.timeout(30_000),
+  });
+  assert.equal(stream.status, 200);
+  assert.notEqual(stream.headers.get("x-baton-via"), null, "it comes through another node");
+  const over = (async () => {
+    for await (const _ of stream.body!);
+  })();
+  const revokedAt = performance.now();
+  assert.equal((await ask(urls[0]!, `/tokens/${reader.id}`, { method: "DELETE", token: ADMIN })).status, 200);
+  await over;
+  const tookMs = performance.now() - revokedAt;
+  assert.ok(tookMs < 5_000, `${Math.round(tookMs)} ms`);
+  assert.equal((await ask(other, `/jobs/${id}`, { token: reader.token })).status, 401);
+});

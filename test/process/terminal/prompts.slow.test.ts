@@ -1,7 +1,7 @@
 /** Questions, bars and completion on a real terminal, against a real node. */
 
 import assert from "node:assert/strict";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { suiteScope } from "../../support/node-cleanup.ts";
@@ -32,6 +32,54 @@ describe("the command line on a terminal", { skip: NO_PTY }, () => {
     assert.equal((await refused.ended).code, 1);
     assert.match(refused.screen.text, /nothing was changed/);
     assert.equal((await node.client.cluster.node("solo")).status, "active");
+  });
+
+  it("asks twice for a password and shows nothing of it, neither on the screen nor in ps", async (t) => {
+    const password = "correct horse bättery €";
+    const login = async (user: string, given: string): Promise<number> => {
+      const headers = { "content-type": "application/json" };
+      const body = JSON.stringify({ user, password: given });
+      return (await fetch(`${node.url}/session`, { method: "POST", headers, body })).status;
+    };
+    const adding = baton(t, "user", "create", "ann", "--permission", "read");
+    await adding.shows(/password of ann:$/m);
+    const arguments_ = readFileSync(`/proc/${await adding.pid()}/cmdline`, "utf8");
+    // Taken back letter by letter, all at once, and arrows that are not part of it.
+    adding.type(
+      `nonsense\u0015x\u007f${password.slice(0, 8)}\u001b[A\u001b[3~\u001bOP${password.slice(8)}\r`,
+    );
+    await adding.shows(/the same again:$/m);
+    adding.type(`${password}\r`);
+    assert.deepEqual(await adding.ended, { code: 0, sane: true });
+    assert.equal(adding.screen.text, "password of ann:\nthe same again:\nann may read");
+    for (const text of [adding.raw, arguments_])
+      for (const part of ["correct", "horse", "nonsense", "*"]) assert.ok(!text.includes(part), part);
+    assert.equal(await login("ann", password), 200);
+
+    const differing = baton(t, "user", "passwd", "ann");
+    await differing.shows(/password of ann:$/m);
+    differing.type("another horse entirely\r");
+    await differing.shows(/the same again:$/m);
+    differing.type("another horse entirelx\r");
+    assert.deepEqual(await differing.ended, { code: 2, sane: true });
+    assert.match(differing.screen.text, /the two passwords differ/);
+
+    const left = baton(t, "user", "passwd", "ann");
+    await left.shows(/password of ann:$/m);
+    left.type("anot\u0003");
+    assert.deepEqual(await left.ended, { code: 2, sane: true });
+    assert.equal(await login("ann", password), 200, "nothing was changed");
+
+    const killed = baton(t, "user", "passwd", "ann");
+    await killed.shows(/password of ann:$/m);
+    process.kill(await killed.pid(), "SIGTERM");
+    assert.equal((await killed.ended).sane, true, "the terminal shows again what is typed");
+  });
+
+  it("warns of a token that everybody can see", async (t) => {
+    const seen = baton(t, "status", "--token", "baton_whatever");
+    await seen.shows(/everybody on this machine can see --token/);
+    assert.equal((await seen.ended).code, 0);
   });
 
   it("shows a bar while a node drains, and takes it away", async (t) => {

@@ -21,6 +21,7 @@ describe("the audit", () => {
       principal: CI,
       params: { name: "mail" },
       status: 200,
+      address: "203.0.113.9",
       requestId: "r-1",
     });
     audit.changed({
@@ -28,6 +29,7 @@ describe("the audit", () => {
       principal: null,
       params: {},
       status: 503,
+      address: "2001:db8::9",
       requestId: "r-2",
       servedBy: "node-b",
     });
@@ -36,7 +38,13 @@ describe("the audit", () => {
         kind: "audit",
         actor: "token:ci",
         subject: "mail",
-        detail: { operation: "pause_queue", params: { name: "mail" }, status: 200, request_id: "r-1" },
+        detail: {
+          operation: "pause_queue",
+          params: { name: "mail" },
+          status: 200,
+          address: "203.0.113.9",
+          request_id: "r-1",
+        },
       },
       {
         kind: "audit",
@@ -46,6 +54,7 @@ describe("the audit", () => {
           operation: "submit_jobs",
           params: {},
           status: 503,
+          address: "2001:db8::9",
           request_id: "r-2",
           served_by: "node-b",
         },

@@ -5,7 +5,7 @@ import type { Credential } from "../../../src/core/credential.ts";
 import { useStep } from "../../../src/core/credential.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
-import { credential, sharing, storeOn } from "./world.ts";
+import { connection, credential, sharing, storeOn } from "./world.ts";
 
 const CI = { name: "ci", permission: "submit", expiresInMs: null, by: "test" } as const;
 const DAY_MS = 86_400_000;
@@ -23,7 +23,7 @@ describe("credentials in a store that nodes share", () => {
     const { text } = await a.access.tokens.create(CI);
     assert.equal(a.who(text)?.name, "ci");
     assert.equal(b.who(text), null, "not looked yet");
-    const asked = b.access.identifyAgain({ by: "bearer", text });
+    const asked = b.access.identifyAgain({ by: "bearer", text, connection });
     await clock.advance(250);
     assert.equal((await asked)?.name, "ci");
   });
@@ -40,6 +40,28 @@ describe("credentials in a store that nodes share", () => {
     assert.equal(b.who(text), null);
   });
 
+  it("a token that is held for an agent counts for longer when that is said again, takes the place of the one before, and stays released", async () => {
+    const { a, b, clock } = await two();
+    await clock.advance(1_000);
+    const worker = { name: "ada-worker", permission: "operate", by: "node-controller:ada" } as const;
+    const hold = (text: string) => a.access.tokens.adopt(text, { ...worker, expiresInMs: 60_000 });
+    await hold("baton_old");
+    await hold("baton_new");
+    assert.deepEqual([a.who("baton_old"), a.who("baton_new")?.permission], [null, "operate"]);
+    await clock.advance(45_000);
+    await hold("baton_new");
+    await clock.advance(45_000);
+    assert.equal(b.who("baton_new")?.permission, "operate");
+    await clock.advance(20_000);
+    assert.equal(b.who("baton_new"), null, "unless nobody says so");
+    await hold("baton_new");
+    assert.equal(a.who("baton_new")?.permission, "operate");
+    await a.access.tokens.release("baton_new");
+    await hold("baton_new");
+    assert.equal(a.who("baton_new"), null);
+    assert.equal((await a.access.tokens.list()).length, 0);
+  });
+
   it("wrong tokens do not make a node ask its store more than four times in a second", async () => {
     const clock = new ManualClock();
     const inner = await storeOn(clock);
@@ -54,7 +76,7 @@ describe("credentials in a store that nodes share", () => {
     const asked: Promise<unknown>[] = [];
     for (let ms = 0; ms < 1_000; ms += 10) {
       for (let n = 0; n < 20; n++)
-        asked.push(node.access.identifyAgain({ by: "bearer", text: `baton_wrong-${ms}-${n}` }));
+        asked.push(node.access.identifyAgain({ by: "bearer", text: `baton_wrong-${ms}-${n}`, connection }));
       await clock.advance(10);
     }
     await clock.advance(250);
@@ -145,7 +167,7 @@ describe("users", () => {
     const ann = { name: "ann", password: "correct horse battery", permission: "admin", by: "test" } as const;
     await a.access.users.add(ann);
     const before = await a.access.sessions.login("ann", ann.password);
-    const session = { by: "cookie", text: before!.text } as const;
+    const session = { by: "cookie", text: before!.text, connection } as const;
     assert.equal(a.access.identify(session)?.permission, "admin");
     await a.access.users.remove("ann");
     assert.equal(a.access.identify(session), null);
@@ -153,6 +175,6 @@ describe("users", () => {
     await a.access.users.add({ ...ann, permission: "read" });
     assert.equal(a.access.identify(session), null);
     const after = await a.access.sessions.login("ann", ann.password);
-    assert.equal(a.access.identify({ by: "cookie", text: after!.text })?.permission, "read");
+    assert.equal(a.access.identify({ by: "cookie", text: after!.text, connection })?.permission, "read");
   });
 });

@@ -47,6 +47,9 @@ export async function storeOn(clock: ManualClock): Promise<AccessStore> {
   return store.access;
 }
 
+/** One for all that is shown: a node that has just recognised somebody must not go on doing so. */
+export const connection = {};
+
 function access(name: string, clock: ManualClock, credentials: Credentials): Access {
   return new Access({
     credentials,
@@ -65,7 +68,7 @@ export async function sharing(name: string, clock: ManualClock, store: AccessSto
   const credentials = new Credentials({ store: () => store, shared: true, clock, log: silentLog });
   const made = access(name, clock, credentials);
   await credentials.start();
-  const who = (text: string): Principal | null => made.identify({ by: "bearer", text });
+  const who = (text: string): Principal | null => made.identify({ by: "bearer", text, connection });
   return { name, access: made, credentials, replicas: null, who };
 }
 
@@ -106,7 +109,7 @@ export class PeerAccess {
     });
     const made = access(name, clock, credentials);
     await credentials.start();
-    const who = (text: string): Principal | null => made.identify({ by: "bearer", text });
+    const who = (text: string): Principal | null => made.identify({ by: "bearer", text, connection });
     const node = { name, access: made, credentials, replicas, who };
     this.nodes.push(node);
     return node;

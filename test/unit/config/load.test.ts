@@ -193,6 +193,26 @@ describe("loading settings", () => {
 });
 
 describe("mistakes in settings", () => {
+  it("proxies are addresses and ranges of them, and never everybody", () => {
+    const of = (proxies: string) => mistakes({ environment: { BATON_HTTP__TRUSTED_PROXIES: proxies } });
+    for (const bad of [
+      "999.1.1.1",
+      "10.0.0.0/33",
+      "::1/129",
+      ":",
+      "0.0.0.0/0",
+      "::/0",
+      "proxy.local",
+      "10.0.0.0/8/8",
+    ])
+      assert.match(
+        of(`127.0.0.1,${bad}`).join(),
+        new RegExp(`must be addresses or ranges .*and ${bad} is none`),
+      );
+    const good = { BATON_HTTP__TRUSTED_PROXIES: "127.0.0.1,10.0.0.0/8,fd00::/8,::1" };
+    assert.equal(load({ environment: good }).settings.http.trustedProxies.length, 4);
+  });
+
   it("are told all at once, each at its place", () => {
     write(
       [

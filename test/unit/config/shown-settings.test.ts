@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { describe, it } from "node:test";
-import { loadSettings } from "../../../src/config/load.ts";
+import { loadSettings, withPort } from "../../../src/config/load.ts";
 import { shownSettings } from "../../../src/config/shown-settings.ts";
 
 const { settings } = loadSettings({
@@ -39,6 +39,19 @@ describe("settings that are shown", () => {
     assert.equal(shown.get("store")!.value, "postgres://baton:***@db:5432/jobs");
     const text = JSON.stringify([...shown.values()]);
     assert.doesNotMatch(text, /hunter2|thirty-two/);
+  });
+
+  it("keep their sources when another port was found at the start", () => {
+    const rows = new Map(
+      shownSettings(withPort(settings, 9001, "free, while 9000 was in use")).map((row) => [row.path, row]),
+    );
+    assert.deepEqual(rows.get("http.port"), {
+      path: "http.port",
+      value: 9001,
+      source: "free, while 9000 was in use",
+      isDefault: false,
+    });
+    assert.equal(rows.get("leader.lease")!.source, "BATON_LEADER__LEASE");
   });
 
   it("of a program have no source", () => {

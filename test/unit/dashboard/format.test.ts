@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { uuidAt } from "../../../src/core/ids.ts";
 import { ago, duration, perSecond, plural, shortId } from "../../../dashboard/src/parts/format.ts";
 
 describe("numbers and times on the page", () => {
@@ -13,7 +14,8 @@ describe("numbers and times on the page", () => {
     assert.equal(ago(now - 200, now), "just now");
     assert.equal(ago(now - 12_000, now), "12s ago");
     assert.equal(ago(now - 190_000, now), "3m ago");
-    assert.equal(ago(now + 7_300_000, now), "in 2h");
+    assert.equal(ago(now + 7_300_000, now), "in 2h 1m");
+    assert.equal(ago(now + 100_000, now), "in 1m");
     assert.equal(ago(now - 4 * 86_400_000, now), "4d ago");
   });
 
@@ -24,7 +26,10 @@ describe("numbers and times on the page", () => {
   });
 
   it("shortens an id to where it was born and enough to tell it apart", () => {
-    assert.equal(shortId("node-a-01a1e20a-0914-7356-b76b-3822c1596aab"), "node-a…1596aab");
+    assert.equal(shortId("node-a-01a1e20a-0914-7356-b76b-3822c1596aab"), "node-a…356…6aab");
+    const first = "01a1e20a-0914-7356-b76b-3822c1596aab";
+    const batch = Array.from({ length: 500 }, (_, index) => shortId(`node-a-${uuidAt(first, index)}`));
+    assert.equal(new Set(batch).size, 500, "those of one batch can be told apart");
     assert.equal(shortId("something else"), "something else");
   });
 });

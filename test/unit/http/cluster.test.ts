@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
+import { addedUp } from "../../../src/api/operations/cluster.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
 
@@ -108,6 +109,28 @@ describe("the cluster", () => {
       },
     ]);
     assert.equal((await call("GET", "/cluster/metrics?limit=0")).status, 400);
+  });
+
+  it("has the samples of nodes that count for themselves added up, those of about the same time", () => {
+    const none = { scheduled: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+    const load = { cpu: 0, memory: 0, loop_lag_ms_max: 0, running: 0 };
+    const sample = (second: number, queued: number) => ({
+      at: new Date(second * 1_000).toISOString(),
+      leader_epoch: 1,
+      nodes: 3,
+      jobs: { ...none, queued },
+      finished_per_second: 0.1,
+      load,
+    });
+    const own = [sample(100, 1), sample(90, 2), sample(80, 3)];
+    const other = [sample(106, 10), sample(96, 20), sample(70, 30)];
+    const sums = addedUp([own, other, []]);
+    assert.deepEqual(
+      sums.map(({ jobs }) => jobs.queued),
+      [21, 22, 3],
+    );
+    assert.equal(sums[0]!.finished_per_second, 0.2);
+    assert.deepEqual(addedUp([own]), own);
   });
 });
 

@@ -114,6 +114,7 @@ export class FakeNode implements NodeServices {
     current: () => TERM,
     held: () => (this.leading ? TERM : null),
     require: () => TERM,
+    silence: () => null,
     changes: () => {
       throw new Error("not asked for by the API");
     },

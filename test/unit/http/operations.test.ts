@@ -355,6 +355,9 @@ describe("schedules", () => {
     });
     const asked = await call("POST", "/schedules/preview", { cron: "* * * * *" });
     assert.equal(asked.body.fires.length, 10);
+    assert.equal(asked.body.in_words, "every minute, UTC");
+    const each = await call("POST", "/schedules/preview", { every_ms: 90_000 });
+    assert.equal(each.body.in_words, "every 1 minute 30 seconds");
     const { body } = await call("GET", "/schedules/nightly/history");
     assert.deepEqual(
       body.occurrences.map((noted: { outcome: string; reason: string }) => [noted.outcome, noted.reason]),

@@ -31,6 +31,32 @@ describe("the command lines of the children", () => {
     assert.equal(channel, true);
   });
 
+  it("the agent gets a token of its own, and none of the secrets of nodes", () => {
+    const secrets = [
+      "BATON_ACCESS__TOKEN",
+      "BATON_ACCESS__TOKEN_FILE",
+      "BATON_SECRET",
+      "BATON_MANAGER__PASS",
+    ];
+    const given = Object.fromEntries([...secrets, "BATON_STORE", "MINE"].map((name) => [name, "x"]));
+    for (const own of [{}, { BATON_CONTROLLER__AGENT_COMMAND: "python3,agent.py" }] as Record<
+      string,
+      string
+    >[]) {
+      const options = { ...commands(own), environment: given, agentToken: "baton_agents" };
+      const { environment } = agentCommand(options, []);
+      assert.equal(environment["BATON_TOKEN"], "baton_agents");
+      assert.equal(environment["MINE"], "x");
+      assert.deepEqual(
+        secrets.filter((name) => name in environment),
+        [],
+      );
+      const controller = controllerCommand(options);
+      assert.equal(controller.environment["BATON_AGENT_TOKEN"], "baton_agents");
+      assert.equal(controller.environment["BATON_SECRET"], "x");
+    }
+  });
+
   it("a node that only runs jobs has no use for a node-controller", () => {
     assert.deepEqual(controllerRoles(["worker", "scheduler"]), ["scheduler"]);
     assert.throws(() => controllerRoles(["worker", "function"]), {

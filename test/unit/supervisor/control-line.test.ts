@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { TokenRequest } from "../../../src/access/token-desk.ts";
 import type { NodeServices } from "../../../src/api/services.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/term.ts";
@@ -104,5 +105,47 @@ describe("where a controller stands", () => {
       { baton: "standing", role: "STANDBY", epoch: 4, leader: null },
       { baton: "standing", role: "DRAINING", epoch: 4, leader: null },
     ]);
+  });
+});
+
+describe("the agent's token", () => {
+  it("counts before the agent is wanted, for an hour more and more, and ends when the agent is gone for good", async () => {
+    const clock = new ManualClock();
+    const line = new FakeLine();
+    const control = new ControlLine({ line, clock, patienceMs: 5_000, agentToken: "baton_agents" });
+    const done: string[] = [];
+    let broken = true;
+    const tokens = {
+      adopt: async (text: string, request: TokenRequest) => {
+        if (broken) throw new Error("the store is silent");
+        done.push(`${request.name} ${request.permission} ${request.by} ${request.expiresInMs} ${text}`);
+      },
+      release: async (text: string) => void done.push(`released ${text}`),
+    };
+    const services = {
+      identity: { name: "ada" as NodeName, incarnation: "1" },
+      leadership: { held: () => null, current: () => term(3, "bob") },
+      health: { draining: false },
+      access: { tokens },
+    } as unknown as NodeServices;
+    const over = new AbortController();
+    const following = control.follow("http://a", services, over.signal);
+    await clock.advance(1_000);
+    assert.deepEqual(done, []);
+    assert.equal(line.sent.length, 2, "where it stands is told all the same");
+    broken = false;
+    await clock.advance(100);
+    const held = "ada-worker operate node-controller:ada 3600000 baton_agents";
+    assert.deepEqual(done, [held]);
+    await clock.advance(3_600_000);
+    assert.deepEqual(done, [held, held, held, held, held]);
+    line.say({ baton: "retire" });
+    await clock.advance(1_000);
+    assert.equal(done.at(-1), "released baton_agents");
+    assert.deepEqual(line.sent.at(-1), { baton: "retired" });
+    await clock.advance(3_600_000);
+    assert.equal(done.length, 6, "and is not taken up again");
+    over.abort();
+    await following;
   });
 });

@@ -43,6 +43,10 @@ class Elected extends Lifecycle implements Leadership {
     throw new BatonError("NOT_LEADER", "no");
   }
 
+  silence(): null {
+    return null;
+  }
+
   changes(signal: AbortSignal): AsyncIterable<Term | null> {
     return this.#feed.follow(signal, this.own ? [this.own] : []);
   }

@@ -235,6 +235,7 @@ describe("the nodes", () => {
     version: "0.1.0",
     url: `http://${name}`,
     fromHere: { ok: true, reason: null },
+    answersAnybody: false,
     reach: null,
     ...over,
   });
@@ -267,6 +268,13 @@ describe("the nodes", () => {
       verdicts(judgeReach([node("a", { fromHere: { ok: false, reason: "ECONNREFUSED" } })])),
       "warning",
     );
+  });
+
+  it("must not answer others without a token", () => {
+    const open = (url: string) => judgeReach([node("a", { url, answersAnybody: true })]);
+    assert.equal(verdicts(open("http://127.0.0.1:8420")), "ok");
+    assert.equal(verdicts(open("http://[::1]:8420")), "ok");
+    assert.equal(verdicts(open("http://10.0.0.1:8420")), "failed");
   });
 
   const cluster = { formed: true, minimumNodes: 1, leader: "a", alerts: [], notes: [] };
@@ -314,9 +322,14 @@ describe("secrets", () => {
   });
 
   it("are asked for where others reach the node", () => {
-    assert.equal(verdicts(judgeExposure({ host: "127.0.0.1", guarded: null })), "ok");
-    assert.equal(verdicts(judgeExposure({ host: "0.0.0.0", guarded: true })), "ok");
-    assert.equal(verdicts(judgeExposure({ host: "0.0.0.0", guarded: false })), "warning");
-    assert.equal(verdicts(judgeExposure({ host: "10.0.0.1", guarded: null })), "warning");
+    const [open, shut] = [
+      judgeExposure({ host: "127.0.0.1", asks: false }),
+      judgeExposure({ host: "0.0.0.0", asks: true }),
+    ];
+    assert.equal(
+      open[0]!.message,
+      "listens on 127.0.0.1: only this machine reaches it, and nobody on it is asked for a token",
+    );
+    assert.equal(shut[0]!.message, "listens on all addresses: callers must show a token");
   });
 });

@@ -1,0 +1,89 @@
+/** A schedule as it is typed, and as it is sent. */
+
+import type { ScheduleBody, ScheduleRequestBody } from "../../../src/api/schedule-body.ts";
+import type { MissedPolicy, OverlapPolicy } from "../../../src/core/schedule.ts";
+
+export const UNITS = { seconds: 1_000, minutes: 60_000, hours: 3_600_000, days: 86_400_000 } as const;
+export type Unit = keyof typeof UNITS;
+
+export interface Draft {
+  readonly name: string;
+  readonly task: string;
+  readonly payload: unknown;
+  readonly kind: "cron" | "every";
+  readonly cron: string;
+  readonly zone: string;
+  /** Null while nothing is typed. */
+  readonly every: number | null;
+  readonly unit: Unit;
+  readonly missed: MissedPolicy;
+  readonly overlap: OverlapPolicy;
+  readonly options: Pick<ScheduleRequestBody, "queue" | "priority" | "max_attempts" | "timeout_ms">;
+  /** Not in the form: kept as it is. */
+  readonly missedMax?: number;
+}
+
+export const EMPTY: Draft = {
+  name: "",
+  task: "",
+  payload: undefined,
+  kind: "cron",
+  cron: "0 9 * * MON-FRI",
+  zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  every: 10,
+  unit: "minutes",
+  missed: "run_once",
+  overlap: "allow",
+  options: {},
+};
+
+export function draftOf(schedule: ScheduleBody): Draft {
+  const { name, task, payload, cron, zone, every_ms, missed, missed_max, overlap } = schedule;
+  const { queue, priority, max_attempts, timeout_ms } = schedule;
+  const unit = unitOf(every_ms ?? UNITS.minutes);
+  return {
+    name,
+    task,
+    payload,
+    kind: cron === null ? "every" : "cron",
+    cron: cron ?? EMPTY.cron,
+    zone: zone ?? EMPTY.zone,
+    every: every_ms === null ? EMPTY.every : every_ms / UNITS[unit],
+    unit: every_ms === null ? EMPTY.unit : unit,
+    missed,
+    overlap,
+    missedMax: missed_max,
+    options: { queue, priority, max_attempts, ...(timeout_ms !== null && { timeout_ms }) },
+  };
+}
+
+/** The largest that it is a whole number of; milliseconds are written as parts of a second. */
+function unitOf(ms: number): Unit {
+  const units: readonly Unit[] = ["days", "hours", "minutes"];
+  return units.find((unit) => ms % UNITS[unit] === 0) ?? "seconds";
+}
+
+/** Null while there is nothing to send. */
+export function timingOf(
+  draft: Pick<Draft, "kind" | "cron" | "zone" | "every" | "unit">,
+): Pick<ScheduleRequestBody, "cron" | "zone" | "every_ms"> | null {
+  if (draft.kind === "every") {
+    return draft.every === null ? null : { every_ms: Math.round(draft.every * UNITS[draft.unit]) };
+  }
+  const cron = draft.cron.trim();
+  const zone = draft.zone.trim();
+  return cron === "" ? null : { cron, ...(zone !== "" && { zone }) };
+}
+
+export function requestOf(draft: Draft): ScheduleRequestBody {
+  const { task, payload, missed, missedMax, overlap, options } = draft;
+  return {
+    task,
+    ...timingOf(draft),
+    ...(payload !== undefined && { payload }),
+    ...options,
+    missed,
+    ...(missedMax !== undefined && { missed_max: missedMax }),
+    overlap,
+  };
+}

@@ -1,0 +1,173 @@
+/** What forms for jobs and for schedules have in common: which task, and with which payload. */
+
+import { useEffect, useState } from "preact/hooks";
+import { useResource } from "../api/resource.ts";
+import type { Problem } from "../api/problem.ts";
+import { Field, JsonField, messageAt, SchemaField } from "../parts/schema-form.tsx";
+import type { FieldProblem } from "../parts/schema-form.tsx";
+import { controlFor } from "../parts/schema.ts";
+import type { Schema } from "../parts/schema.ts";
+
+export interface KnownTasks {
+  /** Null until they are known. */
+  readonly names: readonly string[] | null;
+  /** Null for a task without one, and for one that this node does not have. */
+  readonly schema: Schema | null;
+  /** Whether this node has the task, and so knows that there is no schema. */
+  readonly here: boolean;
+}
+
+export function useTasks(task: string): KnownTasks {
+  const here = useResource("GET /tasks", {}, { freshMs: null });
+  const nodes = useResource("GET /cluster/nodes", {}, { freshMs: 30_000 });
+  const known = here.data?.tasks.find(({ name }) => name === task);
+  const names = new Set([
+    ...(here.data?.tasks ?? []).map(({ name }) => name),
+    ...(nodes.data?.nodes ?? []).flatMap(({ capabilities }) => capabilities),
+  ]);
+  return {
+    names: here.data && nodes.data ? [...names].sort() : null,
+    schema: known?.schema ?? null,
+    here: known !== undefined,
+  };
+}
+
+/** What the node refused, for the field that it is about. */
+export function fieldProblem(problem: Problem | null): FieldProblem | null {
+  if (!problem?.field) return null;
+  const { field, message } = problem;
+  // Beside the field its name need not be said again.
+  return { field, message: message.startsWith(`${field}: `) ? message.slice(field.length + 2) : message };
+}
+
+/** Takes whoever types to the first field that was refused. */
+export function useFocusOnWrong(problem: Problem | null): void {
+  useEffect(() => {
+    if (problem) document.querySelector<HTMLElement>(".field.wrong :is(input, select, textarea)")?.focus();
+  }, [problem]);
+}
+
+const CHIPS_MAX = 12;
+
+export function TaskPicker({
+  task,
+  names,
+  problem,
+  onChange,
+}: {
+  task: string;
+  names: readonly string[] | null;
+  problem: FieldProblem | null;
+  onChange: (task: string) => void;
+}) {
+  const unknown = task !== "" && names !== null && !names.includes(task);
+  return (
+    <>
+      <Field
+        label="Task"
+        required
+        error={messageAt(problem, "task", false)}
+        hint={
+          unknown
+            ? "No node knows this task now: jobs of it wait until one does."
+            : "What is to be run. Nodes of the cluster know these."
+        }
+      >
+        {({ id, describedBy }) => (
+          <>
+            <input
+              id={id}
+              list="known-tasks"
+              required
+              autocomplete="off"
+              spellcheck={false}
+              aria-describedby={describedBy}
+              value={task}
+              onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
+            />
+            <datalist id="known-tasks">
+              {(names ?? []).map((name) => (
+                <option key={name} value={name} />
+              ))}
+            </datalist>
+          </>
+        )}
+      </Field>
+      {names !== null && names.length > 0 && (
+        <p class="row chips">
+          {names.slice(0, CHIPS_MAX).map((name) => (
+            <button
+              key={name}
+              type="button"
+              class="small"
+              aria-pressed={name === task}
+              onClick={() => onChange(name)}
+            >
+              {name}
+            </button>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+export function PayloadFields({
+  task,
+  tasks: { schema, here },
+  payload,
+  filled,
+  onChange,
+  problem,
+}: {
+  task: string;
+  tasks: KnownTasks;
+  payload: unknown;
+  /** Counts how often the payload was replaced as a whole: fields that hold a text of their own are made anew. */
+  filled: number;
+  onChange: (payload: unknown) => void;
+  problem: FieldProblem | null;
+}) {
+  const [asJson, setAsJson] = useState(false);
+  const simple = schema !== null && controlFor(schema).kind !== "json";
+  const form = simple && !asJson;
+  return (
+    <>
+      {simple && (
+        <div class="row">
+          <h2>Payload</h2>
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={asJson}
+              onChange={({ currentTarget }) => setAsJson(currentTarget.checked)}
+            />{" "}
+            as JSON
+          </label>
+        </div>
+      )}
+      {form ? (
+        <SchemaField
+          key={`form ${task} ${filled}`}
+          name="payload"
+          path="payload"
+          schema={schema}
+          required
+          value={payload}
+          onChange={onChange}
+          problem={problem}
+        />
+      ) : (
+        <JsonField
+          key={`json ${task} ${filled}`}
+          label="Payload as JSON"
+          rows={8}
+          hint={here && !schema ? "This task has no schema: any JSON value will do." : undefined}
+          error={messageAt(problem, "payload", true)}
+          value={payload}
+          onChange={onChange}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+/** How help is laid out: names on the left, what they mean on the right; a long name has a line of its own. Also on a narrow terminal. */
+
+import type { Command, Help } from "commander";
+import { wrapped } from "./plain-text.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Where help goes that no terminal shows. */
+export const HELP_WIDTH = 80;
+const NAMES_MAX = 26;
+const [INDENT, GAP] = [2, 2];
+
+export const HELP_LAYOUT: Partial<Help> = {
+  subcommandTerm,
+  /** One long name must not push everything else to the right. */
+  padWidth(command, helper) {
+    const longest = Math.max(
+      helper.longestOptionTermLength(command, helper),
+      helper.longestSubcommandTermLength(command, helper),
+      helper.longestArgumentTermLength(command, helper),
+    );
+    return Math.min(longest, NAMES_MAX, Math.floor((helper.helpWidth ?? HELP_WIDTH) * 0.4));
+  },
+  formatItem(term, termWidth, description, helper) {
+    const column = INDENT + termWidth + GAP;
+    const lines = wrapped(description, Math.max(20, (helper.helpWidth ?? HELP_WIDTH) - column));
+    const [first = "", ...rest] = helper.displayWidth(term) > termWidth ? ["", ...lines] : lines;
+    const below = rest.map((line) => `\n${" ".repeat(column)}${line}`).join("");
+    return (" ".repeat(INDENT) + term.padEnd(termWidth + GAP) + first).trimEnd() + below;
+  },
+};
+
+/** What stands below the options, as wide as the rest: a paragraph for each text. */
+export function below({ out }: Terminal, ...paragraphs: readonly string[]): string {
+  return paragraphs
+    .map((text) => `\n${wrapped(text, Math.max(20, out.columns ?? HELP_WIDTH)).join("\n")}`)
+    .join("\n");
+}
+
+/** Without "[options]", which all of them have. */
+function subcommandTerm(command: Command): string {
+  const places = command.registeredArguments.map((argument) => {
+    const name = argument.name() + (argument.variadic ? "..." : "");
+    return argument.required ? `<${name}>` : `[${name}]`;
+  });
+  return [[command.name(), ...command.aliases()].join("|"), ...places].join(" ");
+}

@@ -1,0 +1,27 @@
+/** Where a caller is, and whether by https, also behind proxies. Fastify asks `http.trusted_proxies` whom to believe. */
+
+import type { FastifyRequest } from "fastify";
+
+/** Longer than any address; what a proxy passed on unseen may be anything. */
+const ADDRESS_LENGTH_MAX = 64;
+
+/** One of IPv4 looks the same whether or not the node listens to IPv6 too. */
+export function addressOf({ ip }: FastifyRequest): string {
+  return ip.replace(/^::ffff:(?=\d+\.)/i, "").slice(0, ADDRESS_LENGTH_MAX);
+}
+
+/**
+ * Whether the caller itself uses https. Of two proxies each may have added a word of its own, `https, http`, and then it is that of the
+ * outermost one that is trusted; or the first word was passed on as it was.
+ */
+export function isHttps(request: FastifyRequest): boolean {
+  const words = request.headers["x-forwarded-proto"];
+  const hops = (request.ips?.length ?? 1) - 1;
+  if (hops < 2 || typeof words !== "string") return isTheWord(request.protocol);
+  const told = words.split(",");
+  return isTheWord(told[Math.max(0, told.length - hops)]);
+}
+
+function isTheWord(word: string | undefined): boolean {
+  return word?.trim().toLowerCase() === "https";
+}
