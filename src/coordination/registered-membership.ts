@@ -73,8 +73,8 @@ export interface Registry {
 
 export interface RegisteredMembershipOptions<List extends Registry> {
   readonly registry: List;
-  /** Why a heartbeat failed, for the log. */
-  readonly reason: (error: unknown) => string;
+  /** Who keeps the list, for the log. */
+  readonly at: string;
   readonly identity: NodeIdentity;
   readonly info: () => OwnInfo;
   readonly clock: Clock;
@@ -231,9 +231,11 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
         this.#heard = null;
         if (roll.wish !== null) this.#hear(roll.wish);
       } catch (error) {
-        if (!this.#failing) this.#o.log.warn({ err: error }, this.#o.reason(error));
+        const displaced = hasCode(error, "NAME_IN_USE") ? error.message : null;
+        const { log, at } = this.#o;
+        if (!this.#failing) log.warn({ err: error }, displaced ?? `no heartbeat reaches ${at}; trying on`);
         this.#failing = true;
-        if (hasCode(error, "NAME_IN_USE")) this.#displaced = error.message;
+        this.#displaced = displaced ?? this.#displaced;
       }
     });
     this.#beating = beat;

@@ -1,68 +1,21 @@
-/** Coordination on a real etcd, for its contracts and for what only it must keep. */
+/** Coordination on a real etcd. */
 
 import { EtcdCoordination } from "../../src/coordination/etcd/etcd.ts";
-import type { MembershipSettings } from "../../src/coordination/registered-membership.ts";
-import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
-import { systemClock, type Clock } from "../../src/platform/clock.ts";
-import type { Log } from "../../src/platform/log.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
-import { systemRandom } from "../../src/platform/random.ts";
-import type { TermStore } from "../../src/store/store.ts";
 import type { EtcdServer } from "./etcd-server.ts";
-import { candidate } from "./lock-candidates.ts";
-import { OWN_INFO } from "./lock-postgres.ts";
-import { MemoryTerms } from "./lock-terms.ts";
-import { ROLE, type LockWorld } from "./lock-world.ts";
+import { AdmittedElection } from "./lock-admitted-election.ts";
+import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";
+import type { LockWorld } from "./lock-world.ts";
+import type { PostgresServer } from "./postgres-server.ts";
 
-export interface EtcdMemberOptions {
-  readonly identity?: NodeIdentity;
-  readonly settings?: Partial<MembershipSettings>;
-  readonly info?: () => OwnInfo;
-  readonly log?: Log;
-  /** Instead of our own, where leases are counted. */
-  readonly time?: Clock;
-  /** Through which addresses etcd is reached, if not directly. */
-  readonly url?: string;
-  readonly terms?: TermStore;
-}
-
-/** One cluster: a prefix of its own, terms that outlive what etcd forgets, and nodes that are stopped with it. */
-export class EtcdCluster implements AsyncDisposable {
-  readonly server: EtcdServer;
-  readonly prefix: string;
-  readonly terms: TermStore;
-  readonly #members: EtcdCoordination[] = [];
-
-  static #clusters = 0;
-
-  constructor(server: EtcdServer, terms: TermStore = new MemoryTerms()) {
-    this.server = server;
-    this.prefix = `cluster-${++EtcdCluster.#clusters}`;
-    this.terms = terms;
-  }
-
-  /** A node that was not started yet. */
-  member(name: string, options: EtcdMemberOptions = {}): EtcdCoordination {
-    const { identity = candidate(name, systemRandom.uuid()), info = () => OWN_INFO, ...rest } = options;
-    const { prefix, terms } = this;
-    const given = { url: this.server.url(), prefix, terms, identity, info };
-    const member = new EtcdCoordination({ ...given, clock: systemClock, random: systemRandom, ...rest });
-    this.#members.push(member);
-    return member;
-  }
-
-  async start(name: string, options: EtcdMemberOptions = {}): Promise<EtcdCoordination> {
-    const member = this.member(name, options);
-    await member.start();
-    return member;
-  }
-
+export class EtcdCluster extends PrefixedCluster<EtcdServer, EtcdCoordination> {
   key(...parts: readonly string[]): string {
     return [this.prefix, ...parts].join("/");
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#members.map((member) => member.stop()));
+  protected open(given: GivenOptions): EtcdCoordination {
+    const { prefix, terms } = this;
+    return new EtcdCoordination({ url: this.server.url(), prefix, terms, ...given });
   }
 }
 
@@ -94,25 +47,15 @@ export class LeaseTime {
   }
 }
 
-/** The clock by which leases are counted is moved by hand, so that one of a minute runs out at once. */
-export async function openEtcdLock(server: EtcdServer, rounds: number): Promise<LockWorld> {
+export function openEtcdLock(server: EtcdServer, rounds: number): Promise<LockWorld> {
   const cluster = new EtcdCluster(server);
   const time = new ManualClock();
   const leases = new LeaseTime(cluster, time);
-  const ttlMs = 60_000;
-  let lives = 0;
-  const reopen = async () => (await cluster.start(`node-${++lives}`, { time })).lock(ROLE);
-  try {
-    return {
-      lock: await reopen(),
-      ttlMs,
-      rounds,
-      elapse: (ms) => leases.pass(ms, ttlMs),
-      reopen,
-      close: () => cluster[Symbol.asyncDispose](),
-    };
-  } catch (error) {
-    await cluster[Symbol.asyncDispose]();
-    throw error;
-  }
+  return openClusterLock(cluster, { rounds, time, elapse: (ms, ttlMs) => leases.pass(ms, ttlMs) });
+}
+
+export type EtcdElection = AdmittedElection<EtcdCluster>;
+
+export function openEtcdElection(etcd: EtcdServer, postgres: PostgresServer): Promise<EtcdElection> {
+  return AdmittedElection.open(postgres, (terms) => new EtcdCluster(etcd, terms));
 }

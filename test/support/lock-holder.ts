@@ -12,8 +12,7 @@ import { PostgresCoordination } from "../../src/coordination/postgres/postgres.t
 import { systemClock } from "../../src/platform/clock.ts";
 import { applicationName } from "../../src/platform/drivers/postgres-name.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { candidate } from "./lock-candidates.ts";
-import { OWN_INFO } from "./lock-postgres.ts";
+import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";
 
 export interface HolderOptions {

@@ -4,8 +4,7 @@ import { WishSlot } from "../../src/coordination/wish-slot.ts";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../../src/core/node.ts";
 import type { OpenMembership } from "../contract/coordination/membership.ts";
-import { candidate } from "./lock-candidates.ts";
-import { OWN_INFO } from "./lock-postgres.ts";
+import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";
 
 /** The reference membership, of a cluster of one, in the fewest lines. */

@@ -10,8 +10,7 @@ import type { Log } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { MemoryNetwork } from "../../src/transport/memory.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
-import { candidate } from "./lock-candidates.ts";
-import { OWN_INFO } from "./lock-postgres.ts";
+import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { MemoryTerms } from "./lock-terms.ts";
 
 /** What outlives a life of a node. */

@@ -18,9 +18,8 @@ import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom, type Random } from "../../src/platform/random.ts";
 import { Lifecycle } from "../../src/platform/service.ts";
 import type { Outcome, PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
-import { candidate } from "./lock-candidates.ts";
+import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { NodeClock } from "./lock-node-clock.ts";
-import { OWN_INFO } from "./lock-postgres.ts";
 import { MemoryTerms } from "./lock-terms.ts";
 import { ROLE } from "./lock-world.ts";
 

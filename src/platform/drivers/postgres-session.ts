@@ -21,6 +21,7 @@ import { inSchema, plainSchema, type Queryable, type Statement, types, write } f
 import { isLost, translated } from "./postgres-errors.ts";
 import { directly, type Manner, throughPooler } from "./postgres-manner.ts";
 import type { PoolerCheck } from "./postgres-pooler.ts";
+import { reopen } from "./reopen.ts";
 
 export interface PostgresSessionOptions {
   readonly url: string;
@@ -44,9 +45,6 @@ const CONNECT_MS = 5_000;
 const STATEMENT_MS = 5_000;
 /** A polite end is one round trip. Whoever needs longer is cut off: nobody waits for the answer. */
 const FAREWELL_MS = 250;
-const FIRST_PAUSE_MS = 10;
-/** Longer, and a cluster takes longer to gather after its database has come back. */
-const PAUSE_MS_MAX = 1_000;
 
 const COMMIT = write("session-commit", "COMMIT");
 /** A backend that waits for a lock looks only then whether anybody still waits for it. Not every platform can. */
@@ -177,20 +175,8 @@ export class PostgresSession extends Lifecycle {
     if (this.#client !== client) return; // `#connect` tells
     this.#client = null;
     this.#o.onLost?.(reason);
-    if (!this.#stopping.signal.aborted) this.#opening = this.#reopen();
-  }
-
-  async #reopen(): Promise<void> {
-    const { clock, random } = this.#o;
     const { signal } = this.#stopping;
-    for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
-      try {
-        await this.#connect();
-        return;
-      } catch {
-        await clock.sleep(pauseMs * (0.5 + random.chance()), signal);
-      }
-    }
+    if (!signal.aborted) this.#opening = reopen(() => this.#connect(), this.#o, signal);
   }
 
   async #send<Row>(

@@ -17,6 +17,7 @@ import { isNoScript, translated, unavailable } from "./redis-errors.ts";
 import { RedisLine, type RedisClient } from "./redis-line.ts";
 import type { RedisScript } from "./redis-script.ts";
 import type { RedisAddress } from "./redis-url.ts";
+import { reopen } from "./reopen.ts";
 
 export interface RedisSessionOptions {
   readonly address: RedisAddress;
@@ -57,9 +58,6 @@ export interface RedisCommands {
 
 const CONNECT_MS = 5_000;
 const COMMAND_MS = 5_000;
-const FIRST_PAUSE_MS = 10;
-/** Longer, and a cluster takes longer to gather after its Redis has come back. */
-const PAUSE_MS_MAX = 1_000;
 
 export class RedisSession extends Lifecycle implements RedisCommands {
   readonly #o: RedisSessionOptions;
@@ -157,20 +155,8 @@ export class RedisSession extends Lifecycle implements RedisCommands {
     if (this.#line !== line) return; // `#connect` tells
     this.#line = null;
     this.#o.onLost?.(reason);
-    if (!this.#stopping.signal.aborted) this.#opening = this.#reopen();
-  }
-
-  async #reopen(): Promise<void> {
-    const { clock, random } = this.#o;
     const { signal } = this.#stopping;
-    for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
-      try {
-        await this.#connect();
-        return;
-      } catch {
-        await clock.sleep(pauseMs * (0.5 + random.chance()), signal);
-      }
-    }
+    if (!signal.aborted) this.#opening = reopen(() => this.#connect(), this.#o, signal);
   }
 
   async #run<Reply>(

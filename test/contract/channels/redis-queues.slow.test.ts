@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import type { Channels } from "../../../src/channels/channels.ts";
-import type { RedisChannels } from "../../../src/channels/redis/redis.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { seededRandom } from "../../../src/platform/random.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
-import { gate, message, messages, Reader, turn, until } from "./world.ts";
+import { keysStayApart, servedQueues } from "./served-queues.ts";
+import { gate, message, messages, Reader, until } from "./world.ts";
 
 let world: RedisWorld;
 let proxy: TcpProxy;
@@ -23,50 +22,32 @@ afterEach(() => proxy.forward());
 
 const stream = "{baton}:queue:q";
 
-async function waiting(): Promise<number> {
-  return Number(await world.command("XLEN", stream));
-}
-
 /** Everything that is left when all was handled and all have gone. */
 async function assertNothingIsLeft(...nodes: readonly Channels[]): Promise<void> {
   await Promise.all(nodes.map((node) => node.stop()));
   assert.deepEqual(await world.keys(), []);
 }
 
-describe("queues in streams", () => {
-  test("what a consumer had taken when it died is delivered elsewhere, counted, in its order", async () => {
-    const dying = await world.started({ url: proxy.through(world.url), leaseMs: 400, beatMs: 50 });
-    const here = await world.started({ leaseMs: 400, beatMs: 50 });
-    const door = gate();
-    const first = new Reader();
-    const consumer = dying.consume("q", async (batch) => {
-      await first.handle(batch);
-      await door.passed;
-    });
-    await here.send("q", messages(6, 2));
-    await until("the first consumer to be busy", () => first.deliveries.length === 6);
-    await proxy.refuse();
-    const second = new Reader();
-    here.consume("q", second.handle);
-    await until("all of them again", () => second.deliveries.length === 6);
-    for (const [key, bodies] of [
-      ["key-0", [0, 2, 4]],
-      ["key-1", [1, 3, 5]],
-    ] as const) {
-      assert.deepEqual(
-        second.deliveries.filter((delivery) => delivery.key === key),
-        bodies.map((body) => ({ key, body, deliveries: 2 })),
-      );
-    }
-    // It was only cut off. What it says now about the batch is about messages that are not its any more.
-    await here.send("q", [message("next", "key-0")]);
-    await until("the next message", () => second.deliveries.length === 7);
-    await proxy.forward();
-    door.open();
-    await consumer.close();
-    await assertNothingIsLeft(dying, here);
-  });
+servedQueues("redis", () => ({
+  started: ({ leaseMs, lookMs, cut = false } = {}) =>
+    world.started({
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...(lookMs === undefined ? {} : { beatMs: lookMs }),
+      ...(cut ? { url: proxy.through(world.url) } : {}),
+    }),
+  proxy,
+  waiting: () => world.command<number>("XLEN", stream),
+  nothingIsLeft: () => assertNothingIsLeft(),
+  prolonged: (ms) => systemClock.sleep(ms),
+  left: async () => {
+    const range = ["XPENDING", stream, "baton", "-", "+", "10"];
+    const [entry, ...others] = await world.command<[string, string, number, number][]>(...range);
+    assert.deepEqual(others, []);
+    return { deliveries: entry![3], taken: entry![1] !== "-" };
+  },
+}));
 
+describe("queues in streams", () => {
   test("what one had that is known to be dead is delivered again at once", async () => {
     const dead = await world.started({ url: proxy.through(world.url), consumer: "node-a.1" });
     const here = await world.started();
@@ -140,103 +121,13 @@ describe("queues in streams", () => {
     }
   });
 
-  test("a late end of a batch touches nothing that another has taken meanwhile", async () => {
-    const slow = await world.started({ url: proxy.through(world.url), leaseMs: 200, beatMs: 30 });
-    const here = await world.started({ leaseMs: 60_000, beatMs: 30 });
-    const [late, mine] = [gate(), gate()];
-    let busy = false;
-    const consumer = slow.consume("q", async () => {
-      busy = true;
-      await late.passed;
-    });
-    await here.send("q", messages(2));
-    await until("the slow one to be busy", () => busy);
-    await proxy.refuse();
-    const second = new Reader();
-    here.consume("q", async (batch) => {
-      await second.handle(batch);
-      await mine.passed;
-    });
-    await until("them to be with another", () => second.deliveries.length === 2);
-    await proxy.forward();
-    await sends(slow);
-    late.open();
-    await consumer.close();
-    assert.equal(await waiting(), 2, "they are gone although nobody has handled them");
-    mine.open();
-    await until("the end", () => second.batches.length === 1);
-    await here.stop();
-    assert.equal(await waiting(), 0);
-  });
-
-  test("a batch stays with its consumer for as long as the handler runs", async () => {
-    const here = await world.started({ leaseMs: 200, beatMs: 20 });
-    const there = await world.started({ leaseMs: 200, beatMs: 20 });
-    const door = gate();
-    const first = new Reader();
-    here.consume("q", async (batch) => {
-      await first.handle(batch);
-      await door.passed;
-    });
-    await here.send("q", messages(3, 3));
-    await until("a busy consumer", () => first.deliveries.length === 3);
-    const second = new Reader();
-    there.consume("q", second.handle);
-    const from = systemClock.monotonic();
-    await until("three leases", () => systemClock.monotonic() - from > 600);
-    door.open();
-    await assertNothingIsLeft(here, there);
-    assert.deepEqual([first.batches.length, second.batches], [1, []]);
-  });
-
   test("no key is ever with two consumers, whatever handlers and connections do, and all is handled in the end", async () => {
-    const random = seededRandom(11);
-    const nodes: RedisChannels[] = await Promise.all(
+    const nodes = await Promise.all(
       [1, 2, 3].map(() => world.started({ url: proxy.through(world.url), beatMs: 50 })),
     );
-    const busy = new Set<string>();
-    const mistakes: string[] = [];
-    const handled = new Set<unknown>();
-    const firstSeen = new Map<string, number[]>();
-    for (const node of [...nodes, ...nodes]) {
-      node.consume(
-        "q",
-        async (batch) => {
-          const keys = new Set(batch.map(({ key }) => key));
-          for (const key of keys) {
-            if (busy.has(key)) mistakes.push(`${key} is with two consumers`);
-            busy.add(key);
-          }
-          for (const { key, body, deliveries } of batch) {
-            if (deliveries === 1) firstSeen.set(key, [...(firstSeen.get(key) ?? []), Number(body)]);
-          }
-          for (let wait = 0; wait < random.chance() * 6; wait++) await turn();
-          for (const key of keys) busy.delete(key);
-          if (random.chance() < 0.2) throw new Error("by chance");
-          for (const { body } of batch) handled.add(body);
-        },
-        { batchMax: 1 + Math.floor(random.chance() * 8) },
-      );
-    }
     const sender = await world.started();
-    let n = 0;
-    for (let round = 0; round < 60; round++) {
-      const batch = Array.from({ length: 15 }, () => {
-        n += 1;
-        return message(n, `key-${Math.floor(random.chance() * 10)}`);
-      });
-      await sender.send("q", batch);
-      if (round % 6 === 5) proxy.reset();
-    }
-    await until("all of them", () => handled.size === n);
-    assert.deepEqual(mistakes, []);
-    for (const [key, bodies] of firstSeen) {
-      assert.deepEqual(
-        bodies,
-        bodies.toSorted((a, b) => a - b),
-        `${key}: one was first delivered before an older one`,
-      );
-    }
+    const disturb = (round: number): void => void (round % 6 === 5 && proxy.reset());
+    await keysStayApart({ nodes, rounds: 60, send: () => sender, disturb });
     await assertNothingIsLeft(...nodes, sender);
   });
 
@@ -253,37 +144,6 @@ describe("queues in streams", () => {
     await proxy.forward();
     await until("all of them", () => reader.deliveries.length === 5);
     await assertNothingIsLeft(lossy, here);
-  });
-
-  test("a message that nobody can handle does not block its key, and is tried ever more rarely", async () => {
-    const here = await world.started();
-    const at: number[] = [];
-    const reader = new Reader();
-    here.consume(
-      "q",
-      async (batch) => {
-        if (batch[0]!.body !== "poison") return reader.handle(batch);
-        at.push(systemClock.monotonic());
-        throw new Error("never");
-      },
-      { batchMax: 1 },
-    );
-    await here.send("q", [message("poison"), message("behind it"), message("other", "other key")]);
-    await until("the messages behind", () => reader.deliveries.length === 2);
-    await until("a few deliveries", () => at.length === 6);
-    // 0, 10, 20, 40 and 80 ms at least.
-    assert.ok(at[5]! - at[0]! >= 150, `${at[5]! - at[0]!} ms`);
-    await here.stop();
-    const [[, consumer, , deliveries]] = await world.command<[[string, string, number, number]]>(
-      "XPENDING",
-      stream,
-      "baton",
-      "-",
-      "+",
-      "10",
-    );
-    assert.equal(consumer, "-");
-    assert.ok(deliveries >= 6, `${deliveries} deliveries`);
   });
 
   test("messages of a key that is taken are parked, and those of other keys behind them are not held up", async () => {
@@ -320,25 +180,6 @@ describe("queues in streams", () => {
     await assertNothingIsLeft(here, there);
   });
 
-  test("what was taken for a consumer that closed meanwhile goes back and does not count", async () => {
-    const here = await world.started();
-    await here.send("q", messages(5));
-    const early = new Reader();
-    for (let round = 0; round < 20; round++) {
-      const closing = here.consume("q", early.handle);
-      await turn(); // the take is on its way, its answer is not here yet
-      await closing.close();
-    }
-    assert.deepEqual(early.batches, []);
-    const reader = new Reader();
-    here.consume("q", reader.handle);
-    await until("all of them", () => reader.deliveries.length === 5);
-    assert.deepEqual(
-      reader.deliveries.map(({ body, deliveries }) => [body, deliveries]),
-      [0, 1, 2, 3, 4].map((body) => [body, 1]),
-    );
-  });
-
   test("a consumer elsewhere does not wait for its next look, and sends that come together are one command", async () => {
     const [here, there] = [await world.started(), await world.started({ beatMs: 3_600_000 })];
     const reader = new Reader();
@@ -351,16 +192,6 @@ describe("queues in streams", () => {
     assert.ok(Number(calls) < 30, `${calls} calls`);
     await here.send("q", [message("lone")]);
     await until("the lone one", () => reader.deliveries.length === 501);
-  });
-
-  test("a large body is a message like any other", async () => {
-    const [here, there] = [await world.started(), await world.started()];
-    const reader = new Reader();
-    there.consume("q", reader.handle);
-    const body = { text: "\u00e9\ud83d\ude00".repeat(200_000) };
-    await here.send("q", [message(body)]);
-    await until("the message", () => reader.deliveries.length === 1);
-    assert.deepEqual(reader.bodies, [body]);
   });
 
   test("what somebody else adds to the stream, with or without a key, is a message too", async () => {
@@ -435,19 +266,4 @@ async function pendingOf(key: string): Promise<number> {
 async function untilAsync(what: string, condition: () => Promise<boolean>): Promise<void> {
   const deadline = systemClock.monotonic() + 10_000;
   while (!(await condition())) assert.ok(systemClock.monotonic() < deadline, `waited in vain: ${what}`);
-}
-
-/** Until a send of its own gets through. */
-async function sends(node: RedisChannels): Promise<void> {
-  let connected = false;
-  const sent: Promise<unknown>[] = [];
-  await until("it to be connected again", () => {
-    const sending = node.send("another queue", [message(0)]).then(
-      () => (connected = true),
-      () => {},
-    );
-    sent.push(sending);
-    return connected;
-  });
-  await Promise.all(sent);
 }

@@ -8,7 +8,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import { EtcdCluster } from "../../support/lock-etcd.ts";
-import { until } from "../../support/lock-redis-election.ts";
+import { until } from "../../support/lock-admitted-election.ts";
 import { ROLE } from "../../support/lock-world.ts";
 
 const SETTINGS = { heartbeatMs: 500, deadAfterMs: 2_000, forgetAfterMs: 3_600_000 };

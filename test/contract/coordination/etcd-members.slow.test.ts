@@ -9,9 +9,8 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
 import { hangingAddress } from "../../support/hanging-address.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
-import { EtcdElection, type EtcdStander } from "../../support/lock-etcd-election.ts";
-import { EtcdCluster } from "../../support/lock-etcd.ts";
-import { leads, standsBy, until } from "../../support/lock-redis-election.ts";
+import { EtcdCluster, openEtcdElection } from "../../support/lock-etcd.ts";
+import { leads, standsBy, until, type Stander } from "../../support/lock-admitted-election.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 
@@ -27,7 +26,7 @@ const ELECTION: ElectorSettings = { leaseMs: 5_000, renewMs: 1_000, marginMs: 1_
 const TTL_MS = 60_000;
 
 const urls = (): string => members.map((member) => member.url()).join(",");
-const oneLeader = (standers: readonly EtcdStander[]) =>
+const oneLeader = (standers: readonly Stander[]) =>
   until("one leader", () => {
     const held = standers.flatMap(({ elector }) => elector.held() ?? []);
     return held.length === 1 && held[0];
@@ -56,7 +55,7 @@ void describe("an etcd of several members", () => {
   });
 
   void test("the member that the leader uses stands still: a call is given up, and the leader renews at the next member", async (t) => {
-    await using election = await EtcdElection.open(members[2]!, postgres);
+    await using election = await openEtcdElection(members[2]!, postgres);
     await using ada = await election.stander("ada", ELECTION, { url: urls() });
     const term = await leads(ada);
     const lock = ada.coordination.lock(ROLE);
@@ -74,7 +73,7 @@ void describe("an etcd of several members", () => {
   });
 
   void test("every member that a node uses is killed in turn: somebody leads, and no stale term writes", async () => {
-    await using election = await EtcdElection.open(members[0]!, postgres);
+    await using election = await openEtcdElection(members[0]!, postgres);
     await using ada = await election.stander("ada", ELECTION, { url: urls() });
     let term = await leads(ada);
     await using bob = await election.stander("bob", ELECTION, { url: urls() });

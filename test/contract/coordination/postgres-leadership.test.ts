@@ -13,10 +13,12 @@ import { applicationPrefix } from "../../../src/platform/drivers/postgres-name.t
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
-import { PostgresCluster, type MemberOptions } from "../../support/lock-postgres.ts";
+import type { MemberOptions } from "../../support/lock-cluster.ts";
+import { PostgresCluster } from "../../support/lock-postgres.ts";
 import { HolderProcess } from "../../support/lock-process.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
+import { raceOn } from "./race.ts";
 
 let server: PostgresServer;
 before(async () => {
@@ -219,24 +221,9 @@ void describe("leadership on postgres", () => {
     const members = await Promise.all(
       Array.from({ length: 10 }, (_, n) => cluster.start(`node-${n}`, { time })),
     );
-    const crowd = Array.from({ length: 50 }, (_, n) => ({
-      lock: members[n % 10]!.lock(ROLE),
-      who: candidate(`candidate-${n}`),
-    }));
-    let highest = 0;
-    for (let round = 0; round < 20; round++) {
-      const answers = await Promise.all(
-        crowd.map(async ({ lock, who }) => ({ lock, term: await lock.acquire(who, TTL_MS) })),
-      );
-      const elected = answers.filter(({ term }) => term !== null);
-      assert.equal(elected.length, 1, `round ${round}: ${elected.length} were elected`);
-      const { lock, term } = elected[0]!;
-      assert.ok(term!.epoch > highest, `round ${round}: epoch ${term!.epoch} after ${highest}`);
-      highest = term!.epoch;
-      for (const { lock: each } of crowd.slice(0, 10)) assert.deepEqual(await each.read(), term);
-      if (round % 3 === 0) await time.advance(TTL_MS * 1.1);
-      else await lock.release(term!);
-    }
+    await raceOn(members, { rounds: 20, ttlMs: TTL_MS }, (round, term, lock) =>
+      round % 3 === 0 ? time.advance(TTL_MS * 1.1) : lock.release(term),
+    );
   });
 
   void test("two clusters in one database have leaders of their own, and do not hear of each other", async () => {

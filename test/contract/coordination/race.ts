@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import type { Coordination, LeaseLock } from "../../../src/coordination/coordination.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { candidate } from "../../support/lock-candidates.ts";
-import type { LockWorld } from "../../support/lock-world.ts";
+import { ROLE, type LockWorld } from "../../support/lock-world.ts";
 import type { Promises } from "../promises.ts";
 
 const crowd = Array.from({ length: 50 }, (_, i) => candidate(`node-${i}`));
@@ -44,3 +45,29 @@ export const racePromises: Promises<LockWorld> = {
     }
   },
 };
+
+/** Fifty candidates on several nodes, again and again; `end` ends each term in its way. */
+export async function raceOn(
+  members: readonly Coordination[],
+  { rounds, ttlMs }: { readonly rounds: number; readonly ttlMs: number },
+  end: (round: number, term: Term, lock: LeaseLock) => Promise<unknown>,
+): Promise<void> {
+  const locks = members.map((member) => member.lock(ROLE));
+  let highest = 0;
+  for (let round = 0; round < rounds; round++) {
+    const answers = await Promise.all(
+      crowd.map(async (who, i) => {
+        const lock = locks[i % locks.length]!;
+        return { lock, term: await lock.acquire(who, ttlMs) };
+      }),
+    );
+    const elected = answers.filter(({ term }) => term !== null);
+    assert.equal(elected.length, 1, `round ${round}: ${elected.length} were elected`);
+    const { lock, term } = elected[0]!;
+    assert.ok(term!.epoch > highest, `round ${round}: epoch ${term!.epoch} after ${highest}`);
+    highest = term!.epoch;
+    const seen = await Promise.all(locks.map((each) => each.read()));
+    for (const each of seen) assert.deepEqual(each, term);
+    await end(round, term!, lock);
+  }
+}

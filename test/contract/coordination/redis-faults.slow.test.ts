@@ -4,16 +4,16 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ElectorSettings } from "../../../src/coordination/elector-settings.ts";
 import { hasCode } from "../../../src/core/errors.ts";
-import type { Term } from "../../../src/core/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
-import { leads, RedisElection, standsBy, until, type Stander } from "../../support/lock-redis-election.ts";
-import { RedisCluster } from "../../support/lock-redis.ts";
+import { leads, standsBy, until } from "../../support/lock-admitted-election.ts";
+import { openRedisElection, RedisCluster } from "../../support/lock-redis.ts";
 import { ROLE } from "../../support/lock-world.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
+import { admittedFaults, ELECTION, QUICK, survives, withServer } from "./admitted-faults.ts";
 
 let redis: RedisServer;
 let postgres: PostgresServer;
@@ -22,75 +22,47 @@ before(async () => {
 });
 after(() => Promise.all([redis.stop(), postgres.stop()]));
 
-const ELECTION: ElectorSettings = { leaseMs: 1_500, renewMs: 300, marginMs: 300, retryMs: 150 };
-/** Commands are given up after a second, the shortest there is. */
-const QUICK = { heartbeatMs: 50, deadAfterMs: 2_000, forgetAfterMs: 3_600_000 };
-
-async function withServer(
-  options: Parameters<typeof RedisServer.start>[0],
-  proof: (server: RedisServer) => Promise<void>,
-): Promise<void> {
-  const own = await RedisServer.start(options);
-  try {
-    await proof(own);
-  } finally {
-    await own.stop();
-  }
-}
-
-/** Two nodes, one of which leads, and a fault; afterwards somebody leads under a higher epoch, and the old term may not write. */
-async function survives(
-  server: RedisServer,
-  fault: (election: RedisElection) => Promise<void>,
-): Promise<void> {
-  await using election = await RedisElection.open(server, postgres);
-  await using ada = await election.stander("ada", ELECTION);
-  const old = await leads(ada);
-  await using bob = await election.stander("bob", ELECTION);
-  await standsBy(bob);
-  assert.equal(await election.takes(old), true);
-
-  const startedAt = systemClock.monotonic();
-  await fault(election);
-  await until("the end of the old term", () => !heldTerm(ada, old));
-  assert.ok(systemClock.monotonic() - startedAt < 2_000, "the holder noticed too late");
-  const next = await until("the next term", () => newest([ada, bob]));
-  assert.ok(next.epoch > old.epoch, `epoch ${next.epoch} after ${old.epoch}`);
-  assert.equal(await election.takes(old), false, "a stale write was taken");
-  assert.equal(await election.takes(next), true);
-}
-
-const heldTerm = ({ elector }: Stander, term: Term): boolean => elector.held()?.epoch === term.epoch;
-const newest = (standers: readonly Stander[]): Term | undefined =>
-  standers.flatMap(({ elector }) => elector.held() ?? []).toSorted((a, b) => b.epoch - a.epoch)[0];
+admittedFaults("a Redis", {
+  server: () => redis,
+  start: () => RedisServer.start({ persistent: true }),
+  cluster: (server) => new RedisCluster(server),
+  election: (server) => openRedisElection(server, postgres),
+});
 
 void describe("a Redis that forgets", () => {
   void test("FLUSHALL while led: the holder steps down, and the next epoch is higher", () =>
-    survives(redis, async () => void (await redis.command("FLUSHALL"))));
+    survives(
+      openRedisElection(redis, postgres),
+      ELECTION,
+      async () => void (await redis.command("FLUSHALL")),
+    ));
 
   void test("a key that an operator deleted: the same", () =>
-    survives(redis, async ({ cluster }) => {
+    survives(openRedisElection(redis, postgres), ELECTION, async ({ cluster }) => {
       await redis.command("DEL", cluster.key("leader"), cluster.key("leader:epoch"));
     }));
 
   void test("a restart without persistence: the same", () =>
-    withServer({}, (server) =>
-      survives(server, async () => {
-        await server.halt("kill");
-        await server.relaunch();
-      }),
+    withServer(
+      () => RedisServer.start(),
+      (server) =>
+        survives(openRedisElection(server, postgres), ELECTION, async () => {
+          await server.halt("kill");
+          await server.relaunch();
+        }),
     ));
 
   void test("a key that was thrown away because memory is full: the same, and people are warned", () =>
     withServer(
-      {
-        settings: [
-          ["maxmemory", "4mb"],
-          ["maxmemory-policy", "volatile-ttl"],
-        ],
-      },
+      () =>
+        RedisServer.start({
+          settings: [
+            ["maxmemory", "4mb"],
+            ["maxmemory-policy", "volatile-ttl"],
+          ],
+        }),
       (server) =>
-        survives(server, async ({ cluster }) => {
+        survives(openRedisElection(server, postgres), ELECTION, async ({ cluster }) => {
           const member = await cluster.start("cyd");
           assert.match(member.notes().join(), /maxmemory-policy volatile-ttl.*noeviction/);
           for (let i = 0; (await server.command("EXISTS", cluster.key("leader"))) === 1; i++) {
@@ -101,41 +73,8 @@ void describe("a Redis that forgets", () => {
         }),
     ));
 
-  void test("a restart with persistence keeps the term", () =>
-    withServer({ persistent: true }, async (server) => {
-      await using election = await RedisElection.open(server, postgres);
-      await using ada = await election.stander("ada", { ...ELECTION, leaseMs: 8_000 });
-      const term = await leads(ada);
-      const lock = ada.coordination.lock(ROLE);
-      const { leaseUntil } = (await lock.tenure())!;
-      await server.halt("kill");
-      await server.relaunch();
-      const renewed = await until("a renewal", async () => {
-        const tenure = await lock.tenure().catch(() => null);
-        return tenure && tenure.leaseUntil > leaseUntil && tenure;
-      });
-      assert.equal(renewed.epoch, term.epoch);
-      assert.equal(ada.elector.held()?.epoch, term.epoch);
-    }));
-
-  void test("a failover to a server that lacks the key: two may believe, one may write, and the other is told soon", () =>
-    withServer({}, async (replica) => {
-      await using election = await RedisElection.open(redis, postgres);
-      await using ada = await election.stander("ada", ELECTION);
-      const old = await leads(ada);
-      await using bob = await election.stander("bob", ELECTION, { url: replica.url() });
-      const startedAt = systemClock.monotonic();
-      const next = await leads(bob);
-      assert.ok(next.epoch > old.epoch);
-      assert.equal(await election.takes(old), false);
-      assert.equal(await election.takes(next), true);
-      await until("ada is told", () => !heldTerm(ada, old));
-      assert.ok(systemClock.monotonic() - startedAt < ELECTION.leaseMs, "only its own lease told it");
-      assert.equal(bob.elector.held()?.epoch, next.epoch);
-    }));
-
   void test("scripts that were flushed are sent in full: the term goes on", async () => {
-    await using election = await RedisElection.open(redis, postgres);
+    await using election = await openRedisElection(redis, postgres);
     await using ada = await election.stander("ada", ELECTION);
     const term = await leads(ada);
     for (let round = 0; round < 5; round++) {
@@ -148,26 +87,6 @@ void describe("a Redis that forgets", () => {
 });
 
 void describe("a Redis that does not answer", () => {
-  void test("stopped for two leases: the leader steps down by itself, what it had sent revives nothing, and the next epoch is higher", () =>
-    withServer({}, async (server) => {
-      await using election = await RedisElection.open(server, postgres);
-      await using ada = await election.stander("ada", ELECTION);
-      const old = await leads(ada);
-      await using bob = await election.stander("bob", ELECTION);
-      await standsBy(bob);
-      server.pause();
-      const stoppedAt = systemClock.monotonic();
-      await until("ada steps down", () => ada.elector.held() === null);
-      assert.ok(systemClock.monotonic() - stoppedAt < ELECTION.leaseMs);
-      await systemClock.sleep(2 * ELECTION.leaseMs - (systemClock.monotonic() - stoppedAt));
-      server.resume();
-      const next = await until("the next term", () => newest([ada, bob]));
-      assert.ok(next.epoch > old.epoch);
-      assert.equal(await ada.coordination.lock(ROLE).renew(old, 60_000), false);
-      assert.equal(await election.takes(old), false);
-      assert.equal(await election.takes(next), true);
-    }));
-
   void test("a renewal that reaches Redis after its deadline extends nothing, though the lease is still valid", async () => {
     await using cluster = new RedisCluster(redis);
     const identity = candidate("ada", systemRandom.uuid());
@@ -229,7 +148,7 @@ void describe("a Redis that does not answer", () => {
   void test("a leader cut off from Redis is superseded at once; its writes are refused, and it steps down by itself", async () => {
     const proxy = await TcpProxy.start(redis.url());
     try {
-      await using election = await RedisElection.open(redis, postgres);
+      await using election = await openRedisElection(redis, postgres);
       const long: ElectorSettings = { leaseMs: 6_000, renewMs: 2_000, marginMs: 1_500, retryMs: 2_000 };
       await using ada = await election.stander("ada", long, { url: proxy.through(redis.url()) });
       const old = await leads(ada);
@@ -247,18 +166,5 @@ void describe("a Redis that does not answer", () => {
     } finally {
       await proxy.stop();
     }
-  });
-
-  void test("a pause below the deadline of a renewal costs nothing", async () => {
-    await using cluster = new RedisCluster(redis);
-    const identity = candidate("ada", systemRandom.uuid());
-    const lock = (await cluster.start("ada", { identity, settings: QUICK })).lock(ROLE);
-    const term = await granted(lock, identity, 60_000);
-    redis.pause();
-    const renewing = lock.renew(term, 60_000);
-    await systemClock.sleep(300);
-    redis.resume();
-    assert.equal(await renewing, true);
-    assert.equal(await lock.renew(term, 60_000), true);
   });
 });

@@ -18,9 +18,8 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { HttpTransport } from "../../../src/transport/http.ts";
 import { eventually } from "../../contract/coordination/membership.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
-import { candidate } from "../../support/lock-candidates.ts";
+import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import { QUICK } from "../../support/lock-peers.ts";
-import { OWN_INFO } from "../../support/lock-postgres.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
 import { ROLE } from "../../support/lock-world.ts";
 

@@ -1,57 +1,59 @@
-/** Nodes that stand for leadership on a real Redis, with a real PostgreSQL that admits their terms. */
+/** Nodes that stand for leadership on a real server, with a real PostgreSQL beside it that admits their terms. */
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
+import type { Coordination } from "../../src/coordination/coordination.ts";
 import { Elector } from "../../src/coordination/elector.ts";
 import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
-import type { RedisCoordination } from "../../src/coordination/redis/redis.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/term.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { PostgresStore } from "../../src/store/postgres/postgres.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store, TermStore } from "../../src/store/store.ts";
 import { candidate } from "./lock-candidates.ts";
-import { RedisCluster, type RedisMemberOptions } from "./lock-redis.ts";
+import type { LockCluster, MemberOptions } from "./lock-cluster.ts";
 import { ROLE } from "./lock-world.ts";
 import type { PostgresServer } from "./postgres-server.ts";
-import type { RedisServer } from "./redis-server.ts";
 
 export interface Stander extends AsyncDisposable {
   readonly identity: NodeIdentity;
-  readonly coordination: RedisCoordination;
+  readonly coordination: Coordination;
   readonly elector: Elector;
 }
 
 /** A cluster whose terms are kept by a database of its own. */
-export class RedisElection implements AsyncDisposable {
-  readonly cluster: RedisCluster;
+export class AdmittedElection<Cluster extends LockCluster<Coordination>> implements AsyncDisposable {
+  readonly cluster: Cluster;
   readonly store: Store;
   readonly storeAt: { readonly url: string; readonly schema: string };
   readonly #postgres: PostgresServer;
 
   private constructor(
-    redis: RedisServer,
+    cluster: Cluster,
     postgres: PostgresServer,
     store: Store,
-    storeAt: RedisElection["storeAt"],
+    storeAt: AdmittedElection<Cluster>["storeAt"],
   ) {
-    this.cluster = new RedisCluster(redis, store.terms);
+    this.cluster = cluster;
     this.#postgres = postgres;
     this.store = store;
     this.storeAt = storeAt;
   }
 
-  static async open(redis: RedisServer, postgres: PostgresServer): Promise<RedisElection> {
+  static async open<Cluster extends LockCluster<Coordination>>(
+    postgres: PostgresServer,
+    cluster: (terms: TermStore) => Cluster,
+  ): Promise<AdmittedElection<Cluster>> {
     const storeAt = { url: await postgres.createDatabase(), schema: "baton" };
     const store = new PostgresStore({ ...storeAt, clock: systemClock, connections: 2 });
     await store.start();
-    return new RedisElection(redis, postgres, store, storeAt);
+    return new AdmittedElection(cluster(store.terms), postgres, store, storeAt);
   }
 
   /** The elector ends before its coordination does. */
-  async stander(name: string, settings: ElectorSettings, options: RedisMemberOptions = {}): Promise<Stander> {
+  async stander(name: string, settings: ElectorSettings, options: MemberOptions = {}): Promise<Stander> {
     const identity = candidate(name, systemRandom.uuid());
     const coordination = await this.cluster.start(name, { identity, ...options });
     const shared = { identity, clock: systemClock, random: systemRandom };
@@ -103,3 +105,8 @@ export function tellTimes(t: TestContext, what: string, times: readonly number[]
   const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))]!.toFixed(1);
   t.diagnostic(`${what}: p50 ${at(0.5)} ms, max ${at(1)} ms of ${times.length}`);
 }
+
+export const heldTerm = ({ elector }: Stander, term: Term): boolean => elector.held()?.epoch === term.epoch;
+
+export const newest = (standers: readonly Stander[]): Term | undefined =>
+  standers.flatMap(({ elector }) => elector.held() ?? []).toSorted((a, b) => b.epoch - a.epoch)[0];

@@ -1,41 +1,41 @@
-/** A leader on Redis in a process of its own, for tests that kill or stop one. Tells in lines of JSON which epoch it leads. */
+/**
+ * A leader on a server beside the store, in a process of its own, for tests that kill or stop one. Tells in lines of JSON which epoch
+ * it leads.
+ */
 
 import { stdout } from "node:process";
 import { Elector } from "../../src/coordination/elector.ts";
 import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
-import { RedisCoordination } from "../../src/coordination/redis/redis.ts";
+import { openCoordination } from "../../src/coordination/open.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { PostgresStore } from "../../src/store/postgres/postgres.ts";
-import { candidate } from "./lock-candidates.ts";
-import { OWN_INFO } from "./lock-postgres.ts";
+import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";
 
-export interface RedisHolderOptions {
-  readonly redis: string;
-  readonly prefix: string;
+export interface AdmittedHolderOptions {
+  readonly at: { readonly kind: "etcd" | "redis"; readonly url: string; readonly prefix: string };
   readonly store: { readonly url: string; readonly schema: string };
   readonly name: string;
   readonly election: ElectorSettings;
 }
 
-export interface RedisHolderNews {
-  readonly leads: number | null;
-}
+/** Null when a term has ended. */
+export type AdmittedHolderNews = number | null;
 
-const { redis, prefix, store, name, election } = JSON.parse(process.argv[2]!) as RedisHolderOptions;
+const { at, store, name, election } = JSON.parse(process.argv[2]!) as AdmittedHolderOptions;
 const identity = candidate(name, systemRandom.uuid());
 const shared = { identity, clock: systemClock, random: systemRandom };
 
 const postgres = new PostgresStore({ ...store, clock: systemClock });
 await postgres.start();
 const { terms } = postgres;
-const coordination = new RedisCoordination({ url: redis, prefix, terms, info: () => OWN_INFO, ...shared });
+const coordination = openCoordination({ ...at, terms, info: () => OWN_INFO, ...shared });
 await coordination.start();
 const elector = new Elector({ lock: coordination.lock(ROLE), role: ROLE, settings: election, ...shared });
 await elector.start();
 
 for await (const term of elector.changes(new AbortController().signal)) {
-  const news: RedisHolderNews = { leads: term?.epoch ?? null };
+  const news: AdmittedHolderNews = term?.epoch ?? null;
   stdout.write(`${JSON.stringify(news)}\n`);
 }

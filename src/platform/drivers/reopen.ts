@@ -1,0 +1,22 @@
+import type { Clock } from "../clock.ts";
+import type { Random } from "../random.ts";
+
+const FIRST_PAUSE_MS = 10;
+/** Longer, and a cluster takes longer to gather after its server has come back. */
+const PAUSE_MS_MAX = 1_000;
+
+/** Connects anew after a loss, with pauses that grow and are spread, until it succeeds or is called off. */
+export async function reopen(
+  connect: () => Promise<void>,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  signal: AbortSignal,
+): Promise<void> {
+  for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+    try {
+      await connect();
+      return;
+    } catch {
+      await clock.sleep(pauseMs * (0.5 + random.chance()), signal);
+    }
+  }
+}

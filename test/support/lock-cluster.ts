@@ -1,0 +1,90 @@
+/** Coordination of several nodes on a real server, for its contracts and for what only one keeper must keep. */
+
+import type { Coordination } from "../../src/coordination/coordination.ts";
+import type { RegisteredCoordinationOptions } from "../../src/coordination/registered-coordination.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { systemRandom } from "../../src/platform/random.ts";
+import type { TermStore } from "../../src/store/store.ts";
+import { candidate, OWN_INFO } from "./lock-candidates.ts";
+import { MemoryTerms } from "./lock-terms.ts";
+import { ROLE, type LockWorld } from "./lock-world.ts";
+
+interface Reached {
+  /** Through which address the server is reached, if not directly. */
+  readonly url?: string;
+  readonly terms?: TermStore;
+}
+
+export type MemberOptions = Partial<RegisteredCoordinationOptions> & Reached;
+export type GivenOptions = RegisteredCoordinationOptions & Reached;
+
+/** Nodes that are stopped with their cluster. */
+export abstract class LockCluster<Member extends Coordination> implements AsyncDisposable {
+  readonly #members: Member[] = [];
+
+  protected abstract open(given: GivenOptions): Member;
+
+  /** A node that was not started yet. */
+  member(name: string, options: MemberOptions = {}): Member {
+    const { identity = candidate(name, systemRandom.uuid()), info = () => OWN_INFO } = options;
+    const member = this.open({ clock: systemClock, random: systemRandom, ...options, identity, info });
+    this.#members.push(member);
+    return member;
+  }
+
+  async start(name: string, options: MemberOptions = {}): Promise<Member> {
+    const member = this.member(name, options);
+    await member.start();
+    return member;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#members.map((member) => member.stop()));
+  }
+}
+
+/** A cluster with a prefix of its own, and terms that outlive what its server forgets. */
+export abstract class PrefixedCluster<Server, Member extends Coordination> extends LockCluster<Member> {
+  readonly server: Server;
+  readonly prefix: string;
+  readonly terms: TermStore;
+
+  static #clusters = 0;
+
+  constructor(server: Server, terms: TermStore = new MemoryTerms()) {
+    super();
+    this.server = server;
+    this.prefix = `cluster-${++PrefixedCluster.#clusters}`;
+    this.terms = terms;
+  }
+
+  abstract key(...parts: readonly string[]): string;
+}
+
+export interface ClusterLockOptions {
+  readonly rounds: number;
+  readonly url?: string;
+  readonly time?: ManualClock;
+  /** Lets it pass, if more than moving it has to happen. */
+  readonly elapse?: (ms: number, ttlMs: number) => Promise<void>;
+}
+
+/** The clock by which leases are counted is moved by hand, so that one of a minute runs out at once. */
+export async function openClusterLock(
+  cluster: LockCluster<Coordination>,
+  options: ClusterLockOptions,
+): Promise<LockWorld> {
+  const { rounds, url, time = new ManualClock(), elapse = (ms) => time.advance(ms) } = options;
+  const reached = url === undefined ? {} : { url };
+  const ttlMs = 60_000;
+  let lives = 0;
+  const reopen = async () => (await cluster.start(`node-${++lives}`, { time, ...reached })).lock(ROLE);
+  const close = () => cluster[Symbol.asyncDispose]();
+  try {
+    return { lock: await reopen(), ttlMs, rounds, elapse: (ms) => elapse(ms, ttlMs), reopen, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
