@@ -83,6 +83,10 @@ export function TaskPicker({
               spellcheck={false}
               aria-describedby={describedBy}
               value={task}
+              onInput={({ currentTarget: { value } }) => {
+                // As soon as it is one of them, also when it was picked from the list; another when the field is left.
+                if (names?.includes(value)) onChange(value);
+              }}
               onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
             />
             <datalist id="known-tasks">
