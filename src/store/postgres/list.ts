@@ -26,8 +26,9 @@ const SCAN_MAX = 10_000;
 const SCAN_FIRST = 2_000;
 /** More are not sorted for a page. */
 const SCHEDULED_FEW = 10_000;
-/** Of one line: more than all workers run of it, and than what was put back before them. */
+/** Of one line: more than all workers run of it, and than what was put back before them; where none of the first runs, none does. */
 const LINE_MAX = 2_000;
+const LINE_FIRST = 200;
 /** How far apart `seq` and `created_at` of concurrent submits may be. */
 const SEEK_MARGIN_MS = 2_000;
 
@@ -38,6 +39,9 @@ const IN_LINE = "NOT later AND NOT suspect";
 
 const finished = (status: number): string =>
   `SELECT ${ROW} FROM baton.done WHERE status = ${status} AND ${BETWEEN} ${BY_SEQ}`;
+
+const ofLine = (columns: string, limit: string | number): string =>
+  `SELECT ${columns} FROM baton.live WHERE kind = line.kind AND priority = line.priority AND ${IN_LINE} ORDER BY run_at, seq LIMIT ${limit}`;
 
 /** Rows to look at; `fits` is what of the filter they can be asked themselves. */
 const WALKS = {
@@ -51,8 +55,7 @@ const WALKS = {
     ) AS later WHERE ${BETWEEN} ${BY_SEQ}`,
   processing: `SELECT ${ROW} FROM (
       SELECT l.seq, l.id, l.kind, l.error FROM line CROSS JOIN LATERAL (
-        SELECT ${ROW}, running FROM baton.live WHERE kind = line.kind AND priority = line.priority AND ${IN_LINE}
-        ORDER BY run_at, seq LIMIT ${LINE_MAX}
+        ${ofLine(`${ROW}, running`, `CASE WHEN EXISTS (SELECT FROM (${ofLine("running", LINE_FIRST)}) AS first WHERE running) THEN ${LINE_MAX} ELSE 0 END`)}
       ) AS l WHERE l.running
       UNION ALL SELECT ${ROW} FROM baton.live WHERE suspect AND NOT later AND running
     ) AS running WHERE ${BETWEEN} ${BY_SEQ}`,

@@ -2,6 +2,7 @@ import type { JobStatus } from "../../core/job.ts";
 import { read, write } from "../../platform/drivers/postgres.ts";
 import type { QueueInfo, QueueStore } from "../store.ts";
 import { type Ledger, NOW, statusName } from "./ledger.ts";
+import { STATUS } from "./schema.ts";
 
 const SAVE = write(
   "queue-save",
@@ -9,15 +10,23 @@ const SAVE = write(
 );
 const IS_PAUSED = read("queue-paused", "SELECT paused FROM baton.queue WHERE name = $1");
 const NAMES = `SELECT name, paused FROM baton.queue UNION ALL SELECT DISTINCT queue, false FROM baton.kind`;
+/** The time is looked at once: for each of many rows, that would cost as much as all the rest. */
 const LIST = read(
   "queue-list",
-  `SELECT q.name, bool_or(q.paused) AS paused, c.status, coalesce(max(c.n), 0) AS n
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   unfinished AS (
+     SELECT kind, count(*) AS n, count(*) FILTER (WHERE running) AS running,
+       count(*) FILTER (WHERE NOT running AND run_at > (SELECT now FROM clock)) AS later
+     FROM baton.live GROUP BY kind
+   )
+   SELECT q.name, bool_or(q.paused) AS paused, c.status, coalesce(max(c.n), 0) AS n
    FROM (${NAMES}) AS q
    LEFT JOIN (
      SELECT k.queue, s.status, sum(s.n)::bigint AS n
      FROM (
-       SELECT kind, CASE WHEN running THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status, count(*) AS n
-       FROM baton.live GROUP BY 1, 2
+       SELECT u.kind, part.status, part.n FROM unfinished u CROSS JOIN LATERAL (
+         VALUES (${STATUS.scheduled}, u.later), (${STATUS.queued}, u.n - u.running - u.later), (${STATUS.processing}, u.running)
+       ) AS part (status, n) WHERE part.n > 0
        UNION ALL SELECT kind, status, sum(n) FROM baton.tally GROUP BY 1, 2
      ) AS s JOIN baton.kind k ON k.id = s.kind GROUP BY 1, 2
    ) AS c ON c.queue = q.name
