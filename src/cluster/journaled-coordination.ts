@@ -68,6 +68,7 @@ export class JournaledCoordination implements Coordination {
           return removed;
         },
       }),
+      displaced: () => membership.displaced(),
       findDead: (fence) => this.#fenced(membership.findDead(fence)),
       laidToRest: async (lives, fence) => {
         await this.#fenced(membership.laidToRest(lives, fence));

@@ -113,7 +113,7 @@ export class LeaderRoles extends Lifecycle {
 
 /** The lock, for as long as this node is who the others take it for. */
 function whileListed(lock: LeaseLock, membership: Pick<Membership, "displaced">): LeaseLock {
-  const displaced = (): boolean => (membership.displaced?.() ?? null) !== null;
+  const displaced = (): boolean => membership.displaced() !== null;
   return {
     acquire: async (candidate, ttlMs) => (displaced() ? null : lock.acquire(candidate, ttlMs)),
     renew: async (term, ttlMs) => {

@@ -49,7 +49,7 @@ export class Readiness implements Health {
   }
 
   get #displaced(): string | null {
-    return this.#o.coordination.membership.displaced?.() ?? null;
+    return this.#o.coordination.membership.displaced();
   }
 
   async ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, Check>> }> {

@@ -65,9 +65,9 @@ export interface Membership {
 
   /**
    * Why we are in nobody's list though we run: taken for dead, and another life has our name. Such a node does not lead, since callers
-   * would be sent to the other, and only a restart will help it. Left out where it cannot happen, or is found out otherwise.
+   * would be sent to the other, and only a restart will help it. Null where it cannot happen, or is found out otherwise.
    */
-  displaced?(): string | null;
+  displaced(): string | null;
 
   /**
    * A leader's look at everybody: who has died is marked dead, under the fence of its term. Answers with those lives whose

@@ -38,6 +38,10 @@ export class MemoryMembership implements Membership {
     for await (const wish of this.#slot.follow(signal)) yield* this.told(wish);
   }
 
+  displaced(): string | null {
+    return null;
+  }
+
   async findDead(): Promise<readonly NodeIdentity[]> {
     return [];
   }

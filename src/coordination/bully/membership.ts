@@ -101,6 +101,11 @@ export class BullyMembership implements Membership {
     return this.#slot.follow(signal);
   }
 
+  /** Told otherwise: a node whose name another life has taken is not let in, and the cluster does not form for it. */
+  displaced(): string | null {
+    return null;
+  }
+
   /**
    * Nobody's work is taken back: every node keeps its own jobs, and goes on with them when it is back. Whoever has been silent
    * for too long is removed from a cluster that nodes join; in a list that was set everybody stays.

@@ -50,6 +50,7 @@ class Standalone extends Lifecycle implements Coordination {
         return true;
       },
       wishes: (signal) => slot.follow(signal),
+      displaced: () => null,
       // Nobody else is there to die; what an earlier life left behind is taken back at the start.
       findDead: async () => [],
       laidToRest: async () => {},

@@ -102,6 +102,7 @@ describe("a coordination with a journal", () => {
         setStatus: async () => {},
         findDead,
         laidToRest: async () => {},
+        displaced: () => "another has our name",
       },
       start: async () => {},
       stop: async () => {},
@@ -131,6 +132,10 @@ describe("a coordination with a journal", () => {
       ["node.draining", "node-a"],
       ["node.left", "node-a"],
     ]);
+  });
+
+  it("keeps no secret of another that has our name", () => {
+    assert.equal(open().coordination.membership.displaced(), "another has our name");
   });
 
   it("tells of the dead when they are laid to rest", async () => {

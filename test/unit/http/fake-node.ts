@@ -143,6 +143,7 @@ export class FakeNode implements NodeServices {
     setStatus: async () => {},
     ask: notOfTheApi,
     wishes: notOfTheApi,
+    displaced: () => null,
     findDead: notOfTheApi,
     laidToRest: notOfTheApi,
   };
