@@ -66,6 +66,11 @@ export class LeaseKeeper {
     return this.#leases.size;
   }
 
+  /** Leased and not settled. */
+  get jobs(): number {
+    return [...this.#leases.values()].reduce((sum, { jobs, lost }) => sum + (lost ? 0 : jobs.size), 0);
+  }
+
   open(id: string, epoch: number, expiresInMs: number, jobs: readonly string[]): void {
     const { clock } = this.#o;
     const lease: Kept = {

@@ -74,7 +74,8 @@ export class Link extends Lifecycle {
       offer: tell,
       giveBack: (jobs) => this.#giveBack(jobs),
     });
-    this.#heart = new Heart({ ...options, leader, running: () => this.#running });
+    // A handler may block the event loop before anybody could say that it runs.
+    this.#heart = new Heart({ ...options, leader, running: () => Math.max(this.#running, leases.jobs) });
   }
 
   hear(message: ToLink): void {
