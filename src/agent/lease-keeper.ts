@@ -62,10 +62,6 @@ export class LeaseKeeper {
     this.#o = options;
   }
 
-  get size(): number {
-    return this.#leases.size;
-  }
-
   /** Leased and not settled. */
   get jobs(): number {
     return [...this.#leases.values()].reduce((sum, { jobs, lost }) => sum + (lost ? 0 : jobs.size), 0);
