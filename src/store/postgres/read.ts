@@ -30,7 +30,7 @@ export const COLUMNS = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.pr
 export const JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.id = j.birthplace
   LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
   JOIN baton.author a ON a.id = coalesce(d.author, l.author) LEFT JOIN baton.name w ON w.id = coalesce(d.worker, l.worker)
-  LEFT JOIN baton.assignment o ON o.id = l.assignment LEFT JOIN baton.name f ON f.id = d.owner`;
+  LEFT JOIN baton.assignment o ON o.id = l.assignment AND o.owner IS NOT NULL LEFT JOIN baton.name f ON f.id = d.owner`;
 
 const ONE = read("job-get", `SELECT ${COLUMNS} FROM baton.job j ${JOINED} WHERE j.id = $2 AND b.name = $3`);
 const RESULT = read(
