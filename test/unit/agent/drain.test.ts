@@ -33,6 +33,8 @@ describe("an agent that is stopped", () => {
     });
     const [short, long, deaf] = ["short", "long", "deaf"].map((task) => controllers.submit(task));
     await eventually("all to run", async () => (agent.list().length === 3 ? true : null));
+    // One that is on its way could be answered after the stop.
+    await eventually("its next poll", async () => (controllers.polls > 0 ? true : null));
     const stopping = agent.stop();
     await eventually("the poll to be called off", async () => (controllers.polls === 0 ? true : null));
     const late = controllers.submit("short");
