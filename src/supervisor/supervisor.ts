@@ -249,7 +249,7 @@ export class Supervisor extends Lifecycle {
       "the agent is off; the controller may lead",
     );
     // One that died by itself is another matter: what it ran may be why.
-    const ended = this.#agent.lastExit?.reason.startsWith("asked to stop") ? [agentName(settings)] : [];
+    const ended = this.#agent.lastExit?.reason.startsWith("asked") ? [agentName(settings)] : [];
     this.#controller.send({ baton: "agent_off", epoch, ended } satisfies ToChild);
   }
 
