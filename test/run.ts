@@ -14,6 +14,9 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** Each file is a process of its own, and nearly all of them load the same modules. */
+const COMPILED = join(import.meta.dirname, "../node_modules/.cache/baton-compiled");
+
 const SECOND_TRY_FILES_MAX = 3;
 const WITH_SERVERS = /^test\/(?:contract|process|conformance|browser)\//;
 const WITH_REAL_TIME = /\b(?:systemClock|nodeHere|startAgent|eventually)\b|Server\.start\(/;
@@ -36,7 +39,7 @@ const checks: [string, string, string[]][] = [
 ];
 /** Those that say how long something takes have the machine to themselves; the others keep both of its cores busy. */
 const TIMED =
-  /(?:conformance\/|(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push|pair|takeover)[^/]*$)/;
+  /^(?!test\/browser\/).*(?:conformance\/|(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push|pair|takeover)[^/]*$)/;
 const whole = files.filter((file) => /^test\/(?:process|conformance|browser)\//.test(file));
 const groups = [
   { name: "tests", files: files.filter((file) => !whole.includes(file)), atOnce: 2 },
@@ -90,7 +93,10 @@ function step(name: string, command: string, args: readonly string[]): boolean {
   const startedAt = performance.now();
   process.stdout.write(`${name} …\n`);
   // npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own.
-  const { status } = spawnSync(command, args, { stdio: "inherit" });
+  const { status } = spawnSync(command, args, {
+    stdio: "inherit",
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
+  });
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   process.stdout.write(`${name} ${status === 0 ? "ok" : "FAILED"} in ${seconds} s\n`);
   return status === 0;
