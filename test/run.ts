@@ -37,12 +37,12 @@ const checks: [string, string, string[]][] = [
   ["lint", "oxlint", ["--type-aware", "--quiet"]],
   ["format", "oxfmt", ["--check"]],
 ];
-/** Those that say how long something takes have the machine to themselves; the others keep both of its cores busy. */
+/** Those that say how long something takes have the machine to themselves; the others keep both of its cores busy: many of them wait. */
 const TIMED =
   /^(?!test\/browser\/).*(?:conformance\/|(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push|pair|takeover)[^/]*$)/;
 const whole = files.filter((file) => /^test\/(?:process|conformance|browser)\//.test(file));
 const groups = [
-  { name: "tests", files: files.filter((file) => !whole.includes(file)), atOnce: 2 },
+  { name: "tests", files: files.filter((file) => !whole.includes(file)), atOnce: 3 },
   { name: "process tests", files: whole.filter((file) => !TIMED.test(file)), atOnce: 2 },
   { name: "timed process tests", files: whole.filter((file) => TIMED.test(file)), atOnce: 1 },
 ];
