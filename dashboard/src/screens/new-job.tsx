@@ -3,18 +3,17 @@
 import { useEffect, useState } from "preact/hooks";
 import type { JobRequestBody, SubmittedBody } from "../../../src/api/operations/submit.ts";
 import { call } from "../api/call.ts";
-import { asProblem } from "../api/problem.ts";
-import type { Problem } from "../api/problem.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { ProblemNote } from "../parts/notes.tsx";
 import { beginWith } from "../parts/schema.ts";
+import { useSubmission } from "../parts/submission.ts";
 import { go, place, refine, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { said } from "../shell/toasts.tsx";
 import { JOB_OPTIONS, JobOptions } from "./job-options.tsx";
 import type { Options } from "./job-options.tsx";
-import { fieldProblem, PayloadFields, TaskPicker, useFocusOnWrong, useTasks } from "./task-form.tsx";
+import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
 
 export function NewJobScreen() {
   const { task = "", clone } = place.value.query;
@@ -26,10 +25,7 @@ export function NewJobScreen() {
   );
   const [payload, setPayload] = useState<unknown>(undefined);
   const [options, setOptions] = useState<Options>({});
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
   const [filled, setFilled] = useState(0);
-  useFocusOnWrong(problem);
 
   const fill = (value: unknown): void => {
     setPayload(value);
@@ -47,22 +43,12 @@ export function NewJobScreen() {
     if (!clone && tasks.schema) fill(beginWith(tasks.schema));
   }, [tasks.schema]);
 
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setProblem(null);
-    try {
-      const body: JobRequestBody = { task, ...options, ...(payload !== undefined && { payload }) };
-      const { job_id } = (await call("POST /jobs", { body })) as SubmittedBody;
-      said("The job is submitted.");
-      go(["jobs", job_id]);
-    } catch (error) {
-      setProblem(asProblem(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  const at = fieldProblem(problem);
+  const { onSubmit, busy, problem, at, forget } = useSubmission(async () => {
+    const body: JobRequestBody = { task, ...options, ...(payload !== undefined && { payload }) };
+    const { job_id } = (await call("POST /jobs", { body })) as SubmittedBody;
+    said("The job is submitted.");
+    go(["jobs", job_id]);
+  });
   const placed =
     at !== null &&
     /^(?:task|payload|queue|priority|run_at|delay_ms|max_attempts|timeout_ms|idempotency_key)\b/.test(
@@ -73,14 +59,14 @@ export function NewJobScreen() {
     <Page title={clone ? "Clone a job" : "New job"}>
       {original.problem && <ProblemNote problem={original.problem} />}
       {problem && !placed && <ProblemNote problem={problem} />}
-      <form class="form" onSubmit={(event) => void submit(event)}>
+      <form class="form" onSubmit={onSubmit}>
         <TaskPicker
           task={task}
           names={tasks.names}
           problem={at}
           onChange={(name) => {
             if (name === task) return;
-            setProblem(null);
+            forget();
             if (!clone) fill(undefined);
             refine({ task: name });
           }}

@@ -4,12 +4,13 @@ import { useEffect, useState } from "preact/hooks";
 import type { ScheduleRequestBody } from "../../../src/api/schedule-body.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../../src/core/schedule.ts";
 import { call } from "../api/call.ts";
-import { asProblem, Problem } from "../api/problem.ts";
+import { Problem } from "../api/problem.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { Loading, ProblemNote } from "../parts/notes.tsx";
 import { Field, messageAt } from "../parts/schema-form.tsx";
 import { beginWith } from "../parts/schema.ts";
+import { useSubmission } from "../parts/submission.ts";
 import { go, place, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { said } from "../shell/toasts.tsx";
@@ -19,7 +20,7 @@ import { draftOf, EMPTY, requestOf } from "./schedule-draft.ts";
 import type { Draft } from "./schedule-draft.ts";
 import { TimingFields } from "./schedule-timing.tsx";
 import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-words.ts";
-import { fieldProblem, PayloadFields, TaskPicker, useFocusOnWrong, useTasks } from "./task-form.tsx";
+import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
 
 const OPTIONS = ["queue", "priority", "max_attempts", "timeout_ms"] as const;
 
@@ -46,11 +47,8 @@ export function ScheduleFormScreen() {
 
 function Form({ name, first }: { name: string | null; first: Draft }) {
   const [draft, setDraft] = useState(first);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
   const [filled, setFilled] = useState(0);
   const tasks = useTasks(draft.task);
-  useFocusOnWrong(problem);
   const change = (part: Partial<Draft>): void => setDraft((before) => ({ ...before, ...part }));
   const fill = (payload: unknown): void => {
     change({ payload });
@@ -60,21 +58,11 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
     if (tasks.schema && draft.payload === undefined) fill(beginWith(tasks.schema));
   }, [tasks.schema]);
 
-  const save = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setProblem(null);
-    try {
-      await store(draft.name, requestOf(draft), name === null);
-      said(name === null ? `${draft.name} is planned.` : `${draft.name} is changed.`);
-      go(["schedules", draft.name]);
-    } catch (error) {
-      setProblem(asProblem(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  const at = fieldProblem(problem);
+  const { onSubmit, busy, problem, at, forget } = useSubmission(async () => {
+    await store(draft.name, requestOf(draft), name === null);
+    said(name === null ? `${draft.name} is planned.` : `${draft.name} is changed.`);
+    go(["schedules", draft.name]);
+  });
   const placed =
     at !== null &&
     /^(?:name|task|payload|cron|every_ms|zone|queue|priority|max_attempts|timeout_ms)\b/.test(at.field);
@@ -83,7 +71,7 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
   return (
     <Page title={name === null ? "New schedule" : `Change ${name}`}>
       {problem && !placed && <ProblemNote problem={problem} />}
-      <form class="form" onSubmit={(event) => void save(event)}>
+      <form class="form" onSubmit={onSubmit}>
         <Field
           label="Name"
           required
@@ -112,7 +100,7 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
           problem={at}
           onChange={(task) => {
             if (task === draft.task) return;
-            setProblem(null);
+            forget();
             change({ task });
             fill(undefined);
           }}

@@ -1,8 +1,7 @@
 /** What forms for jobs and for schedules have in common: which task, and with which payload. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useResource } from "../api/resource.ts";
-import type { Problem } from "../api/problem.ts";
 import { Field, JsonField, messageAt, SchemaField } from "../parts/schema-form.tsx";
 import type { FieldProblem } from "../parts/schema-form.tsx";
 import { controlFor } from "../parts/schema.ts";
@@ -30,21 +29,6 @@ export function useTasks(task: string): KnownTasks {
     schema: known?.schema ?? null,
     here: known !== undefined,
   };
-}
-
-/** What the node refused, for the field that it is about. */
-export function fieldProblem(problem: Problem | null): FieldProblem | null {
-  if (!problem?.field) return null;
-  const { field, message } = problem;
-  // Beside the field its name need not be said again.
-  return { field, message: message.startsWith(`${field}: `) ? message.slice(field.length + 2) : message };
-}
-
-/** Takes whoever types to the first field that was refused. */
-export function useFocusOnWrong(problem: Problem | null): void {
-  useEffect(() => {
-    if (problem) document.querySelector<HTMLElement>(".field.wrong :is(input, select, textarea)")?.focus();
-  }, [problem]);
 }
 
 const CHIPS_MAX = 12;

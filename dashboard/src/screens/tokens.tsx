@@ -4,18 +4,16 @@ import { useState } from "preact/hooks";
 import type { TokenBody } from "../../../src/api/access-body.ts";
 import type { Permission } from "../../../src/core/access.ts";
 import { call } from "../api/call.ts";
-import { asProblem } from "../api/problem.ts";
-import type { Problem } from "../api/problem.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { Copy } from "../parts/copy.tsx";
 import { Empty, Loading, ProblemNote } from "../parts/notes.tsx";
 import { Field, messageAt } from "../parts/schema-form.tsx";
 import { Status } from "../parts/status.tsx";
+import { useSubmission } from "../parts/submission.ts";
 import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { PermissionField } from "./permission-field.tsx";
-import { fieldProblem } from "./task-form.tsx";
 
 const DAY_MS = 86_400_000;
 const EXPIRES = [
@@ -138,28 +136,16 @@ function NewToken({ onMade }: { onMade: (name: string, token: string) => void })
   const [name, setName] = useState("");
   const [permission, setPermission] = useState<Permission>("submit");
   const [expires, setExpires] = useState("");
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
-  const make = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setProblem(null);
-    try {
-      const body = { name, permission, ...(expires !== "" && { expires_in_ms: Number(expires) }) };
-      const { token } = await call("POST /tokens", { body });
-      onMade(name, token);
-      setName("");
-    } catch (error) {
-      setProblem(asProblem(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  const at = fieldProblem(problem);
+  const { onSubmit, busy, problem, at } = useSubmission(async () => {
+    const body = { name, permission, ...(expires !== "" && { expires_in_ms: Number(expires) }) };
+    const { token } = await call("POST /tokens", { body });
+    onMade(name, token);
+    setName("");
+  });
   return (
     <details>
       <summary>New token</summary>
-      <form class="form" aria-label="New token" onSubmit={(event) => void make(event)}>
+      <form class="form" aria-label="New token" onSubmit={onSubmit}>
         {problem && !at && <ProblemNote problem={problem} />}
         <div class="fields">
           <Field label="Name" required hint="who uses it, as ci" error={messageAt(at, "name", false)}>

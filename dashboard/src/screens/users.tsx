@@ -4,18 +4,16 @@ import { useState } from "preact/hooks";
 import type { UserBody } from "../../../src/api/access-body.ts";
 import type { Permission } from "../../../src/core/access.ts";
 import { call } from "../api/call.ts";
-import { asProblem } from "../api/problem.ts";
-import type { Problem } from "../api/problem.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { Empty, Loading, ProblemNote } from "../parts/notes.tsx";
 import { Field, messageAt } from "../parts/schema-form.tsx";
+import { useSubmission } from "../parts/submission.ts";
 import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Dialog } from "../shell/dialog.tsx";
 import { said } from "../shell/toasts.tsx";
 import { PermissionField } from "./permission-field.tsx";
-import { fieldProblem } from "./task-form.tsx";
 
 export function Users() {
   const { data, problem, reload } = useResource("GET /users", {}, { freshMs: null, everyMs: 30_000 });
@@ -141,28 +139,16 @@ function NewUser({ onMade }: { onMade: (name: string) => void }) {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [permission, setPermission] = useState<Permission>("read");
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
-  const add = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setProblem(null);
-    try {
-      await call("POST /users", { body: { name, password, permission } });
-      onMade(name);
-      setName("");
-      setPassword("");
-    } catch (error) {
-      setProblem(asProblem(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  const at = fieldProblem(problem);
+  const { onSubmit, busy, problem, at } = useSubmission(async () => {
+    await call("POST /users", { body: { name, password, permission } });
+    onMade(name);
+    setName("");
+    setPassword("");
+  });
   return (
     <details>
       <summary>New user</summary>
-      <form class="form" aria-label="New user" onSubmit={(event) => void add(event)}>
+      <form class="form" aria-label="New user" onSubmit={onSubmit}>
         {problem && !at && <ProblemNote problem={problem} />}
         <div class="fields">
           <Field label="Name" required hint="as ann, or ann@example.org" error={messageAt(at, "name", false)}>
@@ -194,21 +180,14 @@ function NewUser({ onMade }: { onMade: (name: string) => void }) {
 
 function PasswordDialog({ name, onClose }: { name: string; onClose: () => void }) {
   const [password, setPassword] = useState("");
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const set = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    try {
-      await call("PUT /users/{name}/password", { params: { name }, body: { password } });
-      said(`${name} has another password, and is signed out everywhere.`);
-      onClose();
-    } catch (error) {
-      setProblem(asProblem(error));
-    }
-  };
-  const at = fieldProblem(problem);
+  const { onSubmit, busy, problem, at } = useSubmission(async () => {
+    await call("PUT /users/{name}/password", { params: { name }, body: { password } });
+    said(`${name} has another password, and is signed out everywhere.`);
+    onClose();
+  });
   return (
     <Dialog title={`New password for ${name}`} onClose={onClose}>
-      <form onSubmit={(event) => void set(event)}>
+      <form onSubmit={onSubmit}>
         <div class="dialog-body">
           {problem && !at && <ProblemNote problem={problem} />}
           <PasswordField value={password} error={messageAt(at, "password", false)} onChange={setPassword} />
@@ -217,7 +196,7 @@ function PasswordDialog({ name, onClose }: { name: string; onClose: () => void }
           <button type="button" onClick={onClose}>
             Leave it
           </button>
-          <button type="submit" class="primary" disabled={password === ""}>
+          <button type="submit" class="primary" disabled={busy || password === ""}>
             Set the password
           </button>
         </div>
