@@ -1,27 +1,27 @@
 /** What a node does while it leads: the duties of each leader role, and who stands for which. */
 
-import type { BeforeLeading, LeaderGate } from "./cluster/gated-leadership.ts";
-import type { Duty } from "./cluster/leader-duties.ts";
-import { LeaderRoles } from "./cluster/leader-roles.ts";
-import { metricsDuty } from "./cluster/metrics-duty.ts";
-import { nodeWatch } from "./cluster/node-watch.ts";
-import type { Watchdog } from "./cluster/watchdog.ts";
-import type { Channels } from "./channels/channels.ts";
-import type { Settings } from "./config/settings.ts";
-import type { Controller } from "./controller/controller.ts";
-import type { Coordination } from "./coordination/coordination.ts";
-import type { TermChange } from "./coordination/elector.ts";
-import { jobId, type JobId } from "./core/ids.ts";
-import type { NodeIdentity, NodeRole } from "./core/node.ts";
-import type { LeaseReaper } from "./jobs/lease-reaper.ts";
-import { retentionDuty } from "./jobs/retention.ts";
-import { scheduleDuty, type ScheduleSink } from "./jobs/schedule-duty.ts";
+import type { BeforeLeading, LeaderGate } from "../cluster/gated-leadership.ts";
+import type { Duty } from "../cluster/leader-duties.ts";
+import { LeaderRoles } from "../cluster/leader-roles.ts";
+import { metricsDuty } from "../cluster/metrics-duty.ts";
+import { nodeWatch } from "../cluster/node-watch.ts";
+import type { Watchdog } from "../cluster/watchdog.ts";
+import type { Channels } from "../channels/channels.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Controller } from "../controller/controller.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import type { TermChange } from "../coordination/elector.ts";
+import { jobId, type JobId } from "../core/ids.ts";
+import type { NodeIdentity, NodeRole } from "../core/node.ts";
+import type { LeaseReaper } from "../jobs/lease-reaper.ts";
+import { retentionDuty } from "../jobs/retention.ts";
+import { scheduleDuty, type ScheduleSink } from "../jobs/schedule-duty.ts";
 import type { PeerFabric } from "./peer-fabric.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import type { Random } from "./platform/random.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
-import type { Author, NewJob, Store } from "./store/store.ts";
+import type { Author, NewJob, Store } from "../store/store.ts";
 
 export interface LeaderPartsOptions {
   readonly settings: Settings;

@@ -1,19 +1,19 @@
 /** What a node tells the others of itself. */
 
 import { hostname } from "node:os";
-import type { Traffic } from "./cluster/traffic.ts";
-import { LoadMeter, type LoadMeterOptions } from "./cluster/load-meter.ts";
-import { addressOf } from "./cluster/own-address.ts";
-import { Reachability } from "./cluster/reachability.ts";
-import type { Settings } from "./config/settings.ts";
-import type { Coordination } from "./coordination/coordination.ts";
-import type { NodeIdentity, NodeRole, OwnInfo } from "./core/node.ts";
-import type { HttpServer } from "./http/server.ts";
-import type { TaskRegistry } from "./jobs/task-registry.ts";
-import type { Worker } from "./jobs/worker.ts";
-import { httpProbe } from "./platform/http-probe.ts";
+import type { Traffic } from "../cluster/traffic.ts";
+import { LoadMeter, type LoadMeterOptions } from "../cluster/load-meter.ts";
+import { addressOf } from "../cluster/own-address.ts";
+import { Reachability } from "../cluster/reachability.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import type { NodeIdentity, NodeRole, OwnInfo } from "../core/node.ts";
+import type { HttpServer } from "../http/server.ts";
+import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { Worker } from "../jobs/worker.ts";
+import { httpProbe } from "../platform/http-probe.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../version.ts";
 
 type Measured = Pick<LoadMeterOptions, "clock" | "capacity" | "onSample" | "supervised">;
 

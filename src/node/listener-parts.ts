@@ -1,7 +1,7 @@
 /** The listener of a node, by its settings. */
 
-import type { Settings } from "./config/settings.ts";
-import { HttpServer, type HttpServerOptions } from "./http/server.ts";
+import type { Settings } from "../config/settings.ts";
+import { HttpServer, type HttpServerOptions } from "../http/server.ts";
 
 type BySettings =
   | "host"

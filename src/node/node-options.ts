@@ -1,13 +1,13 @@
 /** What a program says when it makes a node. */
 
-import type { BeforeLeading } from "./cluster/gated-leadership.ts";
-import type { Settings } from "./config/settings.ts";
-import type { NodeLoad } from "./core/node.ts";
-import type { AnyTask } from "./jobs/task.ts";
-import type { TaskRegistry } from "./jobs/task-registry.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import type { Random } from "./platform/random.ts";
+import type { BeforeLeading } from "../cluster/gated-leadership.ts";
+import type { Settings } from "../config/settings.ts";
+import type { NodeLoad } from "../core/node.ts";
+import type { AnyTask } from "../jobs/task.ts";
+import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
 
 export interface NodeOptions {
   /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */

@@ -1,13 +1,13 @@
 /** What a node has for people who look at the cluster: what they want to know of the store, live, and what it runs with. */
 
-import { LiveFeed } from "./api/live-feed.ts";
-import type { NodeServices, Schedules } from "./api/services.ts";
-import type { BacklogReader } from "./cluster/backlog.ts";
-import { StoreLooks } from "./cluster/store-look.ts";
-import type { Settings } from "./config/settings.ts";
-import { shownSettings } from "./config/shown-settings.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Store } from "./store/store.ts";
+import { LiveFeed } from "../api/live-feed.ts";
+import type { NodeServices, Schedules } from "../api/services.ts";
+import type { BacklogReader } from "../cluster/backlog.ts";
+import { StoreLooks } from "../cluster/store-look.ts";
+import type { Settings } from "../config/settings.ts";
+import { shownSettings } from "../config/shown-settings.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Store } from "../store/store.ts";
 
 export interface InsightOptions {
   readonly settings: Settings;

@@ -1,17 +1,17 @@
 /** The events of a node, and what tells them what happens to jobs. */
 
-import type { Channels } from "./channels/channels.ts";
-import { EventFeed } from "./controller/event-feed.ts";
-import type { EventName } from "./controller/event-log.ts";
-import { channelEventWire, type EventWire } from "./controller/event-wire.ts";
-import type { Leadership } from "./coordination/coordination.ts";
-import type { JobId } from "./core/ids.ts";
-import { isFinal, type JobStatus } from "./core/job.ts";
-import type { NodeIdentity } from "./core/node.ts";
-import { roleOf } from "./core/role.ts";
-import type { Followers } from "./jobs/followers.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { ClaimedJob, NewJob, Submitted } from "./store/store.ts";
+import type { Channels } from "../channels/channels.ts";
+import { EventFeed } from "../controller/event-feed.ts";
+import type { EventName } from "../controller/event-log.ts";
+import { channelEventWire, type EventWire } from "../controller/event-wire.ts";
+import type { Leadership } from "../coordination/coordination.ts";
+import type { JobId } from "../core/ids.ts";
+import { isFinal, type JobStatus } from "../core/job.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import { roleOf } from "../core/role.ts";
+import type { Followers } from "../jobs/followers.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { ClaimedJob, NewJob, Submitted } from "../store/store.ts";
 
 export interface EventPartsOptions {
   readonly identity: NodeIdentity;

@@ -6,24 +6,24 @@
  *   stop     drain, deregister, then the same list backwards
  */
 
-import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "./api/services.ts";
-import { stillForming } from "./cluster/formation.ts";
-import { loadSettings } from "./config/load.ts";
-import type { Settings } from "./config/settings.ts";
-import { BatonError, hasCode } from "./core/errors.ts";
-import type { JobId } from "./core/ids.ts";
-import type { DrainProgress } from "./core/node.ts";
-import { JobHandle } from "./jobs/job-handle.ts";
-import type { Task } from "./jobs/task.ts";
-import { loadTaskFolder } from "./jobs/task-folder.ts";
-import { TaskRegistry } from "./jobs/task-registry.ts";
+import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "../api/services.ts";
+import { stillForming } from "../cluster/formation.ts";
+import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { BatonError, hasCode } from "../core/errors.ts";
+import type { JobId } from "../core/ids.ts";
+import type { DrainProgress } from "../core/node.ts";
+import { JobHandle } from "../jobs/job-handle.ts";
+import type { Task } from "../jobs/task.ts";
+import { loadTaskFolder } from "../jobs/task-folder.ts";
+import { TaskRegistry } from "../jobs/task-registry.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { buildParts, type NodeParts } from "./node-parts.ts";
-import { systemClock, type Clock } from "./platform/clock.ts";
-import { silentLog, type Log } from "./platform/log.ts";
-import { systemRandom } from "./platform/random.ts";
-import { Lifecycle, type Service } from "./platform/service.ts";
-import type { Guarantees } from "./store/store.ts";
+import { systemClock, type Clock } from "../platform/clock.ts";
+import { silentLog, type Log } from "../platform/log.ts";
+import { systemRandom } from "../platform/random.ts";
+import { Lifecycle, type Service } from "../platform/service.ts";
+import type { Guarantees } from "../store/store.ts";
 
 export type { NodeOptions } from "./node-options.ts";
 

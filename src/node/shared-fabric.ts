@@ -3,19 +3,19 @@
  * messages, or leaves both to a Redis beside it, or only the election to an etcd.
  */
 
-import { openChannels } from "./channels/open.ts";
-import type { Channels } from "./channels/channels.ts";
-import type { Settings } from "./config/settings.ts";
-import type { Coordination } from "./coordination/coordination.ts";
-import { openCoordination } from "./coordination/open.ts";
-import type { NodeIdentity, OwnInfo } from "./core/node.ts";
-import type { Clock } from "./platform/clock.ts";
-import { applicationName } from "./platform/drivers/postgres-name.ts";
-import { PoolerCheck } from "./platform/drivers/postgres-pooler.ts";
-import type { Log } from "./platform/log.ts";
-import type { Random } from "./platform/random.ts";
-import { openStore } from "./store/open.ts";
-import type { Store, TermStore } from "./store/store.ts";
+import { openChannels } from "../channels/open.ts";
+import type { Channels } from "../channels/channels.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import { openCoordination } from "../coordination/open.ts";
+import type { NodeIdentity, OwnInfo } from "../core/node.ts";
+import type { Clock } from "../platform/clock.ts";
+import { applicationName } from "../platform/drivers/postgres-name.ts";
+import { PoolerCheck } from "../platform/drivers/postgres-pooler.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { openStore } from "../store/open.ts";
+import type { Store, TermStore } from "../store/store.ts";
 
 export interface SharedFabricOptions {
   readonly settings: Settings;

@@ -1,22 +1,22 @@
 /** The controller of a node, with what it is made of. */
 
-import type { Channels } from "./channels/channels.ts";
-import type { Settings } from "./config/settings.ts";
-import { Controller, type AgentSink, type RefusedWord } from "./controller/controller.ts";
-import type { EventFeed } from "./controller/event-feed.ts";
-import { TermGuard } from "./controller/term-guard.ts";
-import type { Leadership, Membership } from "./coordination/coordination.ts";
-import type { JobId } from "./core/ids.ts";
-import type { NodeIdentity } from "./core/node.ts";
-import type { JobSpans } from "./jobs/job-spans.ts";
-import type { LeaseReaper } from "./jobs/lease-reaper.ts";
-import type { OutcomeRules } from "./jobs/outcome.ts";
-import type { Submitter } from "./jobs/submitter.ts";
-import type { TaskRegistry } from "./jobs/task-registry.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import type { Random } from "./platform/random.ts";
-import type { Store } from "./store/store.ts";
+import type { Channels } from "../channels/channels.ts";
+import type { Settings } from "../config/settings.ts";
+import { Controller, type AgentSink, type RefusedWord } from "../controller/controller.ts";
+import type { EventFeed } from "../controller/event-feed.ts";
+import { TermGuard } from "../controller/term-guard.ts";
+import type { Leadership, Membership } from "../coordination/coordination.ts";
+import type { JobId } from "../core/ids.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { JobSpans } from "../jobs/job-spans.ts";
+import type { LeaseReaper } from "../jobs/lease-reaper.ts";
+import type { OutcomeRules } from "../jobs/outcome.ts";
+import type { Submitter } from "../jobs/submitter.ts";
+import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import type { Store } from "../store/store.ts";
 
 export interface ControllerPartsOptions {
   readonly settings: Settings;

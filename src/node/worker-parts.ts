@@ -1,8 +1,8 @@
 /** What a worker is told by the settings of its node. */
 
-import type { Settings } from "./config/settings.ts";
-import type { NodeRole } from "./core/node.ts";
-import { queuesOf, type WorkerSettings } from "./jobs/worker-settings.ts";
+import type { Settings } from "../config/settings.ts";
+import type { NodeRole } from "../core/node.ts";
+import { queuesOf, type WorkerSettings } from "../jobs/worker-settings.ts";
 
 /**
  * The embedded store can be opened by one process only, so its file lock tells that a claimant is alive: leases there

@@ -3,25 +3,25 @@
  * writes down what happens to the jobs that are its business.
  */
 
-import type { Channels } from "./channels/channels.ts";
-import type { Settings } from "./config/settings.ts";
-import type { Leadership, Membership } from "./coordination/coordination.ts";
-import type { Budgets } from "./core/job.ts";
-import type { NodeIdentity, NodeLoad, NodeRole, NodeStatus } from "./core/node.ts";
-import type { Term } from "./core/term.ts";
-import { Dispatcher } from "./dispatch/dispatcher.ts";
-import { DispatchInbox } from "./dispatch/dispatch-inbox.ts";
-import { StatusSink } from "./dispatch/status-sink.ts";
-import type { TaskRegistry } from "./jobs/task-registry.ts";
-import type { WorkerSettings } from "./jobs/worker-settings.ts";
-import type { TakenOver } from "./ownership/handoff-subscriber.ts";
-import { Owner } from "./ownership/owner.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import type { Random } from "./platform/random.ts";
+import type { Channels } from "../channels/channels.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Leadership, Membership } from "../coordination/coordination.ts";
+import type { Budgets } from "../core/job.ts";
+import type { NodeIdentity, NodeLoad, NodeRole, NodeStatus } from "../core/node.ts";
+import type { Term } from "../core/term.ts";
+import { Dispatcher } from "../dispatch/dispatcher.ts";
+import { DispatchInbox } from "../dispatch/dispatch-inbox.ts";
+import { StatusSink } from "../dispatch/status-sink.ts";
+import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { WorkerSettings } from "../jobs/worker-settings.ts";
+import type { TakenOver } from "../ownership/handoff-subscriber.ts";
+import { Owner } from "../ownership/owner.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
 import { consumerOf } from "./shared-fabric.ts";
-import type { OwnershipStore } from "./store/ownership.ts";
-import type { Store } from "./store/store.ts";
+import type { OwnershipStore } from "../store/ownership.ts";
+import type { Store } from "../store/store.ts";
 
 export interface PushDispatchOptions {
   readonly settings: Settings;

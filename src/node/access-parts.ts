@@ -1,21 +1,21 @@
 /** Who may come in, put together: what is asked of callers, where their credentials lie, and how the nodes share them. */
 
 import { join } from "node:path";
-import { Access } from "./access/access.ts";
-import { ACCESS_PATH, CredentialReplicas } from "./access/credential-replicas.ts";
-import { Credentials } from "./access/credentials.ts";
-import { FirstToken } from "./access/first-token.ts";
-import { asksCallers } from "./config/access-checks.ts";
-import { ADMIN_TOKEN_FILE } from "./config/secret-file.ts";
-import type { Settings } from "./config/settings.ts";
-import type { Leadership } from "./coordination/coordination.ts";
-import type { NodeIdentity } from "./core/node.ts";
+import { Access } from "../access/access.ts";
+import { ACCESS_PATH, CredentialReplicas } from "../access/credential-replicas.ts";
+import { Credentials } from "../access/credentials.ts";
+import { FirstToken } from "../access/first-token.ts";
+import { asksCallers } from "../config/access-checks.ts";
+import { ADMIN_TOKEN_FILE } from "../config/secret-file.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Leadership } from "../coordination/coordination.ts";
+import type { NodeIdentity } from "../core/node.ts";
 import type { PeerFabric } from "./peer-fabric.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import type { Random } from "./platform/random.ts";
-import type { Store } from "./store/store.ts";
-import type { PeerHandler } from "./transport/transport.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import type { Store } from "../store/store.ts";
+import type { PeerHandler } from "../transport/transport.ts";
 
 export interface AccessPartsOptions {
   readonly settings: Settings;

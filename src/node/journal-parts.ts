@@ -1,20 +1,20 @@
 /** What a node tells the journal, and how it hears of it: the store, the coordination and the elections are looked at on the way. */
 
-import { JournaledCoordination } from "./cluster/journaled-coordination.ts";
-import { JournaledStore } from "./cluster/journaled-store.ts";
-import { Journal } from "./cluster/journal.ts";
-import { RefusedWrites, type Refusal } from "./cluster/refused-writes.ts";
-import { TermNotes } from "./cluster/term-notes.ts";
-import { Traffic } from "./cluster/traffic.ts";
-import type { Coordination } from "./coordination/coordination.ts";
-import type { TermChange } from "./coordination/elector.ts";
-import type { NodeIdentity } from "./core/node.ts";
-import type { TakenOver } from "./ownership/handoff-subscriber.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import { assignmentSubject } from "./store/journal.ts";
-import type { Store } from "./store/store.ts";
-import { VERSION } from "./version.ts";
+import { JournaledCoordination } from "../cluster/journaled-coordination.ts";
+import { JournaledStore } from "../cluster/journaled-store.ts";
+import { Journal } from "../cluster/journal.ts";
+import { RefusedWrites, type Refusal } from "../cluster/refused-writes.ts";
+import { TermNotes } from "../cluster/term-notes.ts";
+import { Traffic } from "../cluster/traffic.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import type { TermChange } from "../coordination/elector.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { TakenOver } from "../ownership/handoff-subscriber.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { assignmentSubject } from "../store/journal.ts";
+import type { Store } from "../store/store.ts";
+import { VERSION } from "../version.ts";
 
 export interface JournalPartsOptions {
   readonly store: Store;

@@ -5,40 +5,40 @@
 
 import type { Server } from "node:http";
 import { join } from "node:path";
-import type { Jobs, Peers, Placement } from "./api/services.ts";
-import { EVENTS_PATH, PeerEventWire } from "./cluster/peer-event-wire.ts";
-import { agreedToken } from "./access/token-text.ts";
-import { Position } from "./cluster/placement-position.ts";
-import { Rounds } from "./cluster/placement-rounds.ts";
-import { RoundRobinPlacement } from "./cluster/placement.ts";
-import { ReplicatedSchedules } from "./cluster/replicated-schedules.ts";
-import { SCHEDULE_PATH } from "./cluster/replicated-schedules-wire.ts";
-import { KeptRetractedJobs } from "./cluster/retracted-jobs.ts";
-import { Retractions, RETRACTIONS_PATH } from "./cluster/retractions.ts";
-import { isEverywhere, parseAddress } from "./config/address.ts";
-import { discoverNodes, parseDiscovery } from "./config/discovery.ts";
-import { openClusterSecret } from "./config/secret.ts";
-import type { Settings } from "./config/settings.ts";
-import type { Leadership } from "./coordination/coordination.ts";
+import type { Jobs, Peers, Placement } from "../api/services.ts";
+import { EVENTS_PATH, PeerEventWire } from "../cluster/peer-event-wire.ts";
+import { agreedToken } from "../access/token-text.ts";
+import { Position } from "../cluster/placement-position.ts";
+import { Rounds } from "../cluster/placement-rounds.ts";
+import { RoundRobinPlacement } from "../cluster/placement.ts";
+import { ReplicatedSchedules } from "../cluster/replicated-schedules.ts";
+import { SCHEDULE_PATH } from "../cluster/replicated-schedules-wire.ts";
+import { KeptRetractedJobs } from "../cluster/retracted-jobs.ts";
+import { Retractions, RETRACTIONS_PATH } from "../cluster/retractions.ts";
+import { isEverywhere, parseAddress } from "../config/address.ts";
+import { discoverNodes, parseDiscovery } from "../config/discovery.ts";
+import { openClusterSecret } from "../config/secret.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Leadership } from "../coordination/coordination.ts";
 import {
   JoinServer,
   openPeers as openPeerCoordination,
   type JoinServerOptions,
   type PeerSource,
-} from "./coordination/open.ts";
-import type { NodeName } from "./core/ids.ts";
-import type { NodeIdentity, NodeInfo, OwnInfo } from "./core/node.ts";
-import { inTurn, willing } from "./core/round-robin.ts";
-import { authenticateBy } from "./http/inbound.ts";
-import type { HttpServer } from "./http/server.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import type { Random } from "./platform/random.ts";
-import type { Service } from "./platform/service.ts";
-import type { Store, TermStore } from "./store/store.ts";
-import { authenticated } from "./transport/authenticator.ts";
-import { openPeers } from "./transport/open.ts";
-import type { Outcome, PeerHandler, PeerRequest } from "./transport/transport.ts";
+} from "../coordination/open.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { NodeIdentity, NodeInfo, OwnInfo } from "../core/node.ts";
+import { inTurn, willing } from "../core/round-robin.ts";
+import { authenticateBy } from "../http/inbound.ts";
+import type { HttpServer } from "../http/server.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import type { Service } from "../platform/service.ts";
+import type { Store, TermStore } from "../store/store.ts";
+import { authenticated } from "../transport/authenticator.ts";
+import { openPeers } from "../transport/open.ts";
+import type { Outcome, PeerHandler, PeerRequest } from "../transport/transport.ts";
 
 export interface PeerFabricOptions {
   readonly settings: Settings;
