@@ -1,36 +1,43 @@
 /**
  * One node, alone or in a cluster.
  *
- *   start    store, coordination (joining), channels, elections, HTTP; worker and duties once the cluster has formed (active)
- *   drain    refuse new work, resign, let what runs come to its end; on a wish it stays up and can be resumed
- *   stop     drain, deregister, then the same list backwards
+ *   start    builds the layers and starts their services in order, with the listener open early (it refuses changes until the cluster has
+ *            formed, and then the node takes work: active)
+ *   drain    refuse new work, resign, let what runs come to its end; on request the node stays up and can be resumed
+ *   stop     drain, then the same list in reverse
+ *
+ * Each start builds everything anew, so nothing of an earlier start is left over.
  */
 
 import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "../api/services.ts";
 import { stillForming } from "../cluster/formation.ts";
+import { fabricOf } from "../config/fabric.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import { BatonError, hasCode } from "../core/errors.ts";
+import { BatonError } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
-import type { DrainProgress } from "../core/node.ts";
+import type { DrainProgress, NodeStatus } from "../core/node.ts";
 import { JobHandle } from "../jobs/job-handle.ts";
 import type { Task } from "../jobs/task.ts";
 import { loadTaskFolder } from "../jobs/task-folder.ts";
 import { TaskRegistry } from "../jobs/task-registry.ts";
-import type { NodeOptions } from "./node-options.ts";
-import { buildParts, type NodeParts } from "./node-parts.ts";
-import { systemClock, type Clock } from "../platform/clock.ts";
-import { silentLog, type Log } from "../platform/log.ts";
-import { systemRandom } from "../platform/random.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
+import { backend } from "./backend.ts";
+import { duties } from "./duties.ts";
+import { elections } from "./elections.ts";
+import { entry } from "./entry.ts";
+import { ServiceList } from "./lifecycle.ts";
+import type { NodeOptions } from "./node-options.ts";
+import { observe } from "./observe.ts";
+import { platform, type Platform } from "./platform.ts";
+import { work } from "./work.ts";
 
 export type { NodeOptions } from "./node-options.ts";
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
 const FIRST_TERM_MS = 10_000;
-const STORE_RETRY_MS = 500;
-const FORMING_LOOK_MS = 100;
+const FORMING_CHECK_MS = 100;
 
 export async function createNode(options: NodeOptions = {}): Promise<BatonNode> {
   const settings = options.settings ?? loadSettings().settings;
@@ -39,51 +46,42 @@ export async function createNode(options: NodeOptions = {}): Promise<BatonNode> 
   return new BatonNode(settings, tasks, options);
 }
 
+/** The six layers, each built from results of those before it. */
+async function compose(p: Platform, options: NodeOptions, open: (store: Service) => Promise<void>) {
+  const b = await backend(p, open);
+  const e = elections(p, b, options.beforeLeading);
+  const w = work(p, b, e);
+  const d = duties(p, b, e, w);
+  const x = entry(p, b, e, w, options.http ?? true);
+  observe(p, b, e, w, x);
+  return { p, b, e, w, d, x };
+}
+
+type Composed = Awaited<ReturnType<typeof compose>> & { readonly list: ServiceList };
+
 export class BatonNode extends Lifecycle {
-  readonly #parts: NodeParts;
   readonly #settings: Settings;
-  readonly #log: Log;
-  readonly #clock: Clock;
-  #draining = false;
+  readonly #tasks: TaskRegistry;
+  readonly #options: NodeOptions;
+  #composed: Composed | null = null;
   #released = 0;
-  #forming: string | null = "it is being started";
   #hurry = new AbortController();
   #stopped = new AbortController();
-  /** Told to stop, perhaps while the start still waits for its store. */
-  #unwanted = new AbortController();
+  /** Aborted by `stop`, perhaps while the start still waits for its store. */
+  #stopAsked = new AbortController();
   /** Drains and resumes, one after the other. */
-  #steering: Promise<void> = Promise.resolve();
+  #changing: Promise<void> = Promise.resolve();
 
   constructor(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
     super();
-    const {
-      log = silentLog,
-      clock = systemClock,
-      random = systemRandom,
-      http = true,
-      beforeLeading,
-      supervised,
-    } = options;
     this.#settings = settings;
-    this.#clock = clock;
-    this.#parts = buildParts({
-      settings,
-      tasks,
-      log,
-      clock,
-      random,
-      http,
-      beforeLeading,
-      supervised,
-      draining: () => this.#draining,
-      forming: () => this.#forming,
-    });
-    this.#log = this.#parts.log;
+    this.#tasks = tasks;
+    this.#options = options;
   }
 
-  /** What the API works with, for use in the same process. */
+  /** What the API works with, for use in the same process. Of the last start, so not before the first one. */
   get services(): NodeServices {
-    return this.#parts.services;
+    return this.#built.x.services;
   }
 
   /** Submits a job from this process. With a task of one's own, payload and result are typed. */
@@ -100,8 +98,9 @@ export class BatonNode extends Lifecycle {
   }
 
   get url(): string {
-    if (!this.#parts.http) throw new BatonError("STOPPED", "this node has no HTTP listener");
-    return this.#parts.http.url;
+    const { http } = this.#built.x;
+    if (!http) throw new BatonError("STOPPED", "this node has no HTTP listener");
+    return http.url;
   }
 
   get guarantees(): Guarantees {
@@ -109,17 +108,17 @@ export class BatonNode extends Lifecycle {
   }
 
   tasks(): readonly TaskInfo[] {
-    return this.#parts.tasks.list();
+    return this.#tasks.list();
   }
 
   /** What runs here now. */
   runningJobs(): readonly { readonly id: JobId; readonly task: string }[] {
-    return this.#parts.worker.list();
+    return this.#composed?.w.worker.list() ?? [];
   }
 
   /** How far a drain is with handing over what this node owned; null where it owns nothing. */
   drainProgress(): DrainProgress | null {
-    return this.#parts.push?.owner?.progress() ?? null;
+    return this.#composed?.w.push?.owner?.progress() ?? null;
   }
 
   /** Jobs that the last drain left without a new owner. */
@@ -128,262 +127,195 @@ export class BatonNode extends Lifecycle {
   }
 
   override start(): Promise<void> {
-    this.#unwanted = new AbortController();
+    this.#stopAsked = new AbortController();
     return super.start();
   }
 
-  /** Drains and stops. With `hurry`, also while a gentle stop is under way, running jobs are told to stop now. */
+  /** Drains and stops. With `hurry`, also while a gentle stop is under way, running jobs are asked to stop now. */
   override stop(options: { readonly hurry?: boolean } = {}): Promise<void> {
     if (options.hurry) this.#hurry.abort();
-    this.#unwanted.abort();
+    this.#stopAsked.abort();
     return super.stop();
   }
 
   protected async onStart(): Promise<void> {
-    const {
-      store,
-      coordination,
-      channels,
-      followers,
-      threads,
-      leaders,
-      controller,
-      worker,
-      load,
-      inFlight,
-      http,
-      peers,
-      push,
-    } = this.#parts;
-    const started: Service[] = [];
-    const start = async (service: Service): Promise<void> => {
-      await service.start();
-      started.push(service);
-    };
-    this.#draining = false;
-    this.#forming = "it is being started";
     this.#hurry = new AbortController();
     this.#stopped = new AbortController();
-    inFlight.open();
+    const { postgres } = this.#settings;
+    const p = platform(this.#settings, this.#tasks, this.#options);
+    const list = new ServiceList({
+      clock: p.clock,
+      log: p.log,
+      waitMs: fabricOf(this.#settings) === "postgres" ? postgres.waitMs : 0,
+      stopping: this.#stopAsked.signal,
+    });
     try {
-      const giveUpAt = this.#clock.monotonic() + this.#settings.postgres.waitMs;
-      for (const service of [store, load, ...(peers?.before ?? [])]) {
-        await this.#startWhenAvailable(service, giveUpAt);
-        started.push(service);
-      }
-      // Peers reach each other through their listeners, so there it comes first; elsewhere last, when all is ready for callers.
-      if (http && peers) await start(http);
-      const sinks = push ? [push.sink] : [];
-      for (const service of [
-        coordination,
-        channels,
-        followers,
-        threads,
-        ...sinks,
-        leaders,
-        controller,
-        ...(peers?.after ?? []),
-      ]) {
-        await this.#startWhenAvailable(service, giveUpAt);
-        started.push(service);
-      }
-      if (!store.guarantees.shared) await this.#takeBackOwnJobs();
-      await peers?.settle();
-      this.#forming = this.#missingNodes();
-      if (http && !peers) await start(http);
-      if (this.#forming === null) {
-        started.push(...this.#pushed(), worker);
+      const composed = await compose(p, this.#options, (store) => list.start(store));
+      const { b, e, w, x } = composed;
+      this.#composed = { ...composed, list };
+      await list.start(p.load, b.peers?.transport, w.peers?.position);
+      // Peers reach each other through their listeners, so it opens before the coordination.
+      await list.start(x.http, b.coordination, b.reach, b.channels, w.followers, w.threads, w.push?.sink);
+      await list.start(e, w.controller, x.joinServer, w.peers?.retractions);
+      if (!b.store.guarantees.shared) await this.#takeBackOwnJobs();
+      // What peers have taken back from this node while it was away.
+      await w.peers?.retractions.collect();
+      p.state.forming = this.#missingNodes();
+      if (p.state.forming === null) {
         await this.#takeWork();
-        await coordination.membership.setStatus("active");
+        await b.membership.setStatus("active");
       } else void this.#form();
     } catch (error) {
       this.#stopped.abort();
-      await this.#stopAll(started);
+      await list.stop();
       throw error;
     }
-    void this.#followWishes(this.#stopped.signal);
+    void this.#followRequests(this.#stopped.signal);
   }
 
   protected async onStop(): Promise<void> {
-    const { store, coordination, channels, followers, threads, controller, worker, load, http, peers, push } =
-      this.#parts;
+    const { e, x, list } = this.#built;
     this.#stopped.abort();
-    peers?.goDown();
-    await this.#steering;
-    await this.#parts.leaders.observe(false);
+    x.joinServer?.goDown();
+    await this.#changing;
+    await e.observe(false);
     await this.#drain();
-    const services = [
-      store,
-      load,
-      channels,
-      followers,
-      threads,
-      controller,
-      ...(push ? [push.sink] : []),
-      ...this.#pushed(),
-    ];
-    // In reverse: peers hear of our leaving while they can still reach us.
-    const between = peers ? [...peers.before, ...(http ? [http] : []), coordination, ...peers.after] : [];
-    const last = peers ? [] : http ? [coordination, http] : [coordination];
-    await this.#stopAll([...services, ...between, worker, ...last]);
+    // In reverse: peers hear that we leave while they can still reach us.
+    await list.stop();
+  }
+
+  get #built(): Composed {
+    if (this.#composed) return this.#composed;
+    throw new BatonError("STOPPED", "the node has not been started");
   }
 
   /**
-   * From the refusal of new work to the end of what runs. What the others should know is told first. False when it was called off
+   * From the refusal of new work to the end of what runs. The other nodes are informed first. False when it was called off
    * in time: then the worker goes on.
    */
   async #drain(callOff?: AbortSignal): Promise<boolean> {
-    const { coordination, leaders, controller, worker, inFlight, push } = this.#parts;
+    const { p, b, e, w, d, list } = this.#built;
+    const { push } = w;
     const { timeoutMs, cleanupMs } = this.#settings.drain;
-    this.#draining = true;
+    p.state.draining = true;
     this.#released = 0;
-    inFlight.close();
-    await this.#tell("draining", () => coordination.membership.setStatus("draining"));
-    // Leadership goes first: others may schedule and recover while we still wait for running jobs.
-    const resigned = controller.drain(this.#hurry.signal).then(() => this.#stopAll([leaders]));
+    w.inFlight.close();
+    await this.#announceStatus("draining");
     const early = { hurry: this.#hurry.signal, ...(callOff && { callOff }) };
     const [drained, handed] = await Promise.all([
-      worker.drain({ timeoutMs, cleanupMs, ...early }),
+      w.worker.drain({ timeoutMs, cleanupMs, ...early }),
       push?.owner?.running ? push.owner.drain(early) : null,
-      inFlight.drained(timeoutMs, AbortSignal.any(Object.values(early))),
-      resigned,
+      w.inFlight.drained(timeoutMs, AbortSignal.any(Object.values(early))),
+      // Leadership goes first: others may schedule and recover while we still wait for running jobs. Terms are given up before their
+      // duties have ended, so that others may go on meanwhile.
+      w.controller.drain(this.#hurry.signal).then(() => Promise.all([list.stop(e), list.stop(d)])),
     ]);
     this.#released = handed ? handed.orphaned + handed.released : 0;
     if (!drained) return false;
     const { interrupted } = drained;
-    this.#parts.journal.onDrained(interrupted);
+    b.journal.onDrained(interrupted);
     if (interrupted > 0)
-      this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
+      p.log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
     return true;
   }
 
   async #resume(): Promise<void> {
-    const { coordination, leaders, controller, inFlight } = this.#parts;
+    const { p, e, w, list } = this.#built;
     // A cluster that has not gathered is still waited for.
-    const status = this.#forming === null ? "active" : "joining";
-    await leaders.observe(false);
-    controller.resume();
-    await leaders.start();
+    const status = p.state.forming === null ? "active" : "joining";
+    await e.observe(false);
+    w.controller.resume();
+    await list.start(e);
     if (status === "active") await this.#takeWork();
-    inFlight.open();
-    this.#draining = false;
-    await this.#tell(status, () => coordination.membership.setStatus(status));
+    w.inFlight.open();
+    p.state.draining = false;
+    await this.#announceStatus(status);
   }
 
+  /** What begins with the first work and ends after the last. */
   async #takeWork(): Promise<void> {
-    const { worker, push } = this.#parts;
-    if (push?.owner?.running) await push.owner.resume();
-    for (const service of this.#pushed()) await service.start();
-    await worker.start();
-    await this.#parts.leaders.begin();
-  }
-
-  /** What begins with the first work and ends after the last, where jobs are pushed. */
-  #pushed(): Service[] {
-    const { push } = this.#parts;
-    return push ? [...(push.owner ? [push.owner] : []), push.inbox] : [];
+    const { w, d, list } = this.#built;
+    if (w.push?.owner?.running) await w.push.owner.resume();
+    await list.start(w.push?.owner, w.push?.inbox, w.worker, d);
   }
 
   #missingNodes(): string | null {
-    return stillForming(this.services.cluster.nodes(), this.#settings.cluster.minimumNodes);
+    return stillForming(this.#built.b.membership.nodes(), this.#settings.cluster.minimumNodes);
   }
 
   /** Waits for the others, then takes work. */
   async #form(): Promise<void> {
+    const { p, b } = this.#built;
     const { signal } = this.#stopped;
-    this.#log.info({ missing: this.#forming }, "waiting for the cluster to gather");
-    while (!signal.aborted && this.#forming !== null) {
-      await this.#clock.sleep(FORMING_LOOK_MS, signal);
-      this.#forming = this.#missingNodes();
+    p.log.info({ missing: p.state.forming }, "waiting for the cluster to gather");
+    while (!signal.aborted && p.state.forming !== null) {
+      await p.clock.sleep(FORMING_CHECK_MS, signal);
+      p.state.forming = this.#missingNodes();
     }
     if (signal.aborted) return;
-    this.#steer(async () => {
-      if (this.#draining) return; // a resume takes work then
+    this.#change(async () => {
+      if (p.state.draining) return; // a resume takes work then
       await this.#takeWork();
-      await this.#parts.coordination.membership.setStatus("active");
-      this.#log.info({}, "the cluster has gathered");
+      await b.membership.setStatus("active");
+      p.log.info({}, "the cluster has gathered");
     });
   }
 
-  async #followWishes(signal: AbortSignal): Promise<void> {
+  async #followRequests(signal: AbortSignal): Promise<void> {
+    const { p, b, e, w, list } = this.#built;
     let callOff = new AbortController();
-    for await (const wish of this.#parts.coordination.membership.wishes(signal)) {
-      // Whoever wants the node back does not wait until it has drained, and what runs is not interrupted for nothing.
-      if (wish === "resume") callOff.abort();
+    for await (const request of b.membership.wishes(signal)) {
+      // A resume does not wait until the node has drained, and what runs is not interrupted for nothing.
+      if (request === "resume") callOff.abort();
       else callOff = new AbortController();
       const { signal: calledOff } = callOff;
-      this.#steer(async () => {
-        if ((wish === "drain") === this.#draining) return;
-        this.#log.info({}, wish === "drain" ? "asked to drain" : "asked to take work again");
-        if (wish === "drain") {
-          const { worker, push } = this.#parts;
-          if (await this.#drain(calledOff)) await this.#stopAll(push ? [push.inbox, worker] : [worker]);
-          await this.#parts.leaders.observe(true);
+      this.#change(async () => {
+        if ((request === "drain") === p.state.draining) return;
+        p.log.info({}, request === "drain" ? "asked to drain" : "asked to take work again");
+        if (request === "drain") {
+          if (await this.#drain(calledOff)) await list.stop(w.push?.inbox, w.worker);
+          await e.observe(true);
         } else await this.#resume();
       });
     }
   }
 
-  #steer(step: () => Promise<void>): void {
-    this.#steering = this.#steering.then(async () => {
+  /** One change of state after the other, and none after the stop. */
+  #change(step: () => Promise<void>): void {
+    this.#changing = this.#changing.then(async () => {
       if (this.#stopped.signal.aborted) return;
-      await step().catch((error: unknown) => this.#log.error({ err: error }, "a change of state failed"));
+      await step().catch((error: unknown) =>
+        this.#built.p.log.error({ err: error }, "a change of state failed"),
+      );
     });
   }
 
-  /** A database may come after its nodes, and may go away again between two of the services that need it. */
-  async #startWhenAvailable(service: Service, giveUpAt: number): Promise<void> {
-    let told = false;
-    const { signal } = this.#unwanted;
-    for (;;) {
-      try {
-        return await service.start();
-      } catch (error) {
-        const passing = hasCode(error, "STORE_UNAVAILABLE") && this.services.guarantees.shared;
-        if (!passing || this.#clock.monotonic() >= giveUpAt || signal.aborted) throw error;
-        if (!told) this.#log.warn({ err: error }, "the store is not available yet; trying again");
-        told = true;
-        await this.#clock.sleep(STORE_RETRY_MS, signal);
-      }
-    }
-  }
-
-  /** What the others should know; they find out by themselves when they cannot be told. */
-  async #tell(status: string, tell: () => Promise<void>): Promise<void> {
+  /** The other nodes find out by themselves when they cannot be informed. */
+  async #announceStatus(status: NodeStatus): Promise<void> {
+    const { p, b } = this.#built;
     try {
-      await tell();
+      await b.membership.setStatus(status);
     } catch (error) {
-      this.#log.warn({ err: error, status }, "could not tell the others");
-    }
-  }
-
-  /** In reverse order. What cannot be stopped is logged: expiry is the net. */
-  async #stopAll(services: readonly Service[]): Promise<void> {
-    for (const service of [...services].reverse()) {
-      try {
-        await service.stop();
-      } catch (error) {
-        this.#log.error({ err: error }, "a service did not stop cleanly");
-      }
+      p.log.warn({ err: error, status }, "could not inform the other nodes");
     }
   }
 
   /**
    * A store of our own is ours whatever we were called before (container hosts have a new name at each start): waits for our
-   * first term as its compactor and takes back what an earlier life left running. In a shared store whoever leads does it.
+   * first term as its compactor and takes back what an earlier incarnation left running. In a shared store the leader does it.
    */
   async #takeBackOwnJobs(): Promise<void> {
-    const { leaders, reaper, identity } = this.#parts;
+    const { p, e, w } = this.#built;
     const giveUp = new AbortController();
-    const cancel = this.#clock.after(FIRST_TERM_MS, () => giveUp.abort());
-    for await (const term of leaders.compactor.changes(giveUp.signal)) if (term) break;
+    const cancel = p.clock.after(FIRST_TERM_MS, () => giveUp.abort());
+    for await (const term of e.compactor.changes(giveUp.signal)) if (term) break;
     cancel();
-    const term = leaders.compactor.held();
+    const term = e.compactor.held();
     if (!term)
       throw new BatonError(
         "NO_LEADER",
         `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
       );
-    await reaper.recover({ by: "everybody", except: identity.incarnation }, term);
+    await w.reaper.recover({ by: "everybody", except: p.identity.incarnation }, term);
   }
 }
