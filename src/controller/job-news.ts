@@ -1,6 +1,6 @@
 /**
- * What happens to jobs at this node, apart from the controller API, for those who follow a job and those who read events. While nobody
- * reads events, each costs one look at a flag.
+ * What happens to jobs at this node, apart from the controller API, for those who follow a job and those who read events. While events
+ * are not read at any node, each costs one look at a flag.
  */
 
 import type { JobId } from "../core/ids.ts";

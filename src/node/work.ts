@@ -121,12 +121,12 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     spans,
     onFailed: (error) => metrics.jobs.submitFailed(error),
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
-    onStored: (stored, told, answers) => {
+    onStored: (stored, hinted, answers) => {
       news.submitted(stored, answers);
       // Those that were not there before.
       const isNew = answers.every(({ existed }) => !existed);
       metrics.jobs.submitted(isNew ? stored : stored.filter((_, at) => !answers[at]!.existed));
-      if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
+      if (!hinted && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
       setImmediate(signal.raise, stored);
