@@ -3,7 +3,7 @@
 import { rm } from "node:fs/promises";
 import { loadSettings, type LoadOptions } from "../src/config/load.ts";
 import { defineTask } from "../src/jobs/task.ts";
-import { createNode, type BatonNode } from "../src/node.ts";
+import { createNode, type BatonNode } from "../src/node/node.ts";
 import { actions, type Actions } from "./actions.ts";
 import { emptyTables } from "./postgres-tables.ts";
 import type { Handler, Payload, Subject } from "./subject.ts";

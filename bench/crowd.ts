@@ -2,7 +2,7 @@
 
 import { loadSettings } from "../src/config/load.ts";
 import { defineTask } from "../src/jobs/task.ts";
-import { createNode } from "../src/node.ts";
+import { createNode } from "../src/node/node.ts";
 import type { BatonOptions } from "./baton.ts";
 import { cpuMeter } from "./http-side.ts";
 

@@ -26,11 +26,11 @@ export async function open({ secret, ownerUrl }: HopOptions): Promise<HttpSide> 
   const { transport: mesh } = openPeers({
     self,
     secrets: [secret],
-    handler: echo,
     clock: systemClock,
     random: systemRandom,
     log: silentLog,
   });
+  mesh.serve(echo);
   const http = new HttpTransport({ clock: systemClock, connectionsMax: 50 });
   const app = Fastify({ logger: false });
   app.removeAllContentTypeParsers();

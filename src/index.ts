@@ -21,8 +21,8 @@ export { JobAborted } from "./jobs/job-run.ts";
 export { JobFailed, JobHandle } from "./jobs/job-handle.ts";
 
 // A node in this process
-export { createNode } from "./node.ts";
-export type { BatonNode, NodeOptions } from "./node.ts";
+export { createNode } from "./node/node.ts";
+export type { BatonNode, NodeOptions } from "./node/node.ts";
 export { loadSettings } from "./config/load.ts";
 export type { Loaded, LoadOptions } from "./config/load.ts";
 export type { Settings } from "./config/settings.ts";

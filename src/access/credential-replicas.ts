@@ -23,8 +23,7 @@ import type { Credentials } from "./credentials.ts";
 
 export interface CredentialReplicasOptions {
   readonly self: string;
-  /** Made later, of what is made here. */
-  readonly credentials: () => Pick<Credentials, "book" | "merge">;
+  readonly credentials: Pick<Credentials, "book" | "merge" | "subscribe">;
   readonly nodes: () => readonly NodeInfo[];
   readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
   readonly clock: Clock;
@@ -52,6 +51,7 @@ export class CredentialReplicas extends Lifecycle {
   constructor(options: CredentialReplicasOptions) {
     super();
     this.#o = options;
+    options.credentials.subscribe((changed) => this.tell(changed));
   }
 
   /** Whether this node knows all that the other one knew at some time since its start. */
@@ -81,7 +81,7 @@ export class CredentialReplicas extends Lifecycle {
     if (method === "GET") return json(pageAfter(all, new URLSearchParams(search).get("after") ?? ""));
     const page = readPage(body);
     if (!page) throw new BatonError("BAD_REQUEST", `what ${from} sends are no credentials`);
-    await this.#o.credentials().merge(page.credentials);
+    await this.#o.credentials.merge(page.credentials);
     return json({ kept: page.credentials.length });
   }
 
@@ -125,7 +125,7 @@ export class CredentialReplicas extends Lifecycle {
       const text = await this.#ask(node, `${ACCESS_PATH}?after=${encodeURIComponent(after)}`);
       const page = text === null ? null : readPage(text);
       if (!page) return;
-      await this.#o.credentials().merge(page.credentials);
+      await this.#o.credentials.merge(page.credentials);
       after = page.next;
     }
     this.#heard.add(node.name);
@@ -138,7 +138,7 @@ export class CredentialReplicas extends Lifecycle {
 
   #known(): Credential[] {
     const now = this.#o.clock.now();
-    return [...this.#o.credentials().book.all()].filter((each) => !isForgotten(each, now));
+    return [...this.#o.credentials.book.all()].filter((each) => !isForgotten(each, now));
   }
 
   #others(): readonly NodeInfo[] {

@@ -17,14 +17,11 @@ import type { AccessStore, PutCondition } from "../store/access.ts";
 import { CredentialBook } from "./credential-book.ts";
 
 export interface CredentialsOptions {
-  /** Asked when it is used: it is not open before its store is. */
-  readonly store: () => AccessStore;
+  readonly store: AccessStore;
   /** Whether others write into the same store. */
   readonly shared: boolean;
   readonly clock: Clock;
   readonly log: Log;
-  /** Tells the other nodes, where each has a store of its own; waits until those that can be reached know. */
-  readonly tell?: (changed: readonly Credential[]) => Promise<void>;
 }
 
 /** A revocation made elsewhere counts here after so long, and a query. Longer, and five seconds are not kept. */
@@ -42,6 +39,7 @@ export class Credentials extends Lifecycle {
   readonly book = new CredentialBook();
   readonly #o: CredentialsOptions;
   readonly #used = new Map<string, number>();
+  readonly #listeners: ((changed: readonly Credential[]) => Promise<void>)[] = [];
   #revision = 0;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #loaded = false;
@@ -61,10 +59,15 @@ export class Credentials extends Lifecycle {
     return this.#o.shared && this.#o.clock.monotonic() - this.#lookedAt > STALE_MS;
   }
 
+  /** Called with what `put` has written; `put` waits for it. */
+  subscribe(listener: (changed: readonly Credential[]) => Promise<void>): void {
+    this.#listeners.push(listener);
+  }
+
   /** Writes, and waits until the others know. Null when the condition did not hold. */
   async put(credentials: readonly Credential[], only?: PutCondition): Promise<readonly Credential[] | null> {
     const kept = await this.merge(credentials, only);
-    if (kept) await this.#o.tell?.(kept);
+    if (kept) await Promise.all(this.#listeners.map((listener) => listener(kept)));
     return kept;
   }
 
@@ -75,7 +78,7 @@ export class Credentials extends Lifecycle {
   ): Promise<readonly Credential[] | null> {
     const now = this.#o.clock.now();
     const wanted = credentials.filter((each) => !isForgotten(each, now));
-    const kept = await this.#o.store().put(wanted, only);
+    const kept = await this.#o.store.put(wanted, only);
     if (kept) this.book.take(kept);
     return kept;
   }
@@ -153,7 +156,7 @@ export class Credentials extends Lifecycle {
 
   async #read(): Promise<void> {
     const sentAt = this.#o.clock.monotonic();
-    const { revision, credentials } = await this.#o.store().changes(this.#revision);
+    const { revision, credentials } = await this.#o.store.changes(this.#revision);
     this.book.take(credentials);
     this.#revision = revision;
     this.#lookedAt = sentAt;
@@ -172,7 +175,7 @@ export class Credentials extends Lifecycle {
   async #forget(): Promise<void> {
     const ids = this.book.forgotten(this.#o.clock.now());
     if (ids.length === 0) return;
-    await this.#o.store().forget(ids);
+    await this.#o.store.forget(ids);
     this.book.drop(ids);
   }
 

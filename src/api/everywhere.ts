@@ -29,7 +29,7 @@ export interface Gathered<Answer> {
 }
 
 export async function everywhere<Answer>(
-  services: NodeServices,
+  services: Pick<NodeServices, "identity" | "cluster" | "peers" | "clock" | "guarantees">,
   inbound: Inbound,
   { here, path, body, read, deadlineMs, only }: Everywhere<Answer>,
 ): Promise<Gathered<Answer>> {
@@ -60,7 +60,10 @@ export async function everywhere<Answer>(
   return { answers: reached, partial: unreachable.length > 0, unreachable };
 }
 
-export function asksOthers({ peers, guarantees }: NodeServices, { from }: Inbound): boolean {
+export function asksOthers(
+  { peers, guarantees }: Pick<NodeServices, "peers" | "guarantees">,
+  { from }: Inbound,
+): boolean {
   return peers != null && !guarantees.shared && from === null;
 }
 

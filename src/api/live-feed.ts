@@ -22,7 +22,7 @@ const ENTRIES_MAX = 50;
 const UNREAD_MAX = 500;
 
 export class LiveFeed implements LiveApi {
-  readonly #services: () => NodeServices;
+  readonly #services: Omit<NodeServices, "live">;
   readonly #clock: Clock;
   readonly #overview: Overview;
   readonly #readers = new Set<(events: readonly ServerEvent[]) => void>();
@@ -32,7 +32,7 @@ export class LiveFeed implements LiveApi {
   #told = "";
   #callOff: (() => void) | null = null;
 
-  constructor(services: () => NodeServices, clock: Clock) {
+  constructor(services: Omit<NodeServices, "live">, clock: Clock) {
     this.#services = services;
     this.#clock = clock;
     this.#overview = new Overview(services);
@@ -109,7 +109,7 @@ export class LiveFeed implements LiveApi {
 
   /** Oldest first. What was written before the first reader came is not new. */
   async #newEntries(): Promise<JournalEntryBody[]> {
-    const { entries } = await journalPage(this.#services(), OUTSIDE, { limit: ENTRIES_MAX });
+    const { entries } = await journalPage(this.#services, OUTSIDE, { limit: ENTRIES_MAX });
     const seen = this.#seen;
     this.#seen = new Set(entries.map(({ id }) => id));
     return seen ? entries.filter(({ id }) => !seen.has(id)).toReversed() : [];

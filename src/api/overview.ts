@@ -16,17 +16,17 @@ import type { LeaderInfo, NodeServices } from "./services.ts";
 const LEADERS_MS = 500;
 
 export class Overview {
-  readonly #services: () => NodeServices;
+  readonly #services: Omit<NodeServices, "live">;
   /** As last told: what goes on keeps its beginning. */
   #alerts: readonly Alert[] = [];
 
-  constructor(services: () => NodeServices) {
+  constructor(services: Omit<NodeServices, "live">) {
     this.#services = services;
   }
 
   /** Of all nodes; of this one alone for another node that asks. */
   async read(inbound: Inbound): Promise<OverviewBody> {
-    const services = this.#services();
+    const services = this.#services;
     const { answers, partial, unreachable } = await everywhere<OverviewBody>(services, inbound, {
       here: () => this.#own(services),
       path: () => "/cluster/overview",
@@ -37,7 +37,7 @@ export class Overview {
     return { ...merged(answers.map(({ answer }) => answer)), partial, unreachable: [...unreachable] };
   }
 
-  async #own(services: NodeServices): Promise<OverviewBody> {
+  async #own(services: Omit<NodeServices, "live">): Promise<OverviewBody> {
     const { identity, cluster, clock, guarantees, insight, health } = services;
     const [look, leader] = await Promise.all([insight.look(), leaderOf(services)]);
     const now = clock.now();
@@ -106,7 +106,7 @@ export class Overview {
 }
 
 /** As this node last saw it, with the times of its lease if the backend tells them soon. */
-async function leaderOf(services: NodeServices): Promise<OverviewBody["leader"]> {
+async function leaderOf(services: Omit<NodeServices, "live">): Promise<OverviewBody["leader"]> {
   const { leadership, cluster, clock } = services;
   const term = leadership.current();
   if (!term) return null;

@@ -40,7 +40,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   const { settings, explicitPort } = await withFreePort(terminal, loaded);
   // Loaded here and not above: the other commands start in half the time without the whole server.
   const [{ createNode }, { createLog }, { lineToSupervisor }] = await Promise.all([
-    import("../node.ts"),
+    import("../node/node.ts"),
     import("../platform/log.ts"),
     import("../supervisor/control-line.ts"),
   ]);

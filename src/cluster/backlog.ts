@@ -9,8 +9,7 @@ import type { QueueInfo, Store } from "../store/store.ts";
 import { Aged } from "./aged.ts";
 
 export interface BacklogOptions {
-  /** Of a store that is not open yet. */
-  readonly store: { queues(): Store["queues"]; agents(): Store["agents"] };
+  readonly store: Pick<Store, "queues" | "agents">;
   readonly clock: Clock;
 }
 
@@ -38,9 +37,9 @@ export class BacklogReader {
       freshMs: FRESH_MS,
       async look() {
         const [queues, oldest, agents] = await Promise.all([
-          store.queues().list(),
-          store.queues().waitingSince(),
-          store.agents().list(false),
+          store.queues.list(),
+          store.queues.waitingSince(),
+          store.agents.list(false),
         ]);
         return {
           queues: queues.map((queue) => ({ ...queue, oldestAt: oldest.get(queue.name) ?? null })),

@@ -1,22 +1,20 @@
 import { availableParallelism, totalmem } from "node:os";
-import type { NodeLoad, NodeTraffic, Reach } from "../core/node.ts";
+import type { NodeLoad, NodeTraffic } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
-import { Lifecycle, type Service } from "../platform/service.ts";
+import type { NodeState } from "../platform/node-state.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { Traffic } from "./traffic.ts";
 
 const SAMPLE_MS = 500;
 
 export interface LoadMeterOptions {
   readonly clock: Clock;
-  readonly jobs: () => number;
-  readonly connections: () => number;
-  readonly owned: () => Pick<NodeLoad, "owned" | "drain">;
+  readonly state: Pick<NodeState, "readings">;
   /** What does not change. */
-  readonly capacity?: Pick<NodeLoad, "slots" | "serves">;
-  readonly traffic?: () => NodeTraffic;
+  readonly capacity: Pick<NodeLoad, "slots" | "serves">;
+  readonly traffic: Pick<Traffic, "read">;
   /** Twice a second, with how late the event loop was. */
-  readonly onSample?: (lagMs: number) => void;
-  /** Begins and ends with this. */
-  readonly reach?: Service & { read(): readonly Reach[] };
+  readonly onSample: (lagMs: number) => void;
   readonly supervised?: () => NodeLoad["supervised"] | null;
 }
 
@@ -37,33 +35,32 @@ export class LoadMeter extends Lifecycle {
   }
 
   read(): NodeLoad {
+    const { running, connections, owned, reach } = this.#o.state.readings;
     const supervised = this.#o.supervised?.();
     return {
-      jobs: this.#o.jobs(),
-      connections: this.#o.connections(),
+      jobs: running(),
+      connections: connections(),
       cpu: this.#cpu,
       memory: this.#memory,
       loopLagMs: this.#lagMs,
-      ...this.#o.owned(),
+      ...owned(),
       ...this.#o.capacity,
       ...(this.#traffic && { traffic: this.#traffic }),
-      ...(this.#o.reach && { reach: this.#o.reach.read() }),
+      reach: reach(),
       ...(supervised && { supervised }),
     };
   }
 
-  protected async onStart(): Promise<void> {
-    await this.#o.reach?.start();
+  protected onStart(): void {
     this.#at = this.#o.clock.monotonic();
     this.#cpuMicros = cpuMicros();
     this.#memory = memoryShare();
-    this.#traffic = this.#o.traffic?.() ?? null;
+    this.#traffic = this.#o.traffic.read();
     this.#schedule();
   }
 
-  protected async onStop(): Promise<void> {
+  protected onStop(): void {
     this.#cancel();
-    await this.#o.reach?.stop();
   }
 
   #schedule(): void {
@@ -80,8 +77,8 @@ export class LoadMeter extends Lifecycle {
     this.#lagMs = round(Math.max(0, passedMs - SAMPLE_MS));
     this.#at = now;
     this.#cpuMicros = spent;
-    this.#traffic = this.#o.traffic?.() ?? null;
-    this.#o.onSample?.(this.#lagMs);
+    this.#traffic = this.#o.traffic.read();
+    this.#o.onSample(this.#lagMs);
     this.#schedule();
   }
 }

@@ -14,7 +14,7 @@ export interface WorkCheckOptions {
   readonly watch: Pick<WorkerWatch, "claims">;
   readonly watchdog: Pick<Watchdog, "stuck">;
   readonly backlog: Pick<BacklogReader, "read">;
-  readonly jobs: () => Pick<JobStore, "list">;
+  readonly jobs: Pick<JobStore, "list">;
   readonly tasks: { names(): ReadonlySet<string> };
   readonly served: Pick<WorkerSettings, "queues" | "exceptQueues">;
   readonly slots: number;
@@ -92,7 +92,7 @@ export class WorkCheck implements WorkHealth {
   async #look(queues: readonly string[]): Promise<number | null> {
     const { jobs, tasks, budgets, clock } = this.#o;
     const pages = await Promise.all(
-      queues.map((queue) => jobs().list({ status: "queued", queue, limit: JOBS_MAX })),
+      queues.map((queue) => jobs.list({ status: "queued", queue, limit: JOBS_MAX })),
     );
     const ours = pages
       .flatMap((page) => page.jobs)

@@ -36,6 +36,7 @@ import type { Submitter } from "../jobs/submitter.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeState } from "../platform/node-state.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, Store, Submitted } from "../store/store.ts";
@@ -44,7 +45,7 @@ import type { EventFeed } from "./event-feed.ts";
 import type { Issued } from "./interest.ts";
 import { LeaseDesk } from "./lease-desk.ts";
 import { ResultDesk, staleEpoch } from "./result-desk.ts";
-import { RunBook } from "./run-book.ts";
+import type { RunBook } from "./run-book.ts";
 import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
 import type { TermGuard } from "./term-guard.ts";
 
@@ -61,7 +62,8 @@ export interface RefusedWord {
   readonly job: JobId | null;
 }
 
-export interface ControllerOptions extends StrayLeasesOptions {
+export interface ControllerOptions extends Pick<StrayLeasesOptions, "reaper"> {
+  readonly state: Pick<NodeState, "agentsHeardSince" | "switchedOff">;
   readonly store: Pick<Store, "jobs" | "agents">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
@@ -69,6 +71,7 @@ export interface ControllerOptions extends StrayLeasesOptions {
   readonly submitter: Pick<Submitter, "submitUnder">;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
+  readonly book: RunBook;
   readonly settings: ControllerSettings;
   /** Whether the jobs of our store are those of all nodes. */
   readonly sharedStore: boolean;
@@ -112,14 +115,13 @@ export class Controller extends Lifecycle implements ControllerApi {
   #subscription: Subscription | null = null;
   #standing: Standing = STANDING_BY;
   #lessees: { readonly until: number; readonly agents: Promise<readonly AgentView[]> } | null = null;
-  #leadsSince: number | null = null;
 
   constructor(options: ControllerOptions) {
     super();
     this.#o = options;
-    const { store, guard, clock, random, log, tasks, rules, settings, events, spans } = options;
-    this.#book = new RunBook(rules.budgets);
-    const common = { store, guard, book: this.#book, clock };
+    const { store, guard, book, clock, random, log, tasks, rules, settings, events, spans } = options;
+    this.#book = book;
+    const common = { store, guard, book, clock };
     this.#desk = new LeaseDesk({
       ...common,
       random,
@@ -138,7 +140,7 @@ export class Controller extends Lifecycle implements ControllerApi {
         events.emit("job.updated", { job_id: id });
       },
     });
-    this.#strays = new StrayLeases(options);
+    this.#strays = new StrayLeases({ reaper: options.reaper, switchedOff: options.state.switchedOff });
     this.#directory = new AgentDirectory({
       store,
       forgetAfterMs: settings.forgetAfterMs,
@@ -277,31 +279,12 @@ export class Controller extends Lifecycle implements ControllerApi {
     this.#desk.wake(jobs);
   }
 
-  /** The job was taken from whoever held it and let its lease run out. */
-  recovered(id: JobId): void {
-    const run = this.#book.end(id);
-    this.#o.events.emit("lease.expired", {
-      job_id: id,
-      ...(run && { agent: run.agent, lease_id: run.job.lease, job_epoch: run.job.jobEpoch }),
-    });
-  }
-
-  /** Since when agents can renew their leases here, monotonic; null while they cannot. */
-  get leadsSince(): number | null {
-    return this.#leadsSince;
-  }
-
-  /** Ended so that we may lead: what they ran is put back with the begin of the term. */
-  switchedOff(agents: readonly string[]): void {
-    this.#strays.switchedOff(agents);
-  }
-
   /** What the leader does for agents, until its term is over. */
   async duty(term: Term, signal: AbortSignal, clock = this.#o.clock): Promise<void> {
-    const { settings, log } = this.#o;
+    const { settings, state, log } = this.#o;
     const everyMs = Math.min(REFRESH_MS, settings.staleAfterMs / 3);
     let purgesAt = clock.monotonic();
-    this.#leadsSince = purgesAt;
+    state.agentsHeardSince = purgesAt;
     this.#follow({ event: "acquired", term });
     try {
       while (!signal.aborted) {
@@ -319,7 +302,7 @@ export class Controller extends Lifecycle implements ControllerApi {
         await clock.sleep(everyMs, signal);
       }
     } finally {
-      this.#leadsSince = null;
+      state.agentsHeardSince = null;
       this.#follow({ event: "lost" });
     }
   }

@@ -9,8 +9,9 @@ import { Batcher } from "../platform/batcher.ts";
 import type { LeaseReaper } from "../jobs/lease-reaper.ts";
 
 export interface StrayLeasesOptions {
-  /** Built later: whom it tells of what it recovers is built of us. */
-  readonly reaper: () => Pick<LeaseReaper, "recover">;
+  readonly reaper: Pick<LeaseReaper, "recover">;
+  /** Agents that were ended for a term that is about to begin. They stay in it until their jobs were taken back. */
+  readonly switchedOff: Set<string>;
 }
 
 interface Stray {
@@ -22,23 +23,18 @@ export class StrayLeases {
   readonly #o: StrayLeasesOptions;
   /** Those of the same moment go together: after a change of leaders every agent may have lost an answer. */
   readonly #ends: Batcher<Stray, void>;
-  readonly #off = new Set<string>();
 
   constructor(options: StrayLeasesOptions) {
     this.#o = options;
     this.#ends = new Batcher({ flush: (strays) => this.#end(strays) });
   }
 
-  /** These agents were ended for the sake of a term that is about to begin. Kept until a term of ours has heard of it. */
-  switchedOff(agents: readonly string[]): void {
-    for (const agent of agents) this.#off.add(agent);
-  }
-
-  /** Ends what they have left behind. Does nothing when there are none, so that it can be tried again. */
+  /** Ends what agents that were switched off have left behind. Does nothing when there are none, so that it can be tried again. */
   async clear(term: Term): Promise<void> {
-    const agents = [...this.#off];
+    const { switchedOff } = this.#o;
+    const agents = [...switchedOff];
     await Promise.all(agents.map((agent) => this.#ends.add({ holder: leasesOf(agent), term })));
-    for (const agent of agents) this.#off.delete(agent);
+    for (const agent of agents) switchedOff.delete(agent);
   }
 
   async unanswered(agent: string, requests: readonly string[], term: Term): Promise<void> {
@@ -48,7 +44,7 @@ export class StrayLeases {
   async #end(strays: readonly Stray[]): Promise<void[]> {
     for (const [term, each] of Map.groupBy(strays, (stray) => stray.term)) {
       const names = [...new Set(each.map(({ holder }) => holder))];
-      await this.#o.reaper().recover({ by: "holders", names }, term);
+      await this.#o.reaper.recover({ by: "holders", names }, term);
     }
     return strays.map(() => {});
   }

@@ -23,9 +23,13 @@ export class LeaderMetrics {
   readonly #ended = new Map<string, { readonly labels: { role: string; reason: string }; count: number }>();
   readonly #refused: Record<(typeof WRITES)[number], number> = { run: 0, lease: 0, owner: 0, leader: 0 };
 
-  constructor(instruments: Instruments, leadership: (role: LeaderRole) => Leadership) {
+  constructor() {
     for (const role of LEADER_ROLES)
       for (const reason of ENDS) this.#ended.set(`${role} ${reason}`, { labels: { role, reason }, count: 0 });
+  }
+
+  /** Registers all of them, once the elections have been built. */
+  describe(instruments: Instruments, leadership: (role: LeaderRole) => Leadership): void {
     const byRole = (value: (role: LeaderRole) => number) => (): Reading[] =>
       LEADER_ROLES.map((role) => [{ role }, value(role)]);
     instruments.gauge(

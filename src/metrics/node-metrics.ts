@@ -12,21 +12,19 @@ import type { Instruments, Reading } from "./instruments.ts";
 import { OTHER } from "./kinds.ts";
 import { Tally } from "./tally.ts";
 
+/** Where the numbers come from. */
 export interface NodeMetricsOptions {
   readonly identity: NodeIdentity;
-  readonly about: () => Readonly<Record<(typeof ABOUT)[number], string>>;
+  readonly about: Readonly<Record<(typeof ABOUT)[number], string>>;
   readonly startedAt: number;
   readonly slots: number;
   readonly watch: Pick<WorkerWatch, "claims">;
   readonly watchdog: Pick<Watchdog, "busy" | "failures">;
-  /** Built later, of what is made here. */
-  readonly parts: () => {
-    readonly worker: { readonly active: number };
-    readonly load: Pick<LoadMeter, "read">;
-    readonly membership: Pick<Membership, "nodes">;
-    readonly http: { readonly connections: number; readonly streams: number } | null;
-    readonly owner: Pick<Owner, "jobs" | "assignments" | "orphans"> | null;
-  };
+  readonly worker: { readonly active: number };
+  readonly load: Pick<LoadMeter, "read">;
+  readonly membership: Pick<Membership, "nodes">;
+  readonly http: { readonly connections: number; readonly streams: number } | null;
+  readonly owner: Pick<Owner, "jobs" | "assignments" | "orphans"> | null;
 }
 
 const ABOUT = ["version", "store", "coordination", "channels", "dispatch"] as const;
@@ -38,7 +36,8 @@ export class NodeMetrics {
   readonly #handoffs = new Map<string, number>([...HANDOFF_REASONS, OTHER].map((reason) => [reason, 0]));
   #lastLagMs = 0;
 
-  constructor(instruments: Instruments, options: NodeMetricsOptions) {
+  /** Registers all of them, once everything that they are read from has been built. */
+  describe(instruments: Instruments, options: NodeMetricsOptions): void {
     this.#describeNode(instruments, options);
     this.#describeWork(instruments, options);
     this.#describeOthers(instruments, options);
@@ -54,10 +53,10 @@ export class NodeMetrics {
     this.#handoffs.set(known, this.#handoffs.get(known)! + 1);
   }
 
-  #describeNode(instruments: Instruments, { identity, about, startedAt, parts }: NodeMetricsOptions): void {
+  #describeNode(instruments: Instruments, { identity, about, startedAt, http }: NodeMetricsOptions): void {
     const labels = ["node", "runtime", ...ABOUT];
     instruments.gauge({ name: "baton_build_info", help: "What runs here; always 1.", labels }, () => [
-      [{ node: identity.name, runtime: process.version, ...about() }, 1],
+      [{ node: identity.name, runtime: process.version, ...about }, 1],
     ]);
     instruments.gauge({ name: "baton_start_time_seconds", help: "Since when, since 1970." }, () => {
       return startedAt / 1_000;
@@ -75,20 +74,17 @@ export class NodeMetrics {
     );
     instruments.gauge(
       { name: "baton_http_connections", help: "Connections that are open." },
-      () => parts().http?.connections ?? 0,
+      () => http?.connections ?? 0,
     );
     instruments.gauge(
       { name: "baton_sse_readers", help: "Streams of events and logs that are open." },
-      () => parts().http?.streams ?? 0,
+      () => http?.streams ?? 0,
     );
   }
 
-  #describeWork(instruments: Instruments, { slots, watch, watchdog, parts }: NodeMetricsOptions): void {
+  #describeWork(instruments: Instruments, { slots, watch, watchdog, worker }: NodeMetricsOptions): void {
     instruments.gauge({ name: "baton_worker_slots", help: "Jobs that may run here at a time." }, () => slots);
-    instruments.gauge(
-      { name: "baton_worker_running", help: "Jobs that run here now." },
-      () => parts().worker.active,
-    );
+    instruments.gauge({ name: "baton_worker_running", help: "Jobs that run here now." }, () => worker.active);
     instruments.gauge(
       {
         name: "baton_worker_last_claim_seconds",
@@ -124,11 +120,11 @@ export class NodeMetrics {
     );
   }
 
-  #describeOthers(instruments: Instruments, { identity, parts }: NodeMetricsOptions): void {
+  #describeOthers(instruments: Instruments, { identity, membership, owner }: NodeMetricsOptions): void {
     instruments.gauge(
       { name: "baton_nodes", help: "Nodes of the cluster as this one sees them.", labels: ["status"] },
       () => {
-        const nodes = parts().membership.nodes();
+        const nodes = membership.nodes();
         return STATUSES.map((status): Reading => {
           return [{ status }, nodes.filter((node) => node.status === status).length];
         });
@@ -141,7 +137,7 @@ export class NodeMetrics {
         labels: ["reachable"],
       },
       (): Reading[] => {
-        const nodes = parts().membership.nodes();
+        const nodes = membership.nodes();
         const own = nodes.find(({ incarnation }) => incarnation === identity.incarnation);
         const others = nodes.filter((node) => node !== own && node.status !== "dead");
         const reached = own?.load.reach;
@@ -154,25 +150,22 @@ export class NodeMetrics {
     );
     instruments.gauge(
       { name: "baton_owned_assignments", help: "Assignments whose events are this node's business." },
-      () => parts().owner?.assignments ?? 0,
+      () => owner?.assignments ?? 0,
     );
-    instruments.gauge(
-      { name: "baton_owned_jobs", help: "Unfinished jobs in them." },
-      () => parts().owner?.jobs ?? 0,
-    );
+    instruments.gauge({ name: "baton_owned_jobs", help: "Unfinished jobs in them." }, () => owner?.jobs ?? 0);
     instruments.gauge(
       {
         name: "baton_orphan_assignments",
         help: "Assignments without an owner, as this node found them as the leader.",
       },
-      () => parts().owner?.orphans().count ?? 0,
+      () => owner?.orphans().count ?? 0,
     );
     instruments.gauge(
       {
         name: "baton_orphan_oldest_seconds",
         help: "How long the oldest of them has had none; 0 when there is none.",
       },
-      () => (parts().owner?.orphans().oldestMs ?? 0) / 1_000,
+      () => (owner?.orphans().oldestMs ?? 0) / 1_000,
     );
     instruments.counter(
       {

@@ -9,7 +9,6 @@ import { clusterKeys } from "./cluster-keys.ts";
 import { HttpTransport } from "./http.ts";
 import { MeshTransport } from "./mesh/mesh.ts";
 import { SignedTransport } from "./signed.ts";
-import type { PeerHandler } from "./transport.ts";
 
 export interface PeersOptions {
   readonly self: NodeIdentity;
@@ -17,24 +16,23 @@ export interface PeersOptions {
   readonly secrets: readonly string[];
   /** How far the clocks of two nodes may be apart. */
   readonly skewMs?: number;
-  readonly handler: PeerHandler;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
 }
 
 export interface OpenPeers {
-  /** Not started. Its `attach` takes the connections of peers on the node's HTTP server. */
+  /** Not started, and without a handler (`serve`). Its `attach` takes the connections of peers on the node's HTTP server. */
   readonly transport: MeshTransport;
   /** For calls of peers that come as plain HTTP requests. */
   readonly authenticator: Authenticator;
 }
 
 export function openPeers(options: PeersOptions): OpenPeers {
-  const { self, clock, random, log, handler } = options;
+  const { self, clock, random, log } = options;
   const keys = clusterKeys(options.secrets);
   const authenticator = new Authenticator({ keys, self: self.name, clock, skewMs: options.skewMs });
   const fallback = new SignedTransport({ inner: new HttpTransport({ clock }), keys, self, clock, random });
-  const transport = new MeshTransport({ self, keys, authenticator, fallback, handler, clock, random, log });
+  const transport = new MeshTransport({ self, keys, authenticator, fallback, clock, random, log });
   return { transport, authenticator };
 }

@@ -81,12 +81,12 @@ export class MeshNode {
       keys,
       authenticator,
       fallback: new SignedTransport({ inner, keys, self: identity, clock, random }),
-      handler,
       clock,
       random,
       log: logTo(log),
       ...rest,
     });
+    mesh.serve(handler);
     const server = createServer((request, response) => {
       if (request.url === "/peer/mesh") response.writeHead(404).end();
       else void serve(authenticated(authenticator, handler), request, response);

@@ -3,7 +3,7 @@
  * processes. Settings come out of the environment, names are the arguments; tells each node's address in a line of JSON.
  */
 
-import { createNode } from "../../src/node.ts";
+import { createNode } from "../../src/node/node.ts";
 import { loadSettings } from "../../src/config/load.ts";
 
 const { settings } = loadSettings();

@@ -8,8 +8,8 @@ import { loadSettings } from "../../src/config/load.ts";
 import type { JobId } from "../../src/core/ids.ts";
 import { isFinal } from "../../src/core/job.ts";
 import type { Job } from "../../src/core/job.ts";
-import { createNode } from "../../src/node.ts";
-import type { BatonNode, NodeOptions } from "../../src/node.ts";
+import { createNode } from "../../src/node/node.ts";
+import type { BatonNode, NodeOptions } from "../../src/node/node.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 
 export interface NodeHereOptions extends Omit<NodeOptions, "settings"> {

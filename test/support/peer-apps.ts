@@ -166,8 +166,8 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       cluster: { ...node.cluster, nodes: () => view(name) },
       peers,
       placement,
-      live: new LiveFeed(() => services, clock),
     });
+    Object.assign(services, { live: new LiveFeed(services, clock) });
     const mounts = {
       "/peer/placement": (request: Parameters<PeerHandler>[0]) => rounds.handle(request),
       "/peer/retractions": (request: Parameters<PeerHandler>[0]) => retractions.handle(request),

@@ -49,15 +49,16 @@ export const getJournal = operation({
   },
 });
 
-export async function journalPage(
-  services: NodeServices,
-  inbound: Inbound,
-  query: Query,
-): Promise<JournalBody> {
+type Asked = Omit<NodeServices, "live">;
+
+export async function journalPage(services: Asked, inbound: Inbound, query: Query): Promise<JournalBody> {
   return asksOthers(services, inbound) ? ofAll(services, inbound, query) : ofStore(services, query);
 }
 
-async function ofStore({ journal }: NodeServices, { kind, subject, limit: wanted, cursor }: Query) {
+async function ofStore(
+  { journal }: Pick<NodeServices, "journal">,
+  { kind, subject, limit: wanted, cursor }: Query,
+) {
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw badCursor();
   const entries = await journal.list({
     ...(kind !== undefined && { kinds: kindsOf(kind) }),
@@ -74,7 +75,7 @@ async function ofStore({ journal }: NodeServices, { kind, subject, limit: wanted
 }
 
 /** Each node has its own numbers: an entry is then known by the node and the number. */
-async function ofAll(services: NodeServices, inbound: Inbound, { cursor, ...query }: Query) {
+async function ofAll(services: Asked, inbound: Inbound, { cursor, ...query }: Query) {
   const begun = cursor === undefined ? null : readPlaces(cursor);
   const asked = (node: string): Query => {
     const before = begun?.[node];

@@ -23,6 +23,7 @@ import type {
   Failure,
   Outcome,
   PeerHandler,
+  PeerReply,
   PeerRequest,
   StreamOptions,
   StreamOutcome,
@@ -45,8 +46,6 @@ export interface MeshOptions {
   readonly authenticator: Authenticator;
   /** For peers without a mesh; it signs by itself. Started and stopped with the mesh. */
   readonly fallback: Transport;
-  /** Serves the calls of peers. */
-  readonly handler: PeerHandler;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -63,6 +62,11 @@ const LIMITS: ConnectionLimits = {
   bodyBytesMax: 64 * 1024 * 1024,
   callsMax: 4_096,
 };
+const NOT_SERVING: PeerReply = {
+  status: 503,
+  headers: { "content-type": "application/json", "retry-after": "1" },
+  body: JSON.stringify({ error: "STOPPED", message: "this node does not serve calls of nodes yet" }),
+};
 const STOP_MS_MAX = 250;
 /** Urls are few; the bound is for those that somebody announces by mistake. */
 const LINKS_MAX = 1_024;
@@ -77,6 +81,7 @@ export class MeshTransport extends Lifecycle implements Transport {
   readonly #links = new Map<string, Link>();
   readonly #addresses = new Map<string, PeerAddress>();
   #stopping = new AbortController();
+  #handler: PeerHandler = async () => NOT_SERVING;
 
   constructor(options: MeshOptions) {
     super();
@@ -100,6 +105,11 @@ export class MeshTransport extends Lifecycle implements Transport {
         void connection.over.then(() => accepted?.delete(connection));
       },
     });
+  }
+
+  /** The calls of peers go to this handler from now on; before, they are answered with 503. */
+  serve(handler: PeerHandler): void {
+    this.#handler = handler;
   }
 
   /**
@@ -296,13 +306,13 @@ export class MeshTransport extends Lifecycle implements Transport {
   }
 
   #open(socket: WebSocket, peer: NodeIdentity, session: SessionKeys, dialled: boolean): MeshConnection {
-    const { handler, clock, log } = this.#o;
+    const { clock, log } = this.#o;
     const connection = new MeshConnection({
       socket,
       peer,
       dialled,
       session,
-      handler,
+      handler: (request) => this.#handler(request),
       clock,
       log,
       limits: this.#limits,

@@ -65,7 +65,7 @@ function access(name: string, clock: ManualClock, credentials: Credentials): Acc
 
 /** A node among others that use the same store. */
 export async function sharing(name: string, clock: ManualClock, store: AccessStore): Promise<AccessNode> {
-  const credentials = new Credentials({ store: () => store, shared: true, clock, log: silentLog });
+  const credentials = new Credentials({ store, shared: true, clock, log: silentLog });
   const made = access(name, clock, credentials);
   await credentials.start();
   const who = (text: string): Principal | null => made.identify({ by: "bearer", text, connection });
@@ -91,21 +91,15 @@ export class PeerAccess {
     const { clock } = this;
     const store = this.stores.get(name) ?? (await storeOn(clock));
     this.stores.set(name, store);
+    const credentials = new Credentials({ store, shared: false, clock, log: silentLog });
     const replicas: CredentialReplicas = new CredentialReplicas({
       self: name,
-      credentials: () => credentials,
+      credentials,
       nodes: () =>
         this.nodes.map((each) => ({ name: each.name, url: `http://${each.name}`, alive: true }) as NodeInfo),
       call: (to, request) => this.#call(name, to.name, request),
       clock,
       log: silentLog,
-    });
-    const credentials = new Credentials({
-      store: () => store,
-      shared: false,
-      clock,
-      log: silentLog,
-      tell: (changed) => replicas.tell(changed),
     });
     const made = access(name, clock, credentials);
     await credentials.start();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
-import type { BatonNode } from "../../../src/node.ts";
+import type { BatonNode } from "../../../src/node/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";

@@ -50,7 +50,7 @@ function looked(
       const looks = new StoreLooks({
         store: { jobs, samples, journal, problem: null },
         backlog: new BacklogReader({
-          store: { queues: () => queues, agents: () => agents },
+          store: { queues, agents },
           clock: world.clock,
         }),
         schedules: async () => schedules,

@@ -18,18 +18,19 @@ function world() {
     recovered.push([which, epoch]);
     return [];
   };
-  return { recovered, faults, strays: new StrayLeases({ reaper: () => ({ recover }) }) };
+  const switchedOff = new Set<string>();
+  return { recovered, faults, switchedOff, strays: new StrayLeases({ reaper: { recover }, switchedOff }) };
 }
 
 describe("leases that nobody holds", () => {
   it("of agents that were switched off are ended once, by the first term that can", async () => {
-    const { recovered, faults, strays } = world();
+    const { recovered, faults, switchedOff, strays } = world();
     await strays.clear(term(6));
     assert.deepEqual(recovered, [], "there are none");
-    strays.switchedOff(["ada-worker"]);
+    switchedOff.add("ada-worker");
     faults.push(new Error("the term was lost in between"));
     await assert.rejects(strays.clear(term(7)));
-    strays.switchedOff(["ada-worker"]);
+    switchedOff.add("ada-worker");
     await strays.clear(term(9));
     await strays.clear(term(9));
     assert.deepEqual(recovered, [[{ by: "holders", names: ["agent:ada-worker"] }, 9]]);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { before, describe, it, type TestContext } from "node:test";
 import { Client } from "pg";
 import type { Task } from "../../../src/jobs/task.ts";
-import type { BatonNode } from "../../../src/node.ts";
+import type { BatonNode } from "../../../src/node/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
 import type { NodeName } from "../../../src/core/ids.ts";

@@ -4,7 +4,7 @@ import { request } from "undici";
 import { PERMISSIONS } from "../../../src/core/access.ts";
 import type { Permission } from "../../../src/core/access.ts";
 import type { Log } from "../../../src/platform/log.ts";
-import type { BatonNode } from "../../../src/node.ts";
+import type { BatonNode } from "../../../src/node/node.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 

@@ -192,7 +192,7 @@ export class FakeNode implements NodeServices {
       return this.look;
     },
   };
-  readonly live: NodeServices["live"] = new LiveFeed(() => this, this.clock);
+  readonly live: NodeServices["live"] = new LiveFeed(this, this.clock);
   readonly settings: NodeServices["settings"] = {
     list: () => [{ path: "http.port", value: 8420, source: "default", isDefault: true }],
   };

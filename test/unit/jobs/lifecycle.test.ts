@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { loadSettings } from "../../../src/config/load.ts";
 import { ThreadPool } from "../../../src/jobs/thread-pool.ts";
-import { createNode } from "../../../src/node.ts";
+import { createNode } from "../../../src/node/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { resultOf, submit } from "../../support/node-here.ts";

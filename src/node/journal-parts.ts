@@ -1,23 +1,24 @@
 /** What a node tells the journal, and how it hears of it: the store, the coordination and the elections are looked at on the way. */
 
-import { JournaledCoordination } from "./cluster/journaled-coordination.ts";
-import { JournaledStore } from "./cluster/journaled-store.ts";
-import { Journal } from "./cluster/journal.ts";
-import { RefusedWrites, type Refusal } from "./cluster/refused-writes.ts";
-import { TermNotes } from "./cluster/term-notes.ts";
-import { Traffic } from "./cluster/traffic.ts";
-import type { Coordination } from "./coordination/coordination.ts";
-import type { TermChange } from "./coordination/elector.ts";
-import type { NodeIdentity } from "./core/node.ts";
-import type { TakenOver } from "./ownership/handoff-subscriber.ts";
-import type { Clock } from "./platform/clock.ts";
-import type { Log } from "./platform/log.ts";
-import { assignmentSubject } from "./store/journal.ts";
-import type { Store } from "./store/store.ts";
-import { VERSION } from "./version.ts";
+import { JournaledCoordination } from "../cluster/journaled-coordination.ts";
+import { JournaledStore } from "../cluster/journaled-store.ts";
+import { Journal } from "../cluster/journal.ts";
+import { RefusedWrites, type Refusal } from "../cluster/refused-writes.ts";
+import { TermNotes } from "../cluster/term-notes.ts";
+import type { Traffic } from "../cluster/traffic.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import type { TermChange } from "../coordination/elector.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { TakenOver } from "../ownership/handoff-subscriber.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { assignmentSubject } from "../store/journal.ts";
+import type { Store } from "../store/store.ts";
+import { VERSION } from "../version.ts";
 
 export interface JournalPartsOptions {
   readonly store: Store;
+  readonly traffic: Traffic;
   readonly identity: NodeIdentity;
   readonly clock: Clock;
   readonly log: Log;
@@ -25,7 +26,7 @@ export interface JournalPartsOptions {
   readonly onRefused?: (refusal: Refusal) => void;
 }
 
-export function openJournal({ store: inner, identity, clock, log, onRefused }: JournalPartsOptions) {
+export function openJournal({ store: inner, traffic, identity, clock, log, onRefused }: JournalPartsOptions) {
   const journal = new Journal({ store: inner, node: identity.name, clock, log });
   const refusals = new RefusedWrites({
     journal,
@@ -43,12 +44,10 @@ export function openJournal({ store: inner, identity, clock, log, onRefused }: J
       return journal.stop();
     },
   };
-  const traffic = new Traffic(clock);
   const store: Store = new JournaledStore({ store: inner, journal: writing, refused, traffic });
   return {
     journal,
     store,
-    traffic,
     coordination: (coordination: Coordination): Coordination =>
       new JournaledCoordination({ coordination, identity, version: VERSION, journal, refused }),
     onTerm: (nodes: Coordination["membership"]["nodes"]): ((change: TermChange) => void) => {

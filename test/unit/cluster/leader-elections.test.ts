@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { LeaderRoles } from "../../../src/cluster/leader-roles.ts";
+import { LeaderElections } from "../../../src/cluster/leader-elections.ts";
 import type { LeaderRole } from "../../../src/core/term.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
@@ -22,7 +22,7 @@ describe("a node whose name another has taken", () => {
     };
     let taken: string | null = null;
     const membership = Object.assign(new MemoryMembership(identity), { displaced: () => taken });
-    const leaders = new LeaderRoles({
+    const leaders = new LeaderElections({
       coordination: {
         kind: "memory",
         lock,
@@ -34,7 +34,6 @@ describe("a node whose name another has taken", () => {
       },
       identity,
       stands: () => true,
-      duties: { scheduler: {}, metrics_aggregator: {}, log_compactor: {} },
       settings: SETTINGS,
       clock,
       random: seededRandom(1),

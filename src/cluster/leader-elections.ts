@@ -1,11 +1,12 @@
 /**
- * The leader roles of a cluster, each with a lock, an epoch and duties of its own:
+ * The elections of a node, one for each leader role. Each role has a lock, an epoch and duties of its own:
  *
  *   scheduler            schedules, jobs of dead nodes, leases that ran out, runs that are overdue
  *   metrics_aggregator   what the whole cluster looks like, every few seconds; old samples are removed
  *   log_compactor        finished jobs with their logs, and old occurrences, are removed when their time is over
  *
- * A node with the role `scheduler` stands for all of them; the others only look who leads.
+ * A node with the role `scheduler` stands for all of them; the others only observe who leads. What a leader does in its term is not part
+ * of this: the duties follow `changes()`.
  */
 
 import type { Coordination, Leadership, LeaseLock, Membership } from "../coordination/coordination.ts";
@@ -19,16 +20,14 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
 import { GatedLeadership, type LeaderGate } from "./gated-leadership.ts";
-import { LeaderDuties, type Duty } from "./leader-duties.ts";
 
-export interface LeaderRolesOptions {
+export interface LeaderElectionsOptions {
   readonly coordination: Coordination;
   readonly identity: NodeIdentity;
   /** Whether this node may lead in that role. */
   readonly stands: (role: LeaderRole) => boolean;
   /** What has to happen before a term of the scheduler begins. */
   readonly gate?: LeaderGate;
-  readonly duties: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>>;
   /** Each term of ours as it begins and ends. */
   readonly onChange?: (change: TermChange) => void;
   readonly settings: ElectorSettings;
@@ -37,17 +36,16 @@ export interface LeaderRolesOptions {
   readonly log: Log;
 }
 
-export class LeaderRoles extends Lifecycle {
+export class LeaderElections extends Lifecycle {
   readonly scheduler: Leadership;
   /** Its terms are numbered by the store that it compacts. */
   readonly compactor: Leadership;
   readonly #all: Readonly<Record<LeaderRole, Leadership>>;
   readonly #electors: readonly Service[];
-  readonly #duties: readonly LeaderDuties[];
   /** Looks who leads while we do not stand. */
   readonly #observer: Observer;
 
-  constructor(options: LeaderRolesOptions) {
+  constructor(options: LeaderElectionsOptions) {
     super();
     const { coordination, identity, stands, gate, settings, clock, random, log, onChange } = options;
     const electors = LEADER_ROLES.map((role) => {
@@ -81,17 +79,12 @@ export class LeaderRoles extends Lifecycle {
       ...(Object.fromEntries(byRole) as Record<LeaderRole, Leadership>),
       scheduler: this.scheduler,
     };
-    this.#duties = electors.map(
-      (leadership, at) =>
-        new LeaderDuties({ leadership, clock, log, duties: options.duties[LEADER_ROLES[at]!] }),
-    );
   }
 
   of(role: LeaderRole): Leadership {
     return this.#all[role];
   }
 
-  /** Elections only: duties begin with `begin`, when the node is ready for them. */
   protected async onStart(): Promise<void> {
     await Promise.all(this.#electors.map((elector) => elector.start()));
   }
@@ -101,13 +94,8 @@ export class LeaderRoles extends Lifecycle {
     await (looks ? this.#observer.start() : this.#observer.stop());
   }
 
-  async begin(): Promise<void> {
-    await Promise.all(this.#duties.map((duties) => duties.start()));
-  }
-
-  /** Terms are given up before their duties have ended: others may go on while ours come to their end. */
   protected async onStop(): Promise<void> {
-    await Promise.all([...this.#electors, ...this.#duties].map((service) => service.stop()));
+    await Promise.all(this.#electors.map((elector) => elector.stop()));
   }
 }
 

@@ -1,0 +1,78 @@
+/** The backends of nodes that know each other: the transport between them, and the coordination that they form together. */
+
+import { agreedToken } from "../access/token-text.ts";
+import type { Peers } from "../api/services.ts";
+import { isEverywhere, parseAddress } from "../config/address.ts";
+import { discoverNodes, parseDiscovery } from "../config/discovery.ts";
+import { openClusterSecret } from "../config/secret.ts";
+import type { Settings } from "../config/settings.ts";
+import { openPeers as openPeerCoordination, type PeerSource } from "../coordination/open.ts";
+import type { NodeInfo, OwnInfo } from "../core/node.ts";
+import type { TermStore } from "../store/store.ts";
+import { openPeers } from "../transport/open.ts";
+import type { Outcome, PeerRequest } from "../transport/transport.ts";
+import type { Platform } from "./platform.ts";
+
+export type PeerBackend = ReturnType<typeof peerBackend>;
+
+export function peerBackend({ settings, identity, info, clock, random, log }: Platform, terms: TermStore) {
+  const secret = openClusterSecret(settings)!;
+  const common = { clock, random, log };
+  const { transport, authenticator } = openPeers({ self: identity, secrets: secret.secrets, ...common });
+  const coordination = openPeerCoordination({
+    ...common,
+    identity,
+    info,
+    manager: () => managerAddress(settings, info()),
+    transport,
+    watchPeer: (address, signal, name) => transport.watch(address, signal, name),
+    dir: settings.data,
+    terms,
+    source: peerSource(settings, () => info().httpPort ?? settings.http.port),
+    settings: {
+      quorum: settings.cluster.quorum,
+      order: settings.cluster.order,
+      heartbeatMs: settings.peers.healthIntervalMs,
+      heartbeatTimeoutMs: settings.peers.heartbeatTimeoutMs,
+      electionTimeoutMs: settings.peers.electionTimeoutMs,
+      forgetAfterMs: settings.peers.forgetAfterMs,
+      deadAfterMs: settings.node.deadAfterMs,
+      leaseMs: settings.leader.leaseMs,
+    },
+  });
+  const peers: Peers = {
+    requestTimeoutMs: settings.peers.requestTimeoutMs,
+    configHash: () => coordination.configHash ?? "",
+    agreed: () => coordination.agreed,
+    call: (url, request, rest) => transport.call(url, request, rest),
+    stream: (url, request, rest) => transport.stream(url, request, rest),
+  };
+  return {
+    transport,
+    authenticator,
+    coordination,
+    peers,
+    nodes: (): readonly NodeInfo[] => coordination.membership.nodes(),
+    call: (node: NodeInfo, request: PeerRequest, deadlineMs: number): Promise<Outcome> =>
+      transport.call(node.url!, request, { deadlineMs, to: node.name }),
+    /** What all nodes derive from their secret; null where the secret is known to everybody. */
+    firstToken: secret.from === "nothing" ? null : agreedToken(secret.secrets[0]!),
+    warnings: secret.warnings,
+  };
+}
+
+function peerSource(settings: Settings, ownPort: () => number): PeerSource {
+  const { nodes, join: addresses, discover, cluster } = settings;
+  if (Object.keys(nodes).length > 0) return { kind: "static", nodes };
+  const discovery = discover === "" ? null : parseDiscovery(discover);
+  if (!discovery) return { kind: "join", addresses: addresses.map((address) => `http://${address}`) };
+  const resolve = () => discoverNodes(discovery, ownPort());
+  return { kind: "discover", resolve, expect: cluster.minimumNodes };
+}
+
+/** As others reach it: of one that listens everywhere, at the address of the node. */
+function managerAddress({ manager }: Settings, { address }: Pick<OwnInfo, "address">): string | null {
+  const own = parseAddress(manager.addr);
+  if (!own || !isEverywhere(own.host)) return own && manager.addr;
+  return address && `${address.includes(":") ? `[${address}]` : address}:${own.port}`;
+}

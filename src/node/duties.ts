@@ -1,0 +1,68 @@
+/** The fifth layer: what a node does while it leads, for each leader role. Duties begin and end with the terms that the elections give. */
+
+import { LeaderDuties, type Duty } from "../cluster/leader-duties.ts";
+import type { LeaderElections } from "../cluster/leader-elections.ts";
+import { metricsDuty } from "../cluster/metrics-duty.ts";
+import { nodeWatch } from "../cluster/node-watch.ts";
+import { jobId } from "../core/ids.ts";
+import { LEADER_ROLES, type LeaderRole } from "../core/term.ts";
+import { retentionDuty } from "../jobs/retention.ts";
+import { scheduleDuty } from "../jobs/schedule-duty.ts";
+import type { Service } from "../platform/service.ts";
+import type { Backend } from "./backend.ts";
+import { together } from "./lifecycle.ts";
+import type { Platform } from "./platform.ts";
+import type { Work } from "./work.ts";
+
+export function duties(p: Platform, b: Backend, e: LeaderElections, w: Work): Service {
+  const { settings, identity, metrics, watchdog, clock, random, log } = p;
+  const { store, channels, membership } = b;
+  const { push, peers, reaper, controller, author, news } = w;
+  const leases = watchdog.duty("leases", (time) => (term, signal) => reaper.duty(term, signal, time));
+  const byRole: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>> = {
+    scheduler: {
+      schedules: watchdog.duty("schedules", (time) =>
+        scheduleDuty({
+          store: peers ? { schedules: peers.schedules.leading } : store,
+          channels,
+          clock: time,
+          random,
+          mintId: () => jobId(identity.name, random.timedUuid()),
+          author,
+          log,
+          onFired: (job) => news.fired(job),
+          sink: metrics.schedules,
+        }),
+      ),
+      nodes: watchdog.duty("nodes", (time) =>
+        nodeWatch({
+          membership,
+          reaper,
+          clock: time,
+          log,
+          bury: async (dead, term) => push?.takeFrom(dead, term),
+        }),
+      ),
+      ...push?.duties,
+      agents: watchdog.duty("agents", (time) => (term, signal) => controller.duty(term, signal, time)),
+      ...(peers ? { replicas: peers.schedules.duty } : { leases }),
+    },
+    metrics_aggregator: {
+      metrics: watchdog.duty("metrics", (time) =>
+        metricsDuty({ store, nodes: () => membership.nodes(), clock: time }),
+      ),
+    },
+    log_compactor: {
+      retention: watchdog.duty("retention", (time) =>
+        retentionDuty({ store, clock: time, retention: settings.retention }),
+      ),
+      // Where each node has a store of its own, each recovers its own jobs.
+      ...(peers && { leases }),
+    },
+  };
+  return together(
+    LEADER_ROLES.map(
+      (role) => new LeaderDuties({ leadership: e.of(role), duties: byRole[role], clock, log }),
+    ),
+  );
+}

@@ -1,0 +1,33 @@
+/** The third layer: who leads in each role. It publishes the own term and the leader; what a leader does comes with the duties. */
+
+import type { BeforeLeading } from "../cluster/gated-leadership.ts";
+import { LeaderElections } from "../cluster/leader-elections.ts";
+import type { Backend } from "./backend.ts";
+import type { Platform } from "./platform.ts";
+
+export function elections(p: Platform, b: Backend, beforeLeading?: BeforeLeading): LeaderElections {
+  const { settings, identity, roles, state, metrics, clock, random, log } = p;
+  const note = b.journal.onTerm(() => b.membership.nodes());
+  const elections = new LeaderElections({
+    coordination: b.coordination,
+    identity,
+    // Where each node has its own jobs, each cares for its own store.
+    stands: (role) => roles.has("scheduler") || (b.peers !== null && role !== "scheduler"),
+    ...(beforeLeading && {
+      gate: async (term, signal) => {
+        for (const agent of await beforeLeading(term, signal)) state.switchedOff.add(agent);
+      },
+    }),
+    onChange: (change) => {
+      metrics.leaders.changed(change);
+      note(change);
+    },
+    settings: settings.leader,
+    clock,
+    random,
+    log,
+  });
+  const { scheduler } = elections;
+  state.publish({ term: () => scheduler.held(), leader: () => scheduler.current() });
+  return elections;
+}

@@ -1,0 +1,89 @@
+/**
+ * One ordered list of services for all fabrics: started one after the other, stopped in reverse. A service that needs a database which is
+ * not available yet is tried again for a while.
+ */
+
+import { hasCode } from "../core/errors.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { Lifecycle, type Service } from "../platform/service.ts";
+
+export interface ServiceListOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How long the first start of all services may wait for a database. */
+  readonly waitMs: number;
+  /** Ends the wait. */
+  readonly stopping: AbortSignal;
+}
+
+const RETRY_MS = 500;
+
+export class ServiceList {
+  readonly #o: ServiceListOptions;
+  readonly #giveUpAt: number;
+  /** In the order of their first start. */
+  readonly #started = new Set<Service>();
+
+  constructor(options: ServiceListOptions) {
+    this.#o = options;
+    this.#giveUpAt = options.clock.monotonic() + options.waitMs;
+  }
+
+  async start(...services: readonly (Service | null | undefined)[]): Promise<void> {
+    for (const service of services) {
+      if (!service) continue;
+      await this.#start(service);
+      this.#started.add(service);
+    }
+  }
+
+  /** Those that are given, or all that were started. What cannot be stopped is logged: leases run out by themselves. */
+  async stop(...services: readonly (Service | null | undefined)[]): Promise<void> {
+    const all = services.length > 0 ? services : [...this.#started];
+    for (const service of all.toReversed()) {
+      try {
+        await service?.stop();
+      } catch (error) {
+        this.#o.log.error({ err: error }, "a service did not stop cleanly");
+      }
+    }
+  }
+
+  /** A database may come after its nodes, and may go away again between two of the services that need it. */
+  async #start(service: Service): Promise<void> {
+    const { clock, log, stopping } = this.#o;
+    for (let first = true; ; first = false) {
+      try {
+        return await service.start();
+      } catch (error) {
+        const late = clock.monotonic() >= this.#giveUpAt || stopping.aborted;
+        if (late || !hasCode(error, "STORE_UNAVAILABLE")) throw error;
+        if (first) log.warn({ err: error }, "the store is not available yet; trying again");
+        await clock.sleep(RETRY_MS, stopping);
+      }
+    }
+  }
+}
+
+/** Several services as one: they start and stop at the same time. */
+export function together(services: readonly Service[]): Service {
+  return new Together(services);
+}
+
+class Together extends Lifecycle {
+  readonly #services: readonly Service[];
+
+  constructor(services: readonly Service[]) {
+    super();
+    this.#services = services;
+  }
+
+  protected async onStart(): Promise<void> {
+    await Promise.all(this.#services.map((service) => service.start()));
+  }
+
+  protected async onStop(): Promise<void> {
+    await Promise.all(this.#services.map((service) => service.stop()));
+  }
+}

@@ -1,0 +1,39 @@
+/** Registers what `/metrics` reads from the services of all layers; the last step of the composition. */
+
+import type { LeaderElections } from "../cluster/leader-elections.ts";
+import { describeBacklog } from "../metrics/backlog-metrics.ts";
+import { describeProcess } from "../metrics/process-metrics.ts";
+import { describeStoreErrors } from "../metrics/store-metrics.ts";
+import { VERSION } from "../version.ts";
+import type { Backend } from "./backend.ts";
+import type { Entry } from "./entry.ts";
+import type { Platform } from "./platform.ts";
+import type { Work } from "./work.ts";
+
+export function observe(p: Platform, b: Backend, e: LeaderElections, w: Work, x: Entry): void {
+  const { settings, identity, metrics, startedAt, clock } = p;
+  const { instruments, node, leaders, jobs } = metrics;
+  node.describe(instruments, {
+    identity,
+    about: {
+      version: VERSION,
+      store: b.store.guarantees.name,
+      coordination: b.coordination.kind,
+      channels: b.channels.kind,
+      dispatch: w.push ? "push" : "pull",
+    },
+    startedAt,
+    slots: p.places.concurrency,
+    watch: p.watch,
+    watchdog: p.watchdog,
+    worker: w.worker,
+    load: p.load,
+    membership: b.membership,
+    http: x.http,
+    owner: w.push?.owner ?? null,
+  });
+  leaders.describe(instruments, (role) => e.of(role));
+  describeBacklog(instruments, { backlog: x.backlog, clock, agentStaleMs: settings.agents.staleAfterMs });
+  describeStoreErrors(instruments, () => ({ ...jobs.errors, backlog: x.backlog.failures }));
+  describeProcess(instruments, startedAt);
+}

@@ -1,0 +1,123 @@
+/**
+ * The first layer: what every other layer uses, and nothing that they build.
+ *
+ * Time, chance and log are given. `NodeState`, `WorkSignal` and `Instruments` are empty here: later layers publish into them, so that no
+ * layer needs a reference to a later one.
+ */
+
+import { hostname } from "node:os";
+import { LoadMeter } from "../cluster/load-meter.ts";
+import { addressOf } from "../cluster/own-address.ts";
+import { Traffic } from "../cluster/traffic.ts";
+import { Watchdog } from "../cluster/watchdog.ts";
+import type { Settings } from "../config/settings.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { NodeIdentity, NodeRole, OwnInfo } from "../core/node.ts";
+import { roleOf } from "../core/role.ts";
+import { traceFields } from "../core/trace.ts";
+import { JobSpans } from "../jobs/job-spans.ts";
+import type { TaskRegistry } from "../jobs/task-registry.ts";
+import { queuesOf, servedQueues } from "../jobs/worker-settings.ts";
+import { WorkerWatch } from "../jobs/worker-watch.ts";
+import { AgentMetrics } from "../metrics/agent-metrics.ts";
+import { HttpMetrics } from "../metrics/http-metrics.ts";
+import { Instruments } from "../metrics/instruments.ts";
+import { JobMetrics } from "../metrics/job-metrics.ts";
+import { LeaderMetrics } from "../metrics/leader-metrics.ts";
+import { NodeMetrics } from "../metrics/node-metrics.ts";
+import { ScheduleMetrics } from "../metrics/schedule-metrics.ts";
+import { systemClock } from "../platform/clock.ts";
+import { silentLog, withFields } from "../platform/log.ts";
+import { NodeState } from "../platform/node-state.ts";
+import { systemRandom } from "../platform/random.ts";
+import { OpenTelemetry } from "../platform/tracing.ts";
+import { WorkSignal } from "../platform/work-signal.ts";
+import { VERSION } from "../version.ts";
+import type { NodeOptions } from "./node-options.ts";
+
+export type Platform = ReturnType<typeof platform>;
+
+export function platform(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
+  const { clock = systemClock, random = systemRandom } = options;
+  const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
+  const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
+  const startedAt = clock.now();
+  const state = new NodeState();
+  const tracing = new OpenTelemetry(VERSION);
+  /** Every line names the role, the epoch and the trace under which it was written. */
+  const log = withFields(options.log ?? silentLog, () => ({
+    role: roleOf(state.readings.term(), state.draining),
+    epoch: state.readings.leader()?.epoch ?? 0,
+    ...traceFields(tracing.active()),
+  }));
+  /** How many jobs this node may run, and of which queues. */
+  const places = {
+    concurrency: roles.has("worker") || roles.has("function") ? settings.worker.concurrency : 0,
+    ...queuesOf(roles, settings.worker.queues),
+  };
+  const traffic = new Traffic(clock);
+  const metrics = sinks(clock);
+  const spans = new JobSpans({ tracing, node: identity.name });
+  const watch = new WorkerWatch({ clock, slots: places.concurrency, spans, sink: metrics.jobs });
+  const watchdog = new Watchdog({ clock, log });
+  const load = new LoadMeter({
+    clock,
+    state,
+    traffic,
+    capacity: { slots: places.concurrency, serves: servedQueues(places) },
+    onSample: (lagMs) => {
+      metrics.node.sampled(lagMs);
+      watchdog.look();
+    },
+    supervised: options.supervised,
+  });
+  const host = hostname(); // a system call, and `info` is read with every request
+  const address = addressOf(settings.http, host);
+  /** How this node describes itself to the others. */
+  const info = (): OwnInfo => ({
+    ...address(state.readings.url()),
+    hostname: host,
+    roles: [...roles],
+    capabilities: [...tasks.names()],
+    version: VERSION,
+    startedAt,
+    load: load.read(),
+  });
+  return {
+    settings,
+    tasks,
+    clock,
+    random,
+    log,
+    identity,
+    roles,
+    startedAt,
+    state,
+    signal: new WorkSignal(),
+    places,
+    budgets: { interruptionsMax: settings.jobs.interruptionsMax, crashesMax: settings.jobs.crashesMax },
+    defaults: { maxAttempts: settings.jobs.maxAttempts, timeoutMs: settings.jobs.timeoutMs },
+    traffic,
+    tracing,
+    spans,
+    metrics,
+    watch,
+    watchdog,
+    load,
+    info,
+  };
+}
+
+/** Those that count for `/metrics`. What is read from services of later layers is registered by `observe`. */
+function sinks(clock: NonNullable<NodeOptions["clock"]>) {
+  const instruments = new Instruments();
+  return {
+    instruments,
+    jobs: new JobMetrics(instruments),
+    http: new HttpMetrics(instruments),
+    agents: new AgentMetrics(instruments),
+    schedules: new ScheduleMetrics(instruments, clock),
+    leaders: new LeaderMetrics(),
+    node: new NodeMetrics(),
+  };
+}

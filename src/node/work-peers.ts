@@ -1,0 +1,106 @@
+/**
+ * What a node of a cluster of peers does in addition: it places new jobs on nodes in turn, takes back jobs that were placed twice, and
+ * stores schedules with a majority.
+ */
+
+import { join } from "node:path";
+import type { Jobs } from "../api/services.ts";
+import type { LeaderElections } from "../cluster/leader-elections.ts";
+import { Position } from "../cluster/placement-position.ts";
+import { Rounds } from "../cluster/placement-rounds.ts";
+import { RoundRobinPlacement } from "../cluster/placement.ts";
+import { ReplicatedSchedules } from "../cluster/replicated-schedules.ts";
+import { SCHEDULE_PATH } from "../cluster/replicated-schedules-wire.ts";
+import { KeptRetractedJobs } from "../cluster/retracted-jobs.ts";
+import { Retractions, RETRACTIONS_PATH } from "../cluster/retractions.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { NodeInfo } from "../core/node.ts";
+import { inTurn, willing } from "../core/round-robin.ts";
+import type { Store } from "../store/store.ts";
+import type { PeerHandler } from "../transport/transport.ts";
+import type { PeerBackend } from "./backend-peers.ts";
+import type { Platform } from "./platform.ts";
+
+export type PeerWork = ReturnType<typeof peerWork>;
+
+export function peerWork(
+  { settings, identity, state, signal, clock, random, log }: Platform,
+  { transport, coordination, peers, nodes, call }: PeerBackend,
+  { scheduler: leadership }: LeaderElections,
+  { store, jobs }: { readonly store: Store; readonly jobs: Pick<Jobs, "cancel" | "remove"> },
+) {
+  const { name: self } = identity;
+  const { strategy, stateFile } = settings.placement;
+  const file = stateFile === "" ? join(settings.data, "placement.json") : stateFile;
+  const position = new Position({ file, clock, random, log });
+  const rounds = new Rounds({ strategy, position, leadership, nodes, call, clock });
+  const retracted = new KeptRetractedJobs({ node: self, jobs, clock, log });
+  const retractions = new Retractions({
+    self,
+    file: join(settings.data, "retractions"),
+    nodes,
+    call,
+    retracted,
+    clock,
+    log,
+  });
+  const placement = new RoundRobinPlacement({
+    self,
+    strategy,
+    rounds,
+    peers,
+    nodes,
+    draining: () => state.draining,
+    retractions,
+    retracted,
+    clock,
+    random,
+    log,
+  });
+  /** Also those that were never heard of: they belong to those of whom a majority counts. */
+  const voters = (): readonly NodeInfo[] => {
+    const known = new Map(nodes().map((node) => [node.name, node]));
+    return coordination
+      .voters()
+      .map((name) => known.get(name) ?? unheardOf(name, coordination.address(name)));
+  };
+  const schedules = new ReplicatedSchedules({
+    self,
+    voters,
+    call: (node, request, rest) => transport.call(node.url!, request, { ...rest, to: node.name }),
+    ...(settings.cluster.quorum === "none" && { required: () => 1 }),
+    store,
+    leadership,
+    targets: ({ task }) =>
+      inTurn(willing(nodes(), { role: "worker", tasks: [task] }), position.next()).map(({ name }) => name),
+    accepts: () => !state.draining,
+    onPlaced: () => signal.raise(),
+    clock,
+    log,
+  });
+  const mounts: Readonly<Record<string, PeerHandler>> = {
+    "/peer/placement": (request) => rounds.handle(request),
+    [RETRACTIONS_PATH]: (request) => retractions.handle(request),
+    [SCHEDULE_PATH]: (request) => schedules.handle(request),
+  };
+  return { position, placement, retractions, schedules, mounts };
+}
+
+function unheardOf(name: NodeName, url: string | null): NodeInfo {
+  return {
+    name,
+    incarnation: "",
+    url,
+    hostname: "",
+    address: null,
+    httpPort: null,
+    roles: [],
+    capabilities: [],
+    version: "",
+    status: "joining",
+    startedAt: 0,
+    lastSeenAt: 0,
+    alive: false,
+    load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
+  };
+}

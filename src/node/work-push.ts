@@ -1,0 +1,107 @@
+/**
+ * What a node does when jobs are pushed: the leader's dispatcher, the worker's ends of the dispatch, and the owner, which writes what
+ * happens to the jobs that are assigned to it.
+ */
+
+import type { LeaderElections } from "../cluster/leader-elections.ts";
+import { isPushed } from "../config/fabric.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import type { Term } from "../core/term.ts";
+import { Dispatcher } from "../dispatch/dispatcher.ts";
+import { DispatchInbox } from "../dispatch/dispatch-inbox.ts";
+import { StatusSink } from "../dispatch/status-sink.ts";
+import { Owner } from "../ownership/owner.ts";
+import { WorkSignal } from "../platform/work-signal.ts";
+import { consumerOf } from "./backend-postgres.ts";
+import type { Backend } from "./backend.ts";
+import type { Platform } from "./platform.ts";
+
+export type Push = ReturnType<typeof openPush>;
+
+export function pushOf(p: Platform, b: Backend, e: LeaderElections): Push | null {
+  return isPushed(p.settings) ? openPush(p, b, e) : null;
+}
+
+function openPush(p: Platform, b: Backend, { scheduler }: LeaderElections) {
+  const { settings, identity, roles, state, tasks, budgets, metrics, clock, random, log } = p;
+  const { store, channels, membership, journal } = b;
+  const ownership = store.ownership!;
+  const common = { channels, clock, log };
+  const { heartbeatMs } = settings.node;
+  const { timeoutMs } = settings.dispatch;
+  /** Jobs have been dispatched to the worker of this node. */
+  const dispatched = new WorkSignal();
+
+  const dispatcher = new Dispatcher({
+    ...common,
+    ownership,
+    budgets,
+    isGone: (incarnation) =>
+      membership.nodes().some((node) => node.incarnation === incarnation && node.status === "dead"),
+    settings: { timeoutMs, heartbeatMs },
+  });
+  const inbox = new DispatchInbox({
+    ...common,
+    ownership,
+    helpYourself: (request) => store.jobs.claim(request),
+    identity,
+    budgets,
+    tasks,
+    settings: { ...p.places, heartbeatMs },
+    load: () => ({ running: state.readings.running(), pace: state.readings.pace() }),
+    onMessages: () => dispatched.raise(),
+  });
+  const { handoff, rebalance } = settings;
+  const owner = roles.has("scheduler")
+    ? new Owner({
+        ...common,
+        ownership,
+        membership,
+        identity,
+        random,
+        status: () => state.status,
+        leaderEpoch: () => scheduler.held()?.epoch ?? null,
+        dispatches: () => dispatcher.channels(),
+        onTakenOver: (taken) => {
+          metrics.node.takenOver(taken);
+          journal.onTakenOver(taken);
+        },
+        settings: {
+          heartbeatMs,
+          ackMs: handoff.ackTimeoutMs,
+          tries: handoff.tries,
+          orphanWaitMs: handoff.orphanWaitMs,
+          hardMs: handoff.hardTimeoutMs,
+          orphanCheckMs: handoff.orphanCheckMs,
+          rebalance: rebalance.enabled,
+          rebalanceMs: rebalance.intervalMs,
+          rebalanceRatio: rebalance.ratio,
+        },
+      })
+    : null;
+  if (owner)
+    state.publish({
+      owned: () => {
+        const drain = owner.progress();
+        return { owned: owner.jobs, ...(drain && { drain }) };
+      },
+    });
+
+  return {
+    dispatched,
+    dispatcher,
+    inbox,
+    sink: new StatusSink({ ...common, store, identity, receiptMs: timeoutMs }),
+    owner,
+    /** Of the leader of the scheduler role, which has an owner. */
+    duties: {
+      dispatch: (term: Term, signal: AbortSignal) => dispatcher.duty(term, signal),
+      ...(owner && { orphans: (term: Term, signal: AbortSignal) => owner.orphanDuty(term, signal) }),
+    },
+    /** What these incarnations, which have died, had in hand goes to others now. */
+    async takeFrom(dead: readonly NodeIdentity[], term: Term): Promise<void> {
+      await owner?.disown(dead, term);
+      await Promise.all(dead.map(async (each) => channels.takeOver?.(consumerOf(each))));
+    },
+  };
+}

@@ -1,0 +1,234 @@
+/**
+ * The fourth layer: jobs are submitted, run, leased to agents, recovered and followed here.
+ *
+ *   submitter ──stored──> signal (a turn later) ──> worker, or the leader's dispatcher; the controller, for agents
+ *        '──> wake-ups: the other nodes, unless the jobs are certainly taken here
+ */
+
+import { authorOf } from "../cluster/author.ts";
+import { InFlight } from "../cluster/in-flight.ts";
+import type { LeaderElections } from "../cluster/leader-elections.ts";
+import { EVENTS_PATH, PeerEventWire } from "../cluster/peer-event-wire.ts";
+import { isPushed } from "../config/fabric.ts";
+import { Controller } from "../controller/controller.ts";
+import { EventFeed } from "../controller/event-feed.ts";
+import { channelEventWire } from "../controller/event-wire.ts";
+import { JobNews } from "../controller/job-news.ts";
+import { RunBook } from "../controller/run-book.ts";
+import { TermGuard } from "../controller/term-guard.ts";
+import { retryPolicyOf } from "../core/retry.ts";
+import { roleOf } from "../core/role.ts";
+import { Followers } from "../jobs/followers.ts";
+import { JobService } from "../jobs/job-service.ts";
+import { JobWatchers } from "../jobs/job-watchers.ts";
+import { LeaseReaper } from "../jobs/lease-reaper.ts";
+import { QueueService } from "../jobs/queue-service.ts";
+import { ScheduleService } from "../jobs/schedule-service.ts";
+import { Submitter } from "../jobs/submitter.ts";
+import { ThreadPool } from "../jobs/thread-pool.ts";
+import { hearsOfWork, WakeUps } from "../jobs/wake-ups.ts";
+import { Worker } from "../jobs/worker.ts";
+import type { NewJob } from "../store/store.ts";
+import type { Backend } from "./backend.ts";
+import type { Platform } from "./platform.ts";
+import { peerWork } from "./work-peers.ts";
+import { pushOf } from "./work-push.ts";
+
+/**
+ * The embedded store can be opened by one process only, so its file lock proves that a claimant is alive: leases there
+ * do not run out (a hundred years), and a blocked event loop does not cost a node its own jobs. After a crash the next
+ * start takes them back at once.
+ */
+const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
+
+export type Work = ReturnType<typeof work>;
+
+export function work(p: Platform, b: Backend, e: LeaderElections) {
+  const { settings, identity, state, signal, tasks, budgets, metrics, spans, clock, random, log } = p;
+  const { store, channels, membership } = b;
+  const { shared } = store.guarantees;
+  const { scheduler: leadership } = e;
+  const rules = { budgets, retry: retryPolicyOf(settings.retry), chance: () => random.chance() };
+  const author = authorOf(identity.name, () => leadership.current()?.epoch ?? 0);
+
+  const watchers = new JobWatchers(clock);
+  const followers = new Followers({ channels, watchers, clock });
+  const peerWire = b.peers && new PeerEventWire({ self: identity.name, ...b.peers });
+  const events = new EventFeed({
+    node: identity.name,
+    life: identity.incarnation,
+    wire: peerWire ?? (channels.kind === "memory" ? null : channelEventWire(channels)),
+    leads: () => leadership.held()?.epoch ?? null,
+    standing: () => ({
+      role: roleOf(leadership.held(), state.draining),
+      epoch: leadership.current()?.epoch ?? null,
+      leader: leadership.current()?.leader ?? null,
+    }),
+    clock,
+  });
+  const book = new RunBook(budgets);
+  const news = new JobNews({ node: identity.name, feed: events, followers, book });
+  const wakeUps = new WakeUps({
+    channels,
+    clock,
+    // Where each node has its own jobs, no other node could take them.
+    audience: () =>
+      shared && (isPushed(settings) || membership.nodes().some((node) => hearsOfWork(node, identity))),
+  });
+  /** There may be work, at any node. */
+  const announce = (): void => {
+    signal.raise();
+    wakeUps.tell();
+  };
+
+  const threads = new ThreadPool({ clock, abortGraceMs: settings.drain.cleanupMs });
+  const push = pushOf(p, b, e);
+  const worker = new Worker({
+    store,
+    tasks,
+    threads,
+    channels,
+    clock,
+    identity,
+    author,
+    log,
+    ...(push && { claims: push.inbox, results: push.sink }),
+    rules,
+    settings: {
+      ...p.places,
+      leaseMs: shared ? settings.worker.leaseMs : EMBEDDED_LEASE_MS,
+      renewMs: settings.worker.renewMs,
+      prefetchMax: settings.worker.prefetchMax,
+      abortGraceMs: settings.drain.cleanupMs,
+    },
+    watch: p.watch,
+    onChange: (id, status, job) => news.changed(id, status, job),
+  });
+  state.publish({ running: () => worker.active, pace: () => worker.pace });
+  push?.dispatched.subscribe(() => worker.wake());
+
+  /** What fits here is taken sooner than another node could hear of it; what is pushed is handed out by the leader. */
+  const handledHere = (stored: readonly NewJob[]): boolean =>
+    push ? leadership.held() !== null : worker.fits(stored);
+  const submitter = new Submitter({
+    node: identity.name,
+    store,
+    tasks,
+    random,
+    author,
+    defaults: p.defaults,
+    unstoredMax: settings.jobs.unstoredMax,
+    spans,
+    onFailed: (error) => metrics.jobs.submitFailed(error),
+    wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
+    onStored: (stored, hinted, answers) => {
+      news.submitted(stored, answers);
+      // Those that were not there before.
+      const isNew = answers.every(({ existed }) => !existed);
+      metrics.jobs.submitted(isNew ? stored : stored.filter((_, at) => !answers[at]!.existed));
+      if (!hinted && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
+      // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
+      // and a lone caller would wait for two fsyncs each time.
+      setImmediate(signal.raise, stored);
+    },
+  });
+
+  const reaper = new LeaseReaper({
+    store,
+    clock,
+    budgets,
+    intervalMs: settings.worker.renewMs,
+    // An embedded store's worker is in this very process: where it hangs, so does this.
+    overdueGraceMs: shared ? settings.jobs.overdueGraceMs : null,
+    agentsHeardSince: () => state.agentsHeardSince,
+    agentLeaseMs: settings.agents.leaseMs,
+    log,
+    sink: metrics.jobs,
+    onRecovered: (id, status) => {
+      news.recovered(id, status);
+      announce();
+    },
+  });
+  const controller = new Controller({
+    state,
+    store,
+    channels,
+    guard: new TermGuard({
+      identity,
+      leadership,
+      membership,
+      draining: () => state.draining,
+      forming: () => state.forming,
+    }),
+    events,
+    book,
+    reaper,
+    submitter,
+    tasks,
+    rules,
+    settings: settings.agents,
+    sharedStore: shared,
+    clock,
+    random,
+    log,
+    spans,
+    sink: metrics.agents,
+    onChange: (id) => followers.changed(id),
+    onReady: announce,
+    onRefused: b.journal.refused,
+  });
+  // Where jobs are pushed, the leader's dispatcher hands them out; elsewhere the worker helps itself.
+  signal.subscribe(push ? () => push.dispatcher.wake() : () => worker.wake());
+  signal.subscribe((stored) => controller.wake(stored));
+
+  const jobs = new JobService({
+    store,
+    submitter,
+    tasks,
+    channels,
+    watchers: followers,
+    worker: {
+      get draining() {
+        return state.draining;
+      },
+      ...p.places,
+      budgets,
+    },
+    others: () =>
+      shared
+        ? membership.nodes().filter((node) => node.incarnation !== identity.incarnation && node.alive)
+        : [],
+    agents: () => controller.lessees(),
+    onReady: announce,
+    onChange: (id, status) => news.changed(id, status),
+  });
+  const peers = b.peers && peerWork(p, b.peers, e, { store, jobs });
+  const schedules = new ScheduleService({
+    store: peers ?? store,
+    submit: (requests) => jobs.submit(requests),
+    tasks,
+    channels,
+    clock,
+    ...p.defaults,
+    log,
+  });
+  return {
+    author,
+    news,
+    followers,
+    threads,
+    push,
+    worker,
+    reaper,
+    controller,
+    jobs,
+    queues: new QueueService({ store, onReady: announce }),
+    schedules,
+    peers,
+    mounts: {
+      ...peers?.mounts,
+      ...(peerWire && { [EVENTS_PATH]: peerWire.handle.bind(peerWire) }),
+    },
+    inFlight: new InFlight(clock),
+  };
+}

@@ -1,0 +1,64 @@
+/**
+ * The state of one node that several layers need: whether it drains or still forms, and what its later layers publish about themselves.
+ *
+ * A reading is computed when it is read, because most of these values are never stored: a term, for example, is trusted until a time. Each
+ * reading is published once, by the layer that owns the value, and has a neutral value before that. Nothing is commanded through it: an
+ * event belongs in NodeEvents, a wake-up in WorkSignal.
+ */
+
+import type { NodeLoad, NodeStatus, Reach } from "../core/node.ts";
+import type { Term } from "../core/term.ts";
+
+export interface NodeReadings {
+  /** The own term as scheduler, only inside its trust window. */
+  readonly term: () => Term | null;
+  /** The term of the leader, as last seen. */
+  readonly leader: () => Term | null;
+  /** Jobs that run here. */
+  readonly running: () => number;
+  /** Jobs that ended here in about a tenth of a second. */
+  readonly pace: () => number;
+  /** Open HTTP connections. */
+  readonly connections: () => number;
+  /** Where the listener is reached from this machine; null while it does not listen. */
+  readonly url: () => string | null;
+  /** Jobs whose events this node writes, where jobs are pushed. */
+  readonly owned: () => Pick<NodeLoad, "owned" | "drain">;
+  /** Which other nodes can be reached. */
+  readonly reach: () => readonly Reach[];
+}
+
+const UNPUBLISHED: NodeReadings = {
+  term: () => null,
+  leader: () => null,
+  running: () => 0,
+  pace: () => 0,
+  connections: () => 0,
+  url: () => null,
+  owned: () => ({}),
+  reach: () => [],
+};
+
+export class NodeState {
+  draining = false;
+  /** Why the node takes no work yet, as "2 of 3 nodes have gathered"; null once the cluster has formed. */
+  forming: string | null = "it is being started";
+  /** Since when agents can renew their leases here, monotonic; null while they cannot. */
+  agentsHeardSince: number | null = null;
+  /** Agents that were ended for a term of this node; the duty of that term takes their jobs back and removes them. */
+  readonly switchedOff = new Set<string>();
+  #readings = UNPUBLISHED;
+
+  get status(): NodeStatus {
+    if (this.draining) return "draining";
+    return this.forming === null ? "active" : "joining";
+  }
+
+  get readings(): NodeReadings {
+    return this.#readings;
+  }
+
+  publish(readings: Partial<NodeReadings>): void {
+    this.#readings = { ...this.#readings, ...readings };
+  }
+}
