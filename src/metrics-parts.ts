@@ -30,7 +30,7 @@ import { NodeMetrics } from "./metrics/node-metrics.ts";
 import { describeProcess } from "./metrics/process-metrics.ts";
 import { ScheduleMetrics } from "./metrics/schedule-metrics.ts";
 import { describeStoreErrors } from "./metrics/store-metrics.ts";
-import type { TakenOver } from "./ownership/handoff-subscriber.ts";
+import type { TakenOver } from "./ownership/job-handoff-subscriber.ts";
 import type { Clock } from "./platform/clock.ts";
 import { withFields, type Log } from "./platform/log.ts";
 import { OpenTelemetry } from "./platform/tracing.ts";

@@ -14,7 +14,7 @@ import { DispatchInbox } from "./dispatch/dispatch-inbox.ts";
 import { StatusSink } from "./dispatch/status-sink.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
 import type { WorkerSettings } from "./jobs/worker-settings.ts";
-import type { TakenOver } from "./ownership/handoff-subscriber.ts";
+import type { TakenOver } from "./ownership/job-handoff-subscriber.ts";
 import { Owner } from "./ownership/owner.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";

@@ -27,8 +27,9 @@ import type { Accepted, AcceptRequest, DispatchedJob, OwnershipStore } from "../
 import type { Claimed, ClaimedJob, ClaimRequest, JobStore } from "../store/store.ts";
 import { USED_MS } from "./dispatch-publisher.ts";
 import { DispatchConsumers } from "./dispatch-consumers.ts";
-import { Hand, Parcel, ParcelBatch } from "./parcel.ts";
-import { WorkerBeat, type WorkerState } from "./worker-beat.ts";
+import { DeliveryBatch, DispatchMessage } from "./dispatch-message.ts";
+import { LocalBuffer } from "./local-buffer.ts";
+import { WorkerHeartbeatPublisher, type WorkerState } from "./worker-heartbeat-publisher.ts";
 
 export interface DispatchInboxOptions {
   readonly ownership: Pick<OwnershipStore, "accept">;
@@ -77,9 +78,9 @@ const NOTHING: Claimed = { jobs: [], held: true, nextDueInMs: null };
 
 export class DispatchInbox extends Lifecycle {
   readonly #o: DispatchInboxOptions;
-  readonly #hand = new Hand();
+  readonly #buffer = new LocalBuffer();
   readonly #consumers: DispatchConsumers;
-  readonly #beat: WorkerBeat;
+  readonly #beat: WorkerHeartbeatPublisher;
   readonly #taken: Record<string, number> = {};
   #suspectsTaken = 0;
   #takesSuspect = true;
@@ -99,7 +100,7 @@ export class DispatchInbox extends Lifecycle {
     this.#o = options;
     const { channels, clock, identity, settings } = options;
     this.#consumers = new DispatchConsumers({ channels, onMessages: (...what) => this.#receive(...what) });
-    this.#beat = new WorkerBeat({
+    this.#beat = new WorkerHeartbeatPublisher({
       channels,
       clock,
       identity,
@@ -158,8 +159,8 @@ export class DispatchInbox extends Lifecycle {
     this.#appetite = request.limit;
     this.#takesSuspect = request.suspect;
     this.#claimedAt = this.#o.clock.monotonic();
-    const parcels = this.#pick(request);
-    const runs = parcels.flatMap(({ dispatch: { assignment }, jobs }) =>
+    const messages = this.#pick(request);
+    const runs = messages.flatMap(({ dispatch: { assignment }, jobs }) =>
       jobs.map(({ id, jobEpoch, ref }) => ({ id, jobEpoch, ref, assignment })),
     );
     if (runs.length === 0) {
@@ -168,12 +169,12 @@ export class DispatchInbox extends Lifecycle {
     }
     this.#accepting = runs.length;
     const { author, worker, lease, leaseMs, opens } = request;
-    const answer = await this.#accept({ author, worker, lease, leaseMs, opens, runs }, parcels);
+    const answer = await this.#accept({ author, worker, lease, leaseMs, opens, runs }, messages);
     if (!answer.held) return { ...NOTHING, held: false };
-    const jobs = this.#accepted(parcels, answer.accepted, request);
+    const jobs = this.#accepted(messages, answer.accepted, request);
     this.#appetite = Math.max(0, request.limit - jobs.length);
     this.#adjust();
-    for (const { batch } of parcels) batch.done();
+    for (const { batch } of messages) batch.done();
     return { jobs, held: true, nextDueInMs: null };
   }
 
@@ -197,16 +198,16 @@ export class DispatchInbox extends Lifecycle {
   }
 
   /** In one claim no job twice, and of suspects one at most; what is left out of it is done with here. */
-  #pick({ limit, suspect }: ClaimRequest): Parcel[] {
-    const parcels = this.#hand.take(limit);
+  #pick({ limit, suspect }: ClaimRequest): DispatchMessage[] {
+    const messages = this.#buffer.take(limit);
     const seen = new Set<string>();
-    const unwanted: Parcel[] = [];
+    const unwanted: DispatchMessage[] = [];
     let mayHave = suspect;
-    const picked = parcels.filter((parcel) => {
-      const fresh = parcel.jobs.filter(({ id }) => seen.size < seen.add(id).size);
-      if (fresh.length < parcel.jobs.length) parcel.jobs = fresh;
+    const picked = messages.filter((message) => {
+      const fresh = message.jobs.filter(({ id }) => seen.size < seen.add(id).size);
+      if (fresh.length < message.jobs.length) message.jobs = fresh;
       if (fresh.length === 0) {
-        parcel.batch.done();
+        message.batch.done();
         return false;
       }
       // A suspect is dispatched alone.
@@ -215,7 +216,7 @@ export class DispatchInbox extends Lifecycle {
         mayHave = false;
         return true;
       }
-      unwanted.push(parcel);
+      unwanted.push(message);
       return false;
     });
     this.#sendBack(unwanted, SUSPECT_PASSED_MAX);
@@ -223,7 +224,7 @@ export class DispatchInbox extends Lifecycle {
   }
 
   /** When it is unknown what was accepted, or nothing was, all of it stays in hand: asking again is harmless. */
-  async #accept(request: AcceptRequest, parcels: readonly Parcel[]): Promise<Accepted> {
+  async #accept(request: AcceptRequest, messages: readonly DispatchMessage[]): Promise<Accepted> {
     let answer: Accepted | null = null;
     try {
       answer = await this.#o.ownership.accept(request);
@@ -231,17 +232,21 @@ export class DispatchInbox extends Lifecycle {
     } finally {
       this.#accepting = 0;
       if (!answer?.held) {
-        this.#hand.putBack(parcels);
+        this.#buffer.putBack(messages);
         this.#adjust();
       }
     }
   }
 
   /** Messages are ours alone, so that what came in them becomes the claimed jobs without a copy. */
-  #accepted(parcels: readonly Parcel[], accepted: readonly boolean[], { lease }: ClaimRequest): ClaimedJob[] {
+  #accepted(
+    messages: readonly DispatchMessage[],
+    accepted: readonly boolean[],
+    { lease }: ClaimRequest,
+  ): ClaimedJob[] {
     const claimed: ClaimedJob[] = [];
     let at = 0;
-    for (const { channel, dispatch, jobs } of parcels) {
+    for (const { channel, dispatch, jobs } of messages) {
       const { assignment, leaderEpoch } = dispatch;
       const before = claimed.length;
       for (const job of jobs) {
@@ -260,24 +265,24 @@ export class DispatchInbox extends Lifecycle {
   // ------------------------------------------------ messages
 
   async #receive(channel: string, deliveries: readonly Delivery[]): Promise<void> {
-    const batch = new ParcelBatch();
+    const batch = new DeliveryBatch();
     batch.add(); // until all of them are in hand
     this.#led();
-    if (this.#hand.size === 0) this.#claimedAt = this.#o.clock.monotonic();
+    if (this.#buffer.size === 0) this.#claimedAt = this.#o.clock.monotonic();
     for (const delivery of deliveries) {
-      const parcel = Parcel.of(channel, delivery, batch);
-      parcel.jobs = this.#passOn(parcel);
-      if (parcel.jobs.length > 0) this.#hand.add(parcel);
+      const message = DispatchMessage.of(channel, delivery, batch);
+      message.jobs = this.#passOn(message);
+      if (message.jobs.length > 0) this.#buffer.add(message);
       else batch.done();
     }
     batch.done();
     this.#adjust();
-    if (this.#hand.size > 0) this.#o.onMessages();
+    if (this.#buffer.size > 0) this.#o.onMessages();
     await batch.handled;
   }
 
   /** Jobs whose task we do not know go to those who do. Answers with the others. */
-  #passOn({ dispatch, jobs, batch }: Parcel): readonly DispatchedJob[] {
+  #passOn({ dispatch, jobs, batch }: DispatchMessage): readonly DispatchedJob[] {
     const tasks = this.#o.tasks.names();
     if (jobs.every(({ task }) => tasks.has(task))) return jobs;
     const strange = jobs.filter(({ task }) => !tasks.has(task));
@@ -285,23 +290,23 @@ export class DispatchInbox extends Lifecycle {
     const body: Dispatching = { channels: [...byChannel.keys()] };
     void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch(() => {}); // those who know it may listen already
     this.#sendBack(
-      [...byChannel].map(([channel, theirs]) => new Parcel(channel, dispatch, theirs, batch)),
+      [...byChannel].map(([channel, theirs]) => new DispatchMessage(channel, dispatch, theirs, batch)),
       PASSED_MAX,
     );
     return jobs.filter(({ task }) => tasks.has(task));
   }
 
   /** Each is sent before its message is done with. Those that have gone round too often are dropped. */
-  #sendBack(parcels: readonly Parcel[], passedMax: number): void {
-    const going = parcels.filter((parcel) => {
-      if (parcel.passed >= passedMax) parcel.batch.done();
-      return parcel.passed < passedMax;
+  #sendBack(messages: readonly DispatchMessage[], passedMax: number): void {
+    const going = messages.filter((message) => {
+      if (message.passed >= passedMax) message.batch.done();
+      return message.passed < passedMax;
     });
-    for (const [channel, theirs] of Map.groupBy(going, (parcel) => parcel.channel)) {
+    for (const [channel, theirs] of Map.groupBy(going, (message) => message.channel)) {
       this.#o.channels
         .send(
           channel,
-          theirs.map((parcel) => parcel.message()),
+          theirs.map((message) => message.forwarded()),
         )
         .then(() => theirs.forEach(({ batch }) => batch.done()))
         // All of the batch comes again: what was accepted of it will be refused.
@@ -333,26 +338,29 @@ export class DispatchInbox extends Lifecycle {
   /** Sends back what is too much, and listens for more if there is room for it. */
   #adjust(): void {
     const ahead = this.#ahead;
-    const room = this.#wants(ahead) - this.#hand.size - this.#accepting;
-    if (room < 0 && this.#hand.size > 0) this.#sendBack(this.#hand.takeLast(-room), PASSED_MAX);
+    const room = this.#wants(ahead) - this.#buffer.size - this.#accepting;
+    if (room < 0 && this.#buffer.size > 0) this.#sendBack(this.#buffer.takeLast(-room), PASSED_MAX);
     this.#consumers.listen(ahead > 0 ? SHORT_BATCH_MAX : Math.max(room, 0));
     this.#beat.changed();
-    if (!this.#closed && (ahead > 0 || this.#hand.size > 0)) this.#lookLater();
+    if (!this.#closed && (ahead > 0 || this.#buffer.size > 0)) this.#lookLater();
   }
 
   #lookLater(): void {
     this.#callOffLook ??= this.#o.clock.after(LOOK_MS, () => {
       this.#callOffLook = null;
       const silentMs = this.#o.clock.monotonic() - this.#claimedAt;
-      if (this.#hand.size > 0 && this.#accepting === 0 && silentMs >= HELD_MS) this.#giveUp();
+      if (this.#buffer.size > 0 && this.#accepting === 0 && silentMs >= HELD_MS) this.#giveUp();
       this.#adjust();
     });
   }
 
   #giveUp(): void {
-    this.#o.log.warn({ jobs: this.#hand.size }, "the worker does not take what was dispatched; it goes back");
+    this.#o.log.warn(
+      { jobs: this.#buffer.size },
+      "the worker does not take what was dispatched; it goes back",
+    );
     this.#appetite = 0;
-    this.#sendBack(this.#hand.takeLast(this.#hand.size), PASSED_MAX);
+    this.#sendBack(this.#buffer.takeLast(this.#buffer.size), PASSED_MAX);
   }
 
   #state(): WorkerState {

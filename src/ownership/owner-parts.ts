@@ -1,34 +1,34 @@
 /** What an owner is made of, wired in one place. */
 
 import { AssignmentSubscriber } from "./assignment-subscriber.ts";
-import { AssignmentUpkeep } from "./assignment-upkeep.ts";
-import { CoordinatorDrainService } from "./drain-service.ts";
-import { EventWriter } from "./event-writer.ts";
-import { JobHandoffAckListener } from "./handoff-acks.ts";
-import { JobHandoffPublisher } from "./handoff-publisher.ts";
-import { JobHandoffSubscriber } from "./handoff-subscriber.ts";
-import { CoordinatorHealthMonitor } from "./health-monitor.ts";
-import { CoordinatorHeartbeatService } from "./heartbeat-service.ts";
-import { JobEvents } from "./job-events.ts";
-import { OrphanJobDetector } from "./orphan-detector.ts";
+import { AssignmentCleaner } from "./assignment-cleaner.ts";
+import { CoordinatorDrainService } from "./coordinator-drain-service.ts";
+import { JobEventWriter } from "./job-event-writer.ts";
+import { JobHandoffAckListener } from "./job-handoff-ack-listener.ts";
+import { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
+import { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
+import { JobEventConsumer } from "./job-event-consumer.ts";
+import { OrphanJobDetector } from "./orphan-job-detector.ts";
 import { OwnedAssignments } from "./owned-assignments.ts";
 import type { OwnerOptions } from "./owner.ts";
 import { OwnershipClaims } from "./ownership-claims.ts";
 import { Rebalancer } from "./rebalancer.ts";
-import { StoreCalls } from "./store-calls.ts";
+import { StoreRetry } from "./store-retry.ts";
 
 export type OwnerParts = ReturnType<typeof buildOwnerParts>;
 
 export function buildOwnerParts(options: OwnerOptions, { taking }: { readonly taking: () => boolean }) {
   const { settings } = options;
-  const calls = new StoreCalls(options);
+  const calls = new StoreRetry(options);
   // They know each other: what is taken is heard and looked after, and what ends is told to whoever hands it over.
   const all = (): OwnedAssignments => owned;
   const shared = { ...options, calls, owned: all };
 
-  const writer = new EventWriter(shared);
-  const upkeep = new AssignmentUpkeep({ ...shared, recall: () => claims.recall() });
-  const events = new JobEvents({ ...shared, writer, onWritten: (one) => upkeep.heard(one) });
+  const writer = new JobEventWriter(shared);
+  const upkeep = new AssignmentCleaner({ ...shared, recall: () => claims.recall() });
+  const events = new JobEventConsumer({ ...shared, writer, onWritten: (one) => upkeep.heard(one) });
   const publisher = new JobHandoffPublisher({ ...shared, ackMs: settings.ackMs, tries: settings.tries });
   const owned = new OwnedAssignments({
     consume: (assignment) => events.consume(assignment),

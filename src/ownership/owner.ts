@@ -2,8 +2,8 @@
  * The owner's side of push dispatch: which jobs' events are this node's business, and how they become another's.
  *
  *   job.assigned ──> AssignmentSubscriber ──┐
- *   job.handoff ───> JobHandoffSubscriber ──┴> OwnershipClaims ──> OwnedAssignments ──> AssignmentUpkeep
- *   job.N.status ──> JobEvents ──> EventWriter ──> store, receipts          |
+ *   job.handoff ───> JobHandoffSubscriber ──┴> OwnershipClaims ──> OwnedAssignments ──> AssignmentCleaner
+ *   job.N.status ──> JobEventConsumer ──> JobEventWriter ──> store, receipts          |
  *                                                                           '──> JobHandoffPublisher ──> job.handoff
  *                                                     drain and rebalancing ──────────^
  */
@@ -17,8 +17,8 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
-import type { DrainOptions, DrainOutcome } from "./drain-service.ts";
-import type { TakenOver } from "./handoff-subscriber.ts";
+import type { DrainOptions, DrainOutcome } from "./coordinator-drain-service.ts";
+import type { TakenOver } from "./job-handoff-subscriber.ts";
 import { buildOwnerParts, type OwnerParts } from "./owner-parts.ts";
 
 export interface OwnerOptions {

@@ -2,13 +2,13 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Log } from "../platform/log.ts";
 import type { AssignmentId, Held, OwnershipStore } from "../store/ownership.ts";
 import type { OwnedAssignments } from "./owned-assignments.ts";
-import type { StoreCalls } from "./store-calls.ts";
+import type { StoreRetry } from "./store-retry.ts";
 
 export interface OwnershipClaimsOptions {
   readonly ownership: Pick<OwnershipStore, "own" | "read">;
   readonly owned: () => OwnedAssignments;
   readonly identity: NodeIdentity;
-  readonly calls: StoreCalls;
+  readonly calls: StoreRetry;
   readonly log: Log;
 }
 

@@ -3,9 +3,9 @@ import { chooseSizes, jobsToGive } from "../core/rebalance.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
-import type { JobHandoffPublisher } from "./handoff-publisher.ts";
-import type { JobHandoffSubscriber } from "./handoff-subscriber.ts";
-import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
 import type { OwnedAssignments } from "./owned-assignments.ts";
 
 export interface RebalancerOptions {

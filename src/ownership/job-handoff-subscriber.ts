@@ -7,7 +7,7 @@ import { takesMore } from "../core/rebalance.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { AssignmentId } from "../store/ownership.ts";
-import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
 import type { OwnedAssignments } from "./owned-assignments.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
 

@@ -2,7 +2,7 @@ import { BatonError, hasCode } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 
-export interface StoreCallsOptions {
+export interface StoreRetryOptions {
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -12,11 +12,11 @@ const FIRST_RETRY_MS = 50;
 const RETRY_MS_MAX = 1_000;
 
 /** Calls of the store that are repeated while it is away. An outage is told once, however many calls meet it. */
-export class StoreCalls {
-  readonly #o: StoreCallsOptions;
+export class StoreRetry {
+  readonly #o: StoreRetryOptions;
   #failing = false;
 
-  constructor(options: StoreCallsOptions) {
+  constructor(options: StoreRetryOptions) {
     this.#o = options;
   }
 

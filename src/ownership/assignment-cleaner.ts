@@ -4,13 +4,13 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Held, OwnershipStore } from "../store/ownership.ts";
 import type { OwnedAssignment, OwnedAssignments } from "./owned-assignments.ts";
-import type { StoreCalls } from "./store-calls.ts";
+import type { StoreRetry } from "./store-retry.ts";
 
-export interface AssignmentUpkeepOptions {
+export interface AssignmentCleanerOptions {
   readonly ownership: Pick<OwnershipStore, "forget" | "read" | "unfinished">;
   readonly owned: () => OwnedAssignments;
   readonly identity: NodeIdentity;
-  readonly calls: StoreCalls;
+  readonly calls: StoreRetry;
   /** Takes what is ours without our knowing it. */
   readonly recall: () => Promise<void>;
   readonly clock: Clock;
@@ -27,13 +27,13 @@ const QUIET_MS_MAX = 60_000;
 const ASKED_MAX = 5_000;
 
 /** Forgets assignments whose jobs have ended, also those that ended without a word to their owner. */
-export class AssignmentUpkeep {
-  readonly #o: AssignmentUpkeepOptions;
+export class AssignmentCleaner {
+  readonly #o: AssignmentCleanerOptions;
   readonly #forgotten: Batcher<Held, undefined>;
   #over = new AbortController();
   #looking: Promise<void> = Promise.resolve();
 
-  constructor(options: AssignmentUpkeepOptions) {
+  constructor(options: AssignmentCleanerOptions) {
     this.#o = options;
     this.#forgotten = new Batcher({ flush: (batch) => this.#forget(batch) });
   }

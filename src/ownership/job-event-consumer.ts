@@ -7,12 +7,12 @@ import { Batcher } from "../platform/batcher.ts";
 import type { Log } from "../platform/log.ts";
 import type { AssignmentId, OwnedVerdicts } from "../store/ownership.ts";
 import type { Verdict } from "../store/store.ts";
-import type { EventWriter } from "./event-writer.ts";
+import type { JobEventWriter } from "./job-event-writer.ts";
 import type { OwnedAssignment, OwnedAssignments } from "./owned-assignments.ts";
 
-export interface JobEventsOptions {
+export interface JobEventConsumerOptions {
   readonly channels: Pick<Channels, "consume" | "publish">;
-  readonly writer: Pick<EventWriter, "write">;
+  readonly writer: Pick<JobEventWriter, "write">;
   readonly owned: () => OwnedAssignments;
   /** Events of it were written; some of its jobs may have ended. */
   readonly onWritten: (owned: OwnedAssignment) => void;
@@ -31,11 +31,11 @@ const MESSAGES_MAX = 50;
  * What the workers of owned assignments report: it is written under the owner's epoch, its workers get receipts, and then it
  * is acknowledged. Written and not acknowledged, it is delivered again, and the store answers "replayed".
  */
-export class JobEvents {
-  readonly #o: JobEventsOptions;
+export class JobEventConsumer {
+  readonly #o: JobEventConsumerOptions;
   readonly #receipts: Batcher<OutgoingReceipt, undefined>;
 
-  constructor(options: JobEventsOptions) {
+  constructor(options: JobEventConsumerOptions) {
     this.#o = options;
     this.#receipts = new Batcher({ flush: (batch) => this.#publish(batch) });
   }

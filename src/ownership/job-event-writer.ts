@@ -1,11 +1,11 @@
 import type { NodeIdentity } from "../core/node.ts";
 import type { OwnedEvents, OwnedVerdicts, OwnershipStore } from "../store/ownership.ts";
-import { passes, type StoreCalls } from "./store-calls.ts";
+import { passes, type StoreRetry } from "./store-retry.ts";
 
-export interface EventWriterOptions {
+export interface JobEventWriterOptions {
   readonly ownership: Pick<OwnershipStore, "write">;
   readonly identity: NodeIdentity;
-  readonly calls: StoreCalls;
+  readonly calls: StoreRetry;
 }
 
 interface Waiting {
@@ -21,13 +21,13 @@ const EVENTS_MAX = 2_000;
  * Writes the events of all assignments together: at once when idle, and what came meanwhile with the next write. While the
  * store is away they are kept in hand and tried again rather than given back, because what is given back may be overtaken.
  */
-export class EventWriter {
-  readonly #o: EventWriterOptions;
+export class JobEventWriter {
+  readonly #o: JobEventWriterOptions;
   #over = new AbortController();
   #waiting: Waiting[] = [];
   #writing = false;
 
-  constructor(options: EventWriterOptions) {
+  constructor(options: JobEventWriterOptions) {
     this.#o = options;
   }
 

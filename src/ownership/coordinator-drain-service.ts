@@ -3,12 +3,12 @@ import type { DrainProgress, NodeIdentity } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
-import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
-import type { JobHandoffPublisher } from "./handoff-publisher.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
 import { doneBefore } from "./done-before.ts";
 import { inBatches } from "./in-batches.ts";
 import type { OwnedAssignment, OwnedAssignments } from "./owned-assignments.ts";
-import type { StoreCalls } from "./store-calls.ts";
+import type { StoreRetry } from "./store-retry.ts";
 
 export interface CoordinatorDrainServiceOptions {
   readonly ownership: Pick<OwnershipStore, "read" | "release">;
@@ -16,7 +16,7 @@ export interface CoordinatorDrainServiceOptions {
   readonly publisher: Pick<JobHandoffPublisher, "handOver" | "offerReleased">;
   readonly health: Pick<CoordinatorHealthMonitor, "peers">;
   readonly identity: NodeIdentity;
-  readonly calls: StoreCalls;
+  readonly calls: StoreRetry;
   readonly clock: Clock;
   readonly log: Log;
   readonly orphanWaitMs: number;
