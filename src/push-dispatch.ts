@@ -83,9 +83,13 @@ export function openPushDispatch(options: PushDispatchOptions) {
         membership,
         identity,
         random,
-        status: options.status,
-        leaderEpoch: () => later.leadership().held()?.epoch ?? null,
-        dispatches: () => dispatcher.channels(),
+        state: {
+          get status() {
+            return options.status();
+          },
+        },
+        leadership: { held: () => later.leadership().held() },
+        dispatcher,
         onTakenOver: options.onTakenOver,
         settings: {
           heartbeatMs,

@@ -1,23 +1,16 @@
-import type { Channels } from "../channels/channels.ts";
 import type { CoordinatorHeartbeat } from "../channels/messages.ts";
 import { topics } from "../channels/names.ts";
-import type { NodeIdentity, NodeStatus } from "../core/node.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Random } from "../platform/random.ts";
+import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
 
-export interface CoordinatorHeartbeatServiceOptions {
-  readonly channels: Pick<Channels, "publish">;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly heartbeatMs: number;
-  readonly status: () => NodeStatus;
-  readonly leaderEpoch: () => number | null;
-  readonly jobs: () => number;
-  readonly dispatches: () => readonly string[];
+export interface CoordinatorHeartbeatServiceOptions extends Pick<
+  OwnerOptions,
+  "channels" | "identity" | "clock" | "random" | "settings" | "state" | "leadership" | "dispatcher"
+> {
+  readonly owned: OwnedAssignments;
 }
 
-/** Tells the other nodes what this one owns, every so often and whenever it is told to. */
+/** Publishes how many jobs this node owns, at intervals and on demand. */
 export class CoordinatorHeartbeatService {
   readonly #o: CoordinatorHeartbeatServiceOptions;
   #over = new AbortController();
@@ -37,31 +30,31 @@ export class CoordinatorHeartbeatService {
     await this.#beating;
   }
 
-  /** One that is not heard is made up for by the next. */
+  /** A lost heartbeat does no harm: the next one says the same. */
   async beat(): Promise<void> {
-    const { channels, identity, clock, status, leaderEpoch, jobs, dispatches } = this.#o;
+    const { channels, identity, clock, state, leadership, dispatcher, owned } = this.#o;
     const heartbeat: CoordinatorHeartbeat = {
       node: identity.name,
       incarnation: identity.incarnation,
-      leaderEpoch: leaderEpoch(),
-      status: status(),
-      jobs: jobs(),
-      dispatches: dispatches(),
+      leaderEpoch: leadership.held()?.epoch ?? null,
+      status: state.status,
+      jobs: owned.jobs,
+      dispatches: dispatcher.channels(),
       at: new Date(clock.now()).toISOString(),
     };
     try {
       await channels.publish(topics.coordinatorHeartbeat, [{ key: identity.name, body: heartbeat }]);
     } catch {
-      // The channels tell when they are away.
+      // The channels log when they are unavailable.
     }
   }
 
   async #run(over: AbortSignal): Promise<void> {
-    const { clock, random, heartbeatMs } = this.#o;
+    const { clock, random, settings } = this.#o;
     while (!over.aborted) {
       await this.beat();
-      // Spread, so that many nodes do not beat all at the same moment.
-      await clock.sleep(heartbeatMs * (0.9 + random.chance() / 5), over);
+      // Jitter, so that many nodes do not publish at the same moment.
+      await clock.sleep(settings.heartbeatMs * (0.9 + random.chance() / 5), over);
     }
   }
 }
