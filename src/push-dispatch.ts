@@ -41,7 +41,7 @@ export interface PushDispatchOptions {
   /** Built later, of what is made here. */
   readonly later: {
     readonly leadership: () => Leadership;
-    readonly worker: () => { readonly active: number; readonly pace: number; wake(): void };
+    readonly worker: () => { wake(): void };
   };
 }
 
@@ -66,13 +66,12 @@ export function openPushDispatch(options: PushDispatchOptions) {
   const inbox = new DispatchInbox({
     ...common,
     ownership,
-    helpYourself: (request) => store.jobs.claim(request),
+    store,
     identity,
     budgets: options.budgets,
     tasks: options.tasks,
     settings: { ...options.queues, heartbeatMs },
-    load: () => ({ running: later.worker().active, pace: later.worker().pace }),
-    onMessages: () => later.worker().wake(),
+    signal: { raise: () => later.worker().wake() },
   });
   const sink = new StatusSink({ ...common, store, identity, receiptMs: timeoutMs });
   const { handoff, rebalance } = settings;
