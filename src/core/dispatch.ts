@@ -13,7 +13,7 @@ export interface WorkScope {
   readonly tasks: ReadonlySet<string>;
 }
 
-export interface Appetite extends WorkScope {
+export interface Demand extends WorkScope {
   /** Equal for workers of the same scope, and only for those. */
   readonly scope: string;
   /** How many more it would take now. */
@@ -25,7 +25,7 @@ export interface Appetite extends WorkScope {
 }
 
 /** Workers of the same scope, together. */
-export interface WorkerGroup extends Appetite {
+export interface WorkerGroup extends Demand {
   readonly workers: number;
 }
 
@@ -59,7 +59,7 @@ export function listensTo(scope: WorkScope, { queue, task }: DispatchRoute): boo
   return worksOn(scope, queue) && (task === null || scope.tasks.has(task));
 }
 
-export function groupWorkers(workers: Iterable<Appetite>): WorkerGroup[] {
+export function groupWorkers(workers: Iterable<Demand>): WorkerGroup[] {
   const groups = new Map<string, WorkerGroup>();
   for (const worker of workers) {
     const group = groups.get(worker.scope);

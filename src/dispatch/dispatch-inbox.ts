@@ -1,17 +1,16 @@
 /**
- * A worker's end of push dispatch. It stands where the store's `claim` stands for a worker that helps itself: the same request, the
- * same answer.
+ * A worker's end of push dispatch. It replaces the store's `claim` of a worker that pulls: the same request, the same answer.
  *
- *   dispatch queue ──> hand ──claim: accepted in the store──> the worker
- *        ^              |
- *        '──sent back <─'  no room, or not for us: nothing of it was claimed, so nothing is burnt
+ *   dispatch queue ──> buffer ──claim: accepted in the store──> worker
+ *        ^               |
+ *        '──sent back <──'  no room, or an unknown task: nothing of it was claimed, so no attempt is used
  *
- * What the worker would take is the limit of its last claim, less what that gave; and when its jobs are short, as much more as it
- * finished lately: those wait in hand, so that the next claim finds them. A message is done with when each of its jobs was accepted or
- * refused by the store, or has been sent on. A job that goes astray is found by the leader, when nobody accepts it.
+ * The worker's demand is the limit of its last claim, less the jobs that the claim returned. While its jobs are short, the buffer also holds
+ * as many as the worker finished lately (`pace`), so that the next claim finds them. A message is acknowledged when each of its jobs was
+ * accepted or refused by the store, or was sent on. The leader finds a lost job when no worker accepts it in time.
  *
- * While nobody dispatches, the worker helps itself: the channels are away, or whoever leads does not push (a change of `dispatch.mode`,
- * node by node). A claim compares as an accept does, so it does not matter if somebody dispatches all the same.
+ * While no leader dispatches, the worker claims from the store: the channels are unavailable, or the leader does not push (a change of
+ * `dispatch.mode`, node by node). A claim compares epochs as an accept does, so a dispatch at the same time does no harm.
  */
 
 import type { Channels, Delivery, Subscription } from "../channels/channels.ts";
@@ -24,16 +23,18 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Accepted, AcceptRequest, DispatchedJob, OwnershipStore } from "../store/ownership.ts";
-import type { Claimed, ClaimedJob, ClaimRequest, JobStore } from "../store/store.ts";
+import type { WorkerClaim } from "../jobs/worker-ports.ts";
+import type { Claimed, ClaimedJob, ClaimRequest, Store } from "../store/store.ts";
 import { USED_MS } from "./dispatch-publisher.ts";
 import { DispatchConsumers } from "./dispatch-consumers.ts";
-import { Hand, Parcel, ParcelBatch } from "./parcel.ts";
-import { WorkerBeat, type WorkerState } from "./worker-beat.ts";
+import { DeliveryBatch, DispatchMessage } from "./dispatch-message.ts";
+import { LocalBuffer } from "./local-buffer.ts";
+import { WorkerHeartbeatPublisher, type WorkerState } from "./worker-heartbeat-publisher.ts";
 
 export interface DispatchInboxOptions {
   readonly ownership: Pick<OwnershipStore, "accept">;
-  /** The store's own claim, for when nobody dispatches. */
-  readonly helpYourself: JobStore["claim"];
+  /** Claimed from while no leader dispatches. */
+  readonly store: Pick<Store, "jobs">;
   readonly channels: Channels;
   readonly clock: Clock;
   readonly log: Log;
@@ -46,52 +47,59 @@ export interface DispatchInboxOptions {
     readonly queues: ReadonlySet<string> | null;
     readonly exceptQueues: ReadonlySet<string>;
     readonly heartbeatMs?: number;
-    /** Without a word of anybody who dispatches for so long, the worker helps itself. */
+    /** After this time without a message of a leader, the worker claims from the store. */
     readonly unledMs?: number;
   };
-  /** The worker: how many jobs run, and how many it finished in about a tenth of a second. */
-  readonly load: () => { readonly running: number; readonly pace: number };
-  /** There is something to claim. */
-  readonly onMessages: () => void;
+  /** Raised when there is something to claim. */
+  readonly signal: { raise(): void };
 }
 
-/** Jobs in hand beside what the worker would take, at most: a crash strands none of them, but urgent ones come behind them. */
+/** Buffered jobs above the worker's demand, at most: a crash loses none of them, but urgent jobs wait behind them. */
 const AHEAD_MAX = 4_000;
-/** Messages of short jobs that come at a time; each has up to 25. With 40, a third of them was too much and went back. */
+/** Messages of short jobs in one delivery; each has up to 25. With 40, a third of them was too much and went back. */
 const SHORT_BATCH_MAX = 20;
-/** How often it is looked at whether what is in hand is still wanted. */
-const LOOK_MS = 100;
-/** A worker that has not claimed for so long while something was in hand will not soon: its results are not taken, say. */
+/** How often it is checked that the worker still wants what is buffered. */
+const CHECK_MS = 100;
+/**
+ * How long the pace of a claim counts. A worker of short jobs claims more often. Longer, and messages wait here while long jobs fill its
+ * slots; shorter, and they go back and forth when the store is slow.
+ */
+const PACE_MS = 200;
+/** A worker that has not claimed for this long while something was buffered is stuck: the store does not take its results, for example. */
 const HELD_MS = 1_000;
-/** Who sends a message back so often that it could have been everywhere drops it: its mark times out. */
+/** A message that was sent back this often could have been everywhere and is dropped: its mark times out. */
 const PASSED_MAX = 20;
-/** The same for a suspect, which goes back while nobody is too busy for other jobs. */
+/** The same for a suspect, which goes back also when workers have room for other jobs. */
 const SUSPECT_PASSED_MAX = 3;
 const HEARTBEAT_MS = 1_000;
-/** Longer than a leader names a dispatch queue after its last use: what is used is never let go. */
+/** Longer than a leader announces a dispatch queue after its last use: a used queue is never left. */
 const UNUSED_MS = 2 * USED_MS;
-/** Heartbeats in which nothing was heard of anybody who dispatches. Fewer, and a change of leaders is taken for it. */
+/** Heartbeats without a message of a leader. Fewer, and a change of leaders looks the same. */
 const UNLED_HEARTBEATS = 5;
 
 const NOTHING: Claimed = { jobs: [], held: true, nextDueInMs: null };
 
 export class DispatchInbox extends Lifecycle {
   readonly #o: DispatchInboxOptions;
-  readonly #hand = new Hand();
+  readonly #buffer = new LocalBuffer();
   readonly #consumers: DispatchConsumers;
-  readonly #beat: WorkerBeat;
+  readonly #beat: WorkerHeartbeatPublisher;
   readonly #taken: Record<string, number> = {};
   #suspectsTaken = 0;
   #takesSuspect = true;
-  #appetite = 0;
-  /** Jobs that the store is asked for. */
+  /** How many more jobs the worker wants, by its last claim. */
+  #demand = 0;
+  #running = 0;
+  #pace = 0;
+  #paceAt = -Infinity;
+  /** Jobs that the store is asked for now. */
   #accepting = 0;
   #claimedAt = 0;
-  /** When somebody was heard who dispatches. */
+  /** When a leader was heard last. */
   #ledAt = 0;
-  #helpsItself = false;
+  #pulls = false;
   #closed = true;
-  #callOffLook: (() => void) | null = null;
+  #callOffCheck: (() => void) | null = null;
   #subscriptions: Subscription[] = [];
 
   constructor(options: DispatchInboxOptions) {
@@ -99,7 +107,7 @@ export class DispatchInbox extends Lifecycle {
     this.#o = options;
     const { channels, clock, identity, settings } = options;
     this.#consumers = new DispatchConsumers({ channels, onMessages: (...what) => this.#receive(...what) });
-    this.#beat = new WorkerBeat({
+    this.#beat = new WorkerHeartbeatPublisher({
       channels,
       clock,
       identity,
@@ -111,7 +119,7 @@ export class DispatchInbox extends Lifecycle {
   protected onStart(): void {
     const { channels, settings } = this.#o;
     this.#closed = false;
-    this.#appetite = 0;
+    this.#demand = 0;
     this.#led();
     for (const queue of settings.queues ?? []) this.#know([queues.dispatch(queue)], Infinity);
     this.#subscriptions = [
@@ -138,11 +146,11 @@ export class DispatchInbox extends Lifecycle {
     await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
   }
 
-  /** Takes no more, and sends back what is in hand. What is being claimed goes to the worker all the same. */
+  /** Takes no more, and sends back what is buffered. A claim that is under way is completed. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#callOffLook?.();
-    this.#callOffLook = null;
+    this.#callOffCheck?.();
+    this.#callOffCheck = null;
     this.#adjust();
     await this.#consumers.close();
   }
@@ -154,26 +162,30 @@ export class DispatchInbox extends Lifecycle {
     this.#adjust();
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed> {
-    this.#appetite = request.limit;
+  async claim(request: WorkerClaim): Promise<Claimed> {
+    this.#demand = request.limit;
+    this.#running = request.running;
+    this.#pace = request.pace;
     this.#takesSuspect = request.suspect;
-    this.#claimedAt = this.#o.clock.monotonic();
-    const parcels = this.#pick(request);
-    const runs = parcels.flatMap(({ dispatch: { assignment }, jobs }) =>
+    this.#claimedAt = this.#paceAt = this.#o.clock.monotonic();
+    const messages = this.#pick(request);
+    const runs = messages.flatMap(({ dispatch: { assignment }, jobs }) =>
       jobs.map(({ id, jobEpoch, ref }) => ({ id, jobEpoch, ref, assignment })),
     );
     if (runs.length === 0) {
       this.#adjust();
-      return this.#unled() ? this.#o.helpYourself(request) : NOTHING;
+      return this.#unled() ? this.#o.store.jobs.claim(request) : NOTHING;
     }
     this.#accepting = runs.length;
     const { author, worker, lease, leaseMs, opens } = request;
-    const answer = await this.#accept({ author, worker, lease, leaseMs, opens, runs }, parcels);
+    const answer = await this.#accept({ author, worker, lease, leaseMs, opens, runs }, messages);
     if (!answer.held) return { ...NOTHING, held: false };
-    const jobs = this.#accepted(parcels, answer.accepted, request);
-    this.#appetite = Math.max(0, request.limit - jobs.length);
+    const jobs = this.#accepted(messages, answer.accepted, request);
+    this.#demand = Math.max(0, request.limit - jobs.length);
+    this.#running = Math.min(request.running + jobs.length, this.#o.settings.concurrency);
+    this.#paceAt = this.#o.clock.monotonic();
     this.#adjust();
-    for (const { batch } of parcels) batch.done();
+    for (const { batch } of messages) batch.done();
     return { jobs, held: true, nextDueInMs: null };
   }
 
@@ -181,8 +193,8 @@ export class DispatchInbox extends Lifecycle {
 
   #led(): void {
     this.#ledAt = this.#o.clock.monotonic();
-    if (this.#helpsItself) this.#o.log.info({}, "jobs are dispatched again");
-    this.#helpsItself = false;
+    if (this.#pulls) this.#o.log.info({}, "jobs are dispatched again");
+    this.#pulls = false;
   }
 
   #unled(): boolean {
@@ -190,23 +202,23 @@ export class DispatchInbox extends Lifecycle {
     const { heartbeatMs = HEARTBEAT_MS, unledMs = UNLED_HEARTBEATS * heartbeatMs } = settings;
     const silentMs = clock.monotonic() - this.#ledAt;
     if (silentMs < unledMs) return false;
-    if (!this.#helpsItself)
-      log.warn({ silentMs }, "nobody dispatches jobs; they are taken from the store meanwhile");
-    this.#helpsItself = true;
+    if (!this.#pulls)
+      log.warn({ silentMs }, "no leader dispatches jobs; they are claimed from the store meanwhile");
+    this.#pulls = true;
     return true;
   }
 
-  /** In one claim no job twice, and of suspects one at most; what is left out of it is done with here. */
-  #pick({ limit, suspect }: ClaimRequest): Parcel[] {
-    const parcels = this.#hand.take(limit);
+  /** No job twice in one claim, and at most one suspect; what is left out is acknowledged or sent back. */
+  #pick({ limit, suspect }: ClaimRequest): DispatchMessage[] {
+    const messages = this.#buffer.take(limit);
     const seen = new Set<string>();
-    const unwanted: Parcel[] = [];
+    const unwanted: DispatchMessage[] = [];
     let mayHave = suspect;
-    const picked = parcels.filter((parcel) => {
-      const fresh = parcel.jobs.filter(({ id }) => seen.size < seen.add(id).size);
-      if (fresh.length < parcel.jobs.length) parcel.jobs = fresh;
+    const picked = messages.filter((message) => {
+      const fresh = message.jobs.filter(({ id }) => seen.size < seen.add(id).size);
+      if (fresh.length < message.jobs.length) message.jobs = fresh;
       if (fresh.length === 0) {
-        parcel.batch.done();
+        message.batch.done();
         return false;
       }
       // A suspect is dispatched alone.
@@ -215,15 +227,15 @@ export class DispatchInbox extends Lifecycle {
         mayHave = false;
         return true;
       }
-      unwanted.push(parcel);
+      unwanted.push(message);
       return false;
     });
     this.#sendBack(unwanted, SUSPECT_PASSED_MAX);
     return picked;
   }
 
-  /** When it is unknown what was accepted, or nothing was, all of it stays in hand: asking again is harmless. */
-  async #accept(request: AcceptRequest, parcels: readonly Parcel[]): Promise<Accepted> {
+  /** When it is unknown what was accepted, or nothing was, all of it stays in the buffer: a repeated accept does no harm. */
+  async #accept(request: AcceptRequest, messages: readonly DispatchMessage[]): Promise<Accepted> {
     let answer: Accepted | null = null;
     try {
       answer = await this.#o.ownership.accept(request);
@@ -231,17 +243,21 @@ export class DispatchInbox extends Lifecycle {
     } finally {
       this.#accepting = 0;
       if (!answer?.held) {
-        this.#hand.putBack(parcels);
+        this.#buffer.putBack(messages);
         this.#adjust();
       }
     }
   }
 
-  /** Messages are ours alone, so that what came in them becomes the claimed jobs without a copy. */
-  #accepted(parcels: readonly Parcel[], accepted: readonly boolean[], { lease }: ClaimRequest): ClaimedJob[] {
+  /** No other code holds these messages, so their jobs become the claimed jobs without a copy. */
+  #accepted(
+    messages: readonly DispatchMessage[],
+    accepted: readonly boolean[],
+    { lease }: ClaimRequest,
+  ): ClaimedJob[] {
     const claimed: ClaimedJob[] = [];
     let at = 0;
-    for (const { channel, dispatch, jobs } of parcels) {
+    for (const { channel, dispatch, jobs } of messages) {
       const { assignment, leaderEpoch } = dispatch;
       const before = claimed.length;
       for (const job of jobs) {
@@ -260,51 +276,51 @@ export class DispatchInbox extends Lifecycle {
   // ------------------------------------------------ messages
 
   async #receive(channel: string, deliveries: readonly Delivery[]): Promise<void> {
-    const batch = new ParcelBatch();
-    batch.add(); // until all of them are in hand
+    const batch = new DeliveryBatch();
+    batch.add(); // until all of them are buffered
     this.#led();
-    if (this.#hand.size === 0) this.#claimedAt = this.#o.clock.monotonic();
+    if (this.#buffer.size === 0) this.#claimedAt = this.#o.clock.monotonic();
     for (const delivery of deliveries) {
-      const parcel = Parcel.of(channel, delivery, batch);
-      parcel.jobs = this.#passOn(parcel);
-      if (parcel.jobs.length > 0) this.#hand.add(parcel);
+      const message = DispatchMessage.of(channel, delivery, batch);
+      message.jobs = this.#passOn(message);
+      if (message.jobs.length > 0) this.#buffer.add(message);
       else batch.done();
     }
     batch.done();
     this.#adjust();
-    if (this.#hand.size > 0) this.#o.onMessages();
+    if (this.#buffer.size > 0) this.#o.signal.raise();
     await batch.handled;
   }
 
-  /** Jobs whose task we do not know go to those who do. Answers with the others. */
-  #passOn({ dispatch, jobs, batch }: Parcel): readonly DispatchedJob[] {
+  /** Sends jobs of unknown tasks to the workers that know them. Returns the others. */
+  #passOn({ dispatch, jobs, batch }: DispatchMessage): readonly DispatchedJob[] {
     const tasks = this.#o.tasks.names();
     if (jobs.every(({ task }) => tasks.has(task))) return jobs;
-    const strange = jobs.filter(({ task }) => !tasks.has(task));
-    const byChannel = Map.groupBy(strange, ({ queue, task }) => queues.dispatch(queue, task));
+    const unknown = jobs.filter(({ task }) => !tasks.has(task));
+    const byChannel = Map.groupBy(unknown, ({ queue, task }) => queues.dispatch(queue, task));
     const body: Dispatching = { channels: [...byChannel.keys()] };
-    void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch(() => {}); // those who know it may listen already
+    void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch(() => {}); // workers that know the task may listen already
     this.#sendBack(
-      [...byChannel].map(([channel, theirs]) => new Parcel(channel, dispatch, theirs, batch)),
+      [...byChannel].map(([channel, theirs]) => new DispatchMessage(channel, dispatch, theirs, batch)),
       PASSED_MAX,
     );
     return jobs.filter(({ task }) => tasks.has(task));
   }
 
-  /** Each is sent before its message is done with. Those that have gone round too often are dropped. */
-  #sendBack(parcels: readonly Parcel[], passedMax: number): void {
-    const going = parcels.filter((parcel) => {
-      if (parcel.passed >= passedMax) parcel.batch.done();
-      return parcel.passed < passedMax;
+  /** Each is sent before its message is acknowledged. Those that were sent back too often are dropped. */
+  #sendBack(messages: readonly DispatchMessage[], passedMax: number): void {
+    const going = messages.filter((message) => {
+      if (message.passed >= passedMax) message.batch.done();
+      return message.passed < passedMax;
     });
-    for (const [channel, theirs] of Map.groupBy(going, (parcel) => parcel.channel)) {
+    for (const [channel, theirs] of Map.groupBy(going, (message) => message.channel)) {
       this.#o.channels
         .send(
           channel,
-          theirs.map((parcel) => parcel.message()),
+          theirs.map((message) => message.forwarded()),
         )
         .then(() => theirs.forEach(({ batch }) => batch.done()))
-        // All of the batch comes again: what was accepted of it will be refused.
+        // The whole batch is delivered again: what was accepted of it will be refused.
         .catch((error: unknown) => theirs.forEach(({ batch }) => batch.fail(error)));
     }
   }
@@ -318,52 +334,58 @@ export class DispatchInbox extends Lifecycle {
     }
   }
 
-  // ------------------------------------------------ appetite
+  // ------------------------------------------------ demand
 
-  /** Nothing while a slot is busy for longer than a few round trips: what waits in hand is neither here nor in the store's line. */
+  /** None unless a slot finishes several jobs within PACE_MS: a buffered job is not in the store's queue, where an urgent one goes first. */
   get #ahead(): number {
-    const { pace } = this.#o.load();
-    return this.#closed || pace <= this.#o.settings.concurrency ? 0 : Math.min(pace, AHEAD_MAX);
+    const { clock, settings } = this.#o;
+    const recent = this.#accepting > 0 || clock.monotonic() - this.#paceAt < PACE_MS;
+    return this.#closed || !recent || this.#pace <= settings.concurrency
+      ? 0
+      : Math.min(this.#pace, AHEAD_MAX);
   }
 
   #wants(ahead: number): number {
-    return this.#closed ? 0 : this.#appetite + ahead;
+    return this.#closed ? 0 : this.#demand + ahead;
   }
 
-  /** Sends back what is too much, and listens for more if there is room for it. */
+  /** Sends back what is too much, and consumes more if there is room for it. */
   #adjust(): void {
     const ahead = this.#ahead;
-    const room = this.#wants(ahead) - this.#hand.size - this.#accepting;
-    if (room < 0 && this.#hand.size > 0) this.#sendBack(this.#hand.takeLast(-room), PASSED_MAX);
+    const room = this.#wants(ahead) - this.#buffer.size - this.#accepting;
+    if (room < 0 && this.#buffer.size > 0) this.#sendBack(this.#buffer.takeLast(-room), PASSED_MAX);
     this.#consumers.listen(ahead > 0 ? SHORT_BATCH_MAX : Math.max(room, 0));
     this.#beat.changed();
-    if (!this.#closed && (ahead > 0 || this.#hand.size > 0)) this.#lookLater();
+    if (!this.#closed && (ahead > 0 || this.#buffer.size > 0)) this.#checkLater();
   }
 
-  #lookLater(): void {
-    this.#callOffLook ??= this.#o.clock.after(LOOK_MS, () => {
-      this.#callOffLook = null;
+  #checkLater(): void {
+    this.#callOffCheck ??= this.#o.clock.after(CHECK_MS, () => {
+      this.#callOffCheck = null;
       const silentMs = this.#o.clock.monotonic() - this.#claimedAt;
-      if (this.#hand.size > 0 && this.#accepting === 0 && silentMs >= HELD_MS) this.#giveUp();
+      if (this.#buffer.size > 0 && this.#accepting === 0 && silentMs >= HELD_MS) this.#giveUp();
       this.#adjust();
     });
   }
 
   #giveUp(): void {
-    this.#o.log.warn({ jobs: this.#hand.size }, "the worker does not take what was dispatched; it goes back");
-    this.#appetite = 0;
-    this.#sendBack(this.#hand.takeLast(this.#hand.size), PASSED_MAX);
+    this.#o.log.warn(
+      { jobs: this.#buffer.size },
+      "the worker does not take what was dispatched; it goes back",
+    );
+    this.#demand = 0;
+    this.#sendBack(this.#buffer.takeLast(this.#buffer.size), PASSED_MAX);
   }
 
   #state(): WorkerState {
-    const { settings, tasks, load } = this.#o;
+    const { settings, tasks } = this.#o;
     const { queues: worked, exceptQueues, concurrency } = settings;
     return {
       status: this.#closed ? "draining" : "active",
       queues: worked && [...worked].sort(),
       exceptQueues: [...exceptQueues].sort(),
       tasks: [...tasks.names()].sort(),
-      running: load().running,
+      running: this.#running,
       runningMax: concurrency,
       wants: this.#wants(this.#ahead),
       taken: this.#taken,

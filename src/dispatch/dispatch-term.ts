@@ -19,7 +19,7 @@ import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
-import { Appetites } from "./appetites.ts";
+import { WorkerDemand } from "./worker-demand.ts";
 import { DispatchPublisher } from "./dispatch-publisher.ts";
 
 export interface DispatchTermOptions {
@@ -47,7 +47,7 @@ const SILENT_HEARTBEATS = 3;
 
 export class DispatchTerm {
   readonly #o: DispatchTermOptions;
-  readonly #appetites = new Appetites();
+  readonly #demand = new WorkerDemand();
   readonly #publisher: DispatchPublisher;
   /** Scopes of groups for which nothing was left. */
   readonly #exhausted = new Set<string>();
@@ -120,13 +120,13 @@ export class DispatchTerm {
       this.#exhausted.clear();
       this.#lookAt = now + LOOK_MS;
     }
-    for (const { scope } of this.#appetites.groups()) {
+    for (const { scope } of this.#demand.groups()) {
       if (this.#exhausted.has(scope) || this.#o.signal.aborted) continue;
       // Read again, as what is outstanding is: both change while the store answers for the group before.
-      const groups = this.#appetites.groups();
+      const groups = this.#demand.groups();
       const group = groups.find((candidate) => candidate.scope === scope);
       if (!group) continue;
-      const limit = dispatchLimit(group, groups, this.#appetites.outstanding);
+      const limit = dispatchLimit(group, groups, this.#demand.outstanding);
       if (limit > 0) await this.#dispatch(group, groups, limit);
     }
   }
@@ -135,30 +135,30 @@ export class DispatchTerm {
     const { ownership, clock, budgets, term } = this.#o;
     const { tasks, queues, exceptQueues } = group;
     const size = assignmentSize(group);
-    const suspect = group.suspects > this.#appetites.suspects;
+    const suspect = group.suspects > this.#demand.suspects;
     const request = { tasks, queues, exceptQueues, limit, size, suspect };
     const { assignments, nextDueInMs } = await ownership.dispatch(request, term);
     if (nextDueInMs !== null) this.#lookAt = Math.min(this.#lookAt, clock.monotonic() + nextDueInMs);
     let dispatched = 0;
     for (const { jobs } of assignments) {
       dispatched += jobs.length;
-      if (isSuspect(jobs[0]?.crashes ?? 0, budgets)) this.#appetites.sentSuspect();
+      if (isSuspect(jobs[0]?.crashes ?? 0, budgets)) this.#demand.sentSuspect();
     }
     if (dispatched < limit) this.#exhausted.add(group.scope);
     else this.#woken = true; // more of them may be due and wanted
     if (dispatched === 0) return;
     const counts = await this.#publisher.publish(assignments, group, groups);
-    for (const [channel, jobs] of counts) this.#appetites.sent(channel, jobs);
+    for (const [channel, jobs] of counts) this.#demand.sent(channel, jobs);
   }
 
   /** What nobody accepted in time is due again, and everything is counted anew. */
   async #upkeep(): Promise<void> {
     const { ownership, clock, log, timeoutMs, heartbeatMs, isGone, term } = this.#o;
     const now = clock.monotonic();
-    this.#appetites.forget(now - SILENT_HEARTBEATS * heartbeatMs, isGone);
+    this.#demand.forget(now - SILENT_HEARTBEATS * heartbeatMs, isGone);
     this.#publisher.tellThere();
     const freed = await ownership.undispatch(timeoutMs, term);
-    this.#appetites.recount(await ownership.outstanding());
+    this.#demand.recount(await ownership.outstanding());
     const tookMs = clock.monotonic() - now;
     this.#upkeepAt =
       now + Math.max(Math.min(timeoutMs / 2, SILENT_HEARTBEATS * heartbeatMs), tookMs / UPKEEP_SHARE);
@@ -169,7 +169,7 @@ export class DispatchTerm {
 
   #heard(heartbeat: WorkerHeartbeat): void {
     if (this.#o.isGone(heartbeat.incarnation)) return;
-    const isNew = this.#appetites.heard(heartbeat, this.#o.clock.monotonic());
+    const isNew = this.#demand.heard(heartbeat, this.#o.clock.monotonic());
     if (isNew) this.#publisher.announce(this.channels);
     if (heartbeat.wants > 0) this.#rouse();
   }

@@ -1,8 +1,17 @@
 /** Where a worker gets its jobs from and brings its results to: the store itself, or what stands in for it under push dispatch. */
 
-import type { JobStore, Store } from "../store/store.ts";
+import type { Claimed, ClaimRequest, JobStore, Store } from "../store/store.ts";
 
-export interface ClaimPort extends Pick<JobStore, "claim"> {
+/** A claim of a worker, with its load: a store needs only the request. */
+export interface WorkerClaim extends ClaimRequest {
+  /** Jobs that run now. */
+  readonly running: number;
+  /** Jobs that ended in about a tenth of a second. */
+  readonly pace: number;
+}
+
+export interface ClaimPort {
+  claim(request: WorkerClaim): Promise<Claimed>;
   /** No more claims will be made: whatever is held for them goes to others. */
   close?(): Promise<void>;
   /** There will be claims again. */

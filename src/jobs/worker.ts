@@ -133,11 +133,6 @@ export class Worker extends Lifecycle {
     return this.#running.size;
   }
 
-  /** Jobs that ended here in about a tenth of a second. */
-  get pace(): number {
-    return this.#buffer.pace;
-  }
-
   /** Whether all of these could start here at once. */
   fits(jobs: readonly Pick<ClaimedJob, "task" | "queue">[]): boolean {
     const { tasks, settings } = this.#o;
@@ -265,6 +260,8 @@ export class Worker extends Lifecycle {
         queues: settings.queues,
         exceptQueues: settings.exceptQueues,
         suspect: !this.#holdsSuspect(),
+        running: this.#running.size,
+        pace: this.#buffer.pace,
       });
     } catch (error) {
       this.#lease.retire(lease);

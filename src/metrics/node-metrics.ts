@@ -6,7 +6,7 @@ import type { Watchdog } from "../cluster/watchdog.ts";
 import type { Membership } from "../coordination/coordination.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { WorkerWatch } from "../jobs/worker-watch.ts";
-import type { TakenOver } from "../ownership/handoff-subscriber.ts";
+import type { TakenOver } from "../ownership/job-handoff-subscriber.ts";
 import type { Owner } from "../ownership/owner.ts";
 import type { Instruments, Reading } from "./instruments.ts";
 import { OTHER } from "./kinds.ts";

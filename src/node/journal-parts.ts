@@ -9,7 +9,7 @@ import type { Traffic } from "../cluster/traffic.ts";
 import type { Coordination } from "../coordination/coordination.ts";
 import type { TermChange } from "../coordination/elector.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import type { TakenOver } from "../ownership/handoff-subscriber.ts";
+import type { TakenOver } from "../ownership/job-handoff-subscriber.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { assignmentSubject } from "../store/journal.ts";

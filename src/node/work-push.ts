@@ -43,13 +43,12 @@ function openPush(p: Platform, b: Backend, { scheduler }: LeaderElections) {
   const inbox = new DispatchInbox({
     ...common,
     ownership,
-    helpYourself: (request) => store.jobs.claim(request),
+    store,
     identity,
     budgets,
     tasks,
     settings: { ...p.places, heartbeatMs },
-    load: () => ({ running: state.readings.running(), pace: state.readings.pace() }),
-    onMessages: () => dispatched.raise(),
+    signal: dispatched,
   });
   const { handoff, rebalance } = settings;
   const owner = roles.has("scheduler")
@@ -59,9 +58,9 @@ function openPush(p: Platform, b: Backend, { scheduler }: LeaderElections) {
         membership,
         identity,
         random,
-        status: () => state.status,
-        leaderEpoch: () => scheduler.held()?.epoch ?? null,
-        dispatches: () => dispatcher.channels(),
+        state,
+        leadership: scheduler,
+        dispatcher,
         onTakenOver: (taken) => {
           metrics.node.takenOver(taken);
           journal.onTakenOver(taken);

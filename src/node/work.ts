@@ -104,7 +104,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     watch: p.watch,
     onChange: (id, status, job) => news.changed(id, status, job),
   });
-  state.publish({ running: () => worker.active, pace: () => worker.pace });
+  state.publish({ running: () => worker.active });
   push?.dispatched.subscribe(() => worker.wake());
 
   /** What fits here is taken sooner than another node could hear of it; what is pushed is handed out by the leader. */

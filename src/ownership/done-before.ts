@@ -1,10 +1,9 @@
-/** Whether the work was done before the signal fired. A server that is silent must not hold up whoever was told to hurry. */
+/** Whether the work was done before the signal was aborted. The work goes on behind an abort; its failure is then ignored. */
 export async function doneBefore(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
   const { promise: aborted, resolve } = Promise.withResolvers<boolean>();
   const abort = (): void => resolve(false);
   signal.addEventListener("abort", abort, { once: true });
   if (signal.aborted) abort();
-  // What becomes of it afterwards is nobody's concern.
   work.catch(() => {});
   try {
     return await Promise.race([aborted, work.then(() => true)]);

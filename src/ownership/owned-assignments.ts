@@ -1,4 +1,8 @@
-import type { Subscription } from "../channels/channels.ts";
+/**
+ * The assignments that this node owns, as far as it knows; the store has the truth. An owner builds this state first, and the services
+ * that act on it subscribe to its changes. It reads and writes nothing itself.
+ */
+
 import type { AssignmentId, Held } from "../store/ownership.ts";
 
 /** One assignment that this node owns. Of its jobs only the number is kept: an owner may have ten thousand. */
@@ -8,34 +12,34 @@ export interface OwnedAssignment extends Held {
   /** Jobs that have not ended. While it is not `counted`, a guess: the store is asked before it counts as none. */
   left: number;
   counted: boolean;
-  /** Batches of events in hand, and all that there ever were: a count that the store gave meanwhile is not used. */
+  /** Batches of events that are being written, and all batches so far: a count that the store took meanwhile is not used. */
   writing: number;
   events: number;
-  /** When the store is asked about it next, on our monotonic clock, and how long it waits after that. */
-  lookAt: number;
-  lookAfterMs: number;
-  readonly subscription: Subscription;
+  /** When the store is asked about it next, on our monotonic clock, and the delay until the time after that. */
+  checkAt: number;
+  checkAfterMs: number;
 }
 
-/** `finished`: its jobs have ended. `lost`: another owns it, or nobody. `given`: we gave it away. */
+/** `finished`: its jobs have ended. `lost`: it has another owner, or none. `given`: we gave it away. */
 export type OwnershipEnd = "finished" | "lost" | "given";
 
-export interface OwnedAssignmentsOptions {
-  /** Consumes what the workers of this assignment report. */
-  readonly consume: (assignment: AssignmentId) => Subscription;
-  readonly onTaken: (owned: OwnedAssignment) => void;
-  readonly onEnded: (owned: OwnedAssignment, how: OwnershipEnd) => void;
+export interface OwnershipListener {
+  taken?(owned: OwnedAssignment): void;
+  /** Events of it were written; some of its jobs may have ended. */
+  written?(owned: OwnedAssignment): void;
+  /** `closed` waits for what this returns. It does not reject. */
+  ended?(owned: OwnedAssignment, how: OwnershipEnd): Promise<void> | void;
 }
 
-/** What this node owns, as far as it knows; the store has the truth. */
 export class OwnedAssignments {
-  readonly #o: OwnedAssignmentsOptions;
   readonly #owned = new Map<AssignmentId, OwnedAssignment>();
-  readonly #closing = new Map<OwnedAssignment, Promise<void>>();
+  readonly #closing = new Map<OwnedAssignment, Promise<unknown>>();
+  readonly #listeners: OwnershipListener[] = [];
   #jobs = 0;
 
-  constructor(options: OwnedAssignmentsOptions) {
-    this.#o = options;
+  /** Listeners are called in the order in which they subscribed. */
+  subscribe(listener: OwnershipListener): void {
+    this.#listeners.push(listener);
   }
 
   /** Unfinished jobs of all of them. */
@@ -59,31 +63,27 @@ export class OwnedAssignments {
     return [...this.#owned.values()];
   }
 
-  /** It is ours under this epoch. Told twice, or again under a higher epoch, it is the same one. */
-  take({ assignment, ownerEpoch }: Held, jobs: number | null): OwnedAssignment {
-    const there = this.#owned.get(assignment);
-    if (there) {
-      there.ownerEpoch = Math.max(there.ownerEpoch, ownerEpoch);
-      return there;
+  /** It is ours under this epoch. A second call, also with a higher epoch, concerns the same record. */
+  take({ assignment, ownerEpoch }: Held, jobs: number | null): void {
+    const known = this.#owned.get(assignment);
+    if (known) {
+      known.ownerEpoch = Math.max(known.ownerEpoch, ownerEpoch);
+      return;
     }
-    const owned: OwnedAssignment = {
-      assignment,
-      ownerEpoch,
-      left: jobs ?? 1,
-      counted: jobs !== null,
-      writing: 0,
-      events: 0,
-      lookAt: 0,
-      lookAfterMs: 0,
-      subscription: this.#o.consume(assignment),
-    };
+    const counted = jobs !== null;
+    const counts = { left: jobs ?? 1, counted, writing: 0, events: 0 };
+    const owned: OwnedAssignment = { assignment, ownerEpoch, ...counts, checkAt: 0, checkAfterMs: 0 };
     this.#owned.set(assignment, owned);
     this.#jobs += owned.left;
-    this.#o.onTaken(owned);
-    return owned;
+    for (const listener of this.#listeners) listener.taken?.(owned);
   }
 
-  /** So many of its jobs have left it, and are counted no more. */
+  /** A batch of its events has been written and acknowledged. */
+  written(owned: OwnedAssignment): void {
+    for (const listener of this.#listeners) listener.written?.(owned);
+  }
+
+  /** This number of its jobs has ended or gone elsewhere. */
   left(owned: OwnedAssignment, jobs: number): void {
     this.recount(owned, Math.max(0, owned.left - jobs), owned.counted);
   }
@@ -95,22 +95,20 @@ export class OwnedAssignments {
     owned.counted = counted;
   }
 
-  /** It is not ours any more; what is in hand of its events goes its way. False when it had ended before. */
+  /** It is not ours any more; events that are being written are completed. False when it had ended before. */
   end(owned: OwnedAssignment, how: OwnershipEnd): boolean {
     if (!this.has(owned)) return false;
     this.#owned.delete(owned.assignment);
     this.#jobs -= owned.left;
-    // A failed close is the channels' to tell, and theirs to mend.
-    const closing = owned.subscription.close().catch(() => {});
+    const closing = Promise.all(this.#listeners.map(async (listener) => listener.ended?.(owned, how)));
     this.#closing.set(owned, closing);
     void closing.then(() => this.#closing.delete(owned));
-    this.#o.onEnded(owned, how);
     return true;
   }
 
-  /** Resolves when no event of this one is in hand any more. */
-  closed(owned: OwnedAssignment): Promise<void> {
-    return this.#closing.get(owned) ?? Promise.resolve();
+  /** Resolves when no event of this one is being handled any more. */
+  async closed(owned: OwnedAssignment): Promise<void> {
+    await this.#closing.get(owned);
   }
 
   /** The same for all that have ended. */

@@ -1,62 +1,40 @@
 /**
- * The owner's side of push dispatch: which jobs' events are this node's business, and how they become another's.
+ * The owner's side of push dispatch: which jobs' events this node writes, and how another node takes over. An owner builds its
+ * services in order, each from finished ones; they share OwnedAssignments and subscribe to its changes.
  *
  *   job.assigned ──> AssignmentSubscriber ──┐
- *   job.handoff ───> JobHandoffSubscriber ──┴> OwnershipClaims ──> OwnedAssignments ──> AssignmentUpkeep
- *   job.N.status ──> JobEvents ──> EventWriter ──> store, receipts          |
- *                                                                           '──> JobHandoffPublisher ──> job.handoff
+ *   job.handoff ───> JobHandoffSubscriber ──┴> OwnershipClaims ──> OwnedAssignments ──> AssignmentCleaner
+ *   job.N.status ──> JobEventConsumer ──> JobEventWriter ──> store         |
+ *                        '──> receipts                                      '──> JobHandoffPublisher ──> job.handoff
  *                                                     drain and rebalancing ──────────^
  */
 
-import type { Channels } from "../channels/channels.ts";
-import type { Membership } from "../coordination/coordination.ts";
-import { acceptsWork, type DrainProgress, type NodeIdentity, type NodeStatus } from "../core/node.ts";
+import type { DrainProgress, NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/term.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { OwnershipStore } from "../store/ownership.ts";
-import type { DrainOptions, DrainOutcome } from "./drain-service.ts";
-import type { TakenOver } from "./handoff-subscriber.ts";
-import { buildOwnerParts, type OwnerParts } from "./owner-parts.ts";
+import { AssignmentCleaner } from "./assignment-cleaner.ts";
+import { AssignmentSubscriber } from "./assignment-subscriber.ts";
+import {
+  CoordinatorDrainService,
+  type DrainOptions,
+  type DrainOutcome,
+} from "./coordinator-drain-service.ts";
+import { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
+import { JobEventConsumer } from "./job-event-consumer.ts";
+import { JobEventWriter } from "./job-event-writer.ts";
+import { JobHandoffAckListener } from "./job-handoff-ack-listener.ts";
+import { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
+import { OrphanJobDetector } from "./orphan-job-detector.ts";
+import { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+import { OwnershipClaims } from "./ownership-claims.ts";
+import { Rebalancer } from "./rebalancer.ts";
+import { StoreRetry } from "./store-retry.ts";
 
-export interface OwnerOptions {
-  readonly ownership: OwnershipStore;
-  readonly channels: Channels;
-  readonly membership: Pick<Membership, "nodes">;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  /** How this node shows itself. */
-  readonly status: () => NodeStatus;
-  /** Under which epoch it leads; null while it does not. */
-  readonly leaderEpoch: () => number | null;
-  /** The dispatch queues that it has used as a leader. */
-  readonly dispatches: () => readonly string[];
-  /** For whoever writes it down. */
-  readonly onTakenOver?: (taken: TakenOver) => void;
-  readonly settings: OwnerSettings;
-}
-
-export interface OwnerSettings {
-  readonly heartbeatMs: number;
-  /** How long an offer waits for its acknowledgement, and how many offers there are. */
-  readonly ackMs: number;
-  readonly tries: number;
-  /** How long a drain waits for takers of what nobody answered for. */
-  readonly orphanWaitMs: number;
-  /** The longest that a drain may take in all. */
-  readonly hardMs: number;
-  readonly orphanCheckMs: number;
-  readonly rebalance: boolean;
-  readonly rebalanceMs: number;
-  readonly rebalanceRatio: number;
-}
-
-/** What a stop waits for at most: messages in hand that a silent store holds up go to the next owner anyway. */
-const LAST_WORDS_MS = 2_000;
+/** What a stop waits for at most: messages that an unavailable store holds up go to the next owner anyway. */
+const LAST_WRITES_MS = 2_000;
 
 /** How long a drain may take to learn how many jobs it has. */
 const COUNT_MS = 1_000;
@@ -69,35 +47,63 @@ interface Draining {
 
 export class Owner extends Lifecycle {
   readonly #o: OwnerOptions;
-  readonly #parts: OwnerParts;
+  readonly #owned = new OwnedAssignments();
+  readonly #writer: JobEventWriter;
+  readonly #claims: OwnershipClaims;
+  readonly #cleaner: AssignmentCleaner;
+  readonly #health: CoordinatorHealthMonitor;
+  readonly #heartbeats: CoordinatorHeartbeatService;
+  readonly #acks: JobHandoffAckListener;
+  readonly #assigned: AssignmentSubscriber;
+  readonly #offers: JobHandoffSubscriber;
+  readonly #drains: CoordinatorDrainService;
+  readonly #rebalancer: Rebalancer;
+  readonly #orphans: OrphanJobDetector;
   #draining: Draining | null = null;
 
   constructor(options: OwnerOptions) {
     super();
     this.#o = options;
-    this.#parts = buildOwnerParts(options, { taking: () => this.#taking });
+    const owned = this.#owned;
+    const base = { ...options, owned, retry: new StoreRetry(options) };
+    const writer = (this.#writer = new JobEventWriter(base));
+    owned.subscribe(new JobEventConsumer({ ...base, writer }));
+    const claims = (this.#claims = new OwnershipClaims(base));
+    this.#cleaner = new AssignmentCleaner({ ...base, claims });
+    owned.subscribe(this.#cleaner);
+    this.#assigned = new AssignmentSubscriber({ ...base, claims });
+    const health = (this.#health = new CoordinatorHealthMonitor(base));
+    const heartbeats = (this.#heartbeats = new CoordinatorHeartbeatService(base));
+    const publisher = new JobHandoffPublisher(base);
+    owned.subscribe(publisher);
+    this.#acks = new JobHandoffAckListener({ ...base, publisher });
+    const peers = { ...base, health, heartbeats, publisher };
+    const offers = (this.#offers = new JobHandoffSubscriber({ ...peers, claims }));
+    this.#drains = new CoordinatorDrainService(peers);
+    this.#rebalancer = new Rebalancer({ ...peers, offers });
+    this.#orphans = new OrphanJobDetector({ ...base, health, offers });
   }
 
   /** Unfinished jobs that it owns. */
   get jobs(): number {
-    return this.#parts.owned.jobs;
+    return this.#owned.jobs;
   }
 
   get assignments(): number {
-    return this.#parts.owned.size;
+    return this.#owned.size;
   }
 
-  /** Assignments that nobody owns, as the leader last found them. */
+  /** Assignments without an owner, as the leader last found them. */
   orphans(): { readonly count: number; readonly oldestMs: number } {
-    return this.#parts.orphans.orphans();
+    return this.#orphans.orphans();
   }
 
   /** Of a drain that is under way or has ended; null after a resume. */
   progress(): DrainProgress | null {
-    return this.#parts.drains.progress();
+    return this.#drains.progress();
   }
 
-  /** Stops taking, and hands over what it owns. A second call joins the first, and may hurry it. */
+  /** Takes no more, and hands over what it owns. A second call joins the first, and may hurry it. */
   drain(options: DrainOptions): Promise<DrainOutcome> {
     if (!this.#draining) {
       const [hurry, cancel] = [new AbortController(), new AbortController()];
@@ -115,77 +121,73 @@ export class Owner extends Lifecycle {
     this.#draining?.cancel.abort();
     await this.#draining?.done.catch(() => {});
     this.#draining = null;
-    this.#parts.drains.resume();
+    this.#drains.resume();
     if (this.running) this.#open();
-    await this.#parts.heartbeats.beat();
+    await this.#heartbeats.beat();
   }
 
-  /** The leader's duty: finds what nobody owns. */
+  /** The leader's duty: finds assignments without an owner. */
   orphanDuty(term: Term, signal: AbortSignal): Promise<void> {
-    return this.#parts.orphans.duty(term, signal);
+    return this.#orphans.duty(term, signal);
   }
 
-  /** The leader's word that these lives have ended. Answers how many assignments belong to nobody now. */
-  disown(lives: readonly NodeIdentity[], term: Term): Promise<number> {
-    return this.#parts.orphans.disown(lives, term);
+  /** The leader reports that these incarnations have ended. Returns how many assignments have lost their owner. */
+  disown(ended: readonly NodeIdentity[], term: Term): Promise<number> {
+    return this.#orphans.disown(ended, term);
   }
 
   protected override onStart(): void {
-    const { writer, claims, upkeep, health, acks, heartbeats, drains } = this.#parts;
     this.#draining = null;
-    drains.resume();
-    writer.start();
-    claims.start();
-    health.start();
-    acks.start();
-    upkeep.start();
-    heartbeats.start();
+    this.#drains.resume();
+    this.#writer.start();
+    this.#claims.start();
+    this.#health.start();
+    this.#acks.start();
+    this.#cleaner.start();
+    this.#heartbeats.start();
     this.#open();
   }
 
   protected override async onStop(): Promise<void> {
-    const { writer, claims, upkeep, owned, health, acks, heartbeats, drains } = this.#parts;
     const { clock } = this.#o;
     this.#draining?.hurry.abort();
-    claims.stop();
+    this.#claims.stop();
     await this.#draining?.done.catch(() => {});
     await this.#close();
-    if (owned.size > 0) await drains.releaseAll();
-    writer.stop();
-    for (const one of owned.all()) owned.end(one, "given");
+    if (this.#owned.size > 0) await this.#drains.releaseAll();
+    this.#writer.stop();
+    for (const one of this.#owned.all()) this.#owned.end(one, "given");
     const waited = new AbortController();
-    await Promise.race([owned.allClosed(), clock.sleep(LAST_WORDS_MS, waited.signal)]);
+    await Promise.race([this.#owned.allClosed(), clock.sleep(LAST_WRITES_MS, waited.signal)]);
     waited.abort();
-    await Promise.all([upkeep.stop(), acks.stop(), health.stop(), heartbeats.stop()]);
+    await Promise.all([
+      this.#cleaner.stop(),
+      this.#acks.stop(),
+      this.#health.stop(),
+      this.#heartbeats.stop(),
+    ]);
   }
 
   async #drain(options: DrainOptions, cancel: AbortSignal): Promise<DrainOutcome> {
-    const { heartbeats, upkeep, drains, owned } = this.#parts;
     const { log } = this.#o;
     await this.#close();
-    await heartbeats.beat();
+    await this.#heartbeats.beat();
     // A guess is good enough for a drain that cannot ask.
-    if (owned.size > 0)
-      await upkeep
+    if (this.#owned.size > 0)
+      await this.#cleaner
         .count(options.hurry, COUNT_MS)
         .catch((error: unknown) => log.debug({ err: error }, "owned jobs could not be counted"));
-    return drains.drain(options, cancel);
+    return this.#drains.drain(options, cancel);
   }
 
   #open(): void {
-    const { assigned, offers, rebalancer } = this.#parts;
-    assigned.open();
-    offers.open();
-    rebalancer.start();
+    this.#assigned.open();
+    this.#offers.open();
+    this.#rebalancer.start();
   }
 
   async #close(): Promise<void> {
-    const { assigned, offers, rebalancer } = this.#parts;
-    await Promise.all([assigned.close(), offers.close(), rebalancer.stop()]);
-  }
-
-  get #taking(): boolean {
-    return this.running && !this.#draining && acceptsWork({ status: this.#o.status() });
+    await Promise.all([this.#assigned.close(), this.#offers.close(), this.#rebalancer.stop()]);
   }
 }
 

@@ -1,15 +1,13 @@
-import type { NodeIdentity } from "../core/node.ts";
-import type { Log } from "../platform/log.ts";
-import type { AssignmentId, Held, OwnershipStore } from "../store/ownership.ts";
-import type { OwnedAssignments } from "./owned-assignments.ts";
-import type { StoreCalls } from "./store-calls.ts";
+/** Takes ownership in the store, a batch at a time. A claim that was not answered may have been granted: `recall` finds out. */
 
-export interface OwnershipClaimsOptions {
-  readonly ownership: Pick<OwnershipStore, "own" | "read">;
-  readonly owned: () => OwnedAssignments;
-  readonly identity: NodeIdentity;
-  readonly calls: StoreCalls;
-  readonly log: Log;
+import type { AssignmentId, Held } from "../store/ownership.ts";
+import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+import type { StoreRetry } from "./store-retry.ts";
+
+export interface OwnershipClaimsOptions extends Pick<OwnerOptions, "ownership" | "identity" | "log"> {
+  readonly owned: OwnedAssignments;
+  readonly retry: StoreRetry;
 }
 
 export interface OwnershipClaim extends Held {
@@ -17,13 +15,12 @@ export interface OwnershipClaim extends Held {
   readonly jobs: number | null;
 }
 
-/** What cannot be claimed for so long goes back: another node may reach the store. */
+/** After this time a claim is returned to its queue: another node may reach the store. */
 const PATIENCE_MS = 1_000;
 
-/** Takes ownership, a batch at a time, and hears the events of what it got. */
 export class OwnershipClaims {
   readonly #o: OwnershipClaimsOptions;
-  /** Claims without an answer: they may be ours, and whoever gets their messages next leaves them to us. */
+  /** Claims without an answer: they may be ours, and the next node that gets their messages would then leave them to us. */
   readonly #unanswered = new Set<AssignmentId>();
   #over = new AbortController();
 
@@ -39,7 +36,7 @@ export class OwnershipClaims {
     this.#over.abort();
   }
 
-  /** Under which epoch each is ours now; null for those that are not. */
+  /** The epoch under which each is ours now; null for those that are not. */
   async claim(given: readonly OwnershipClaim[]): Promise<(number | null)[]> {
     const claims = given.filter((claim) => this.#readable(claim));
     if (claims.length === 0) return given.map(() => null);
@@ -59,14 +56,14 @@ export class OwnershipClaims {
       const epoch = epochs[at] ?? null;
       const found = epoch === null ? (ours.get(assignment) ?? null) : epoch;
       if (found === null) continue;
-      owned().take({ assignment, ownerEpoch: found }, epoch === null ? null : jobs);
+      owned.take({ assignment, ownerEpoch: found }, epoch === null ? null : jobs);
       epochs[at] = found;
     }
     const byClaim = new Map(claims.map((claim, at) => [claim, epochs[at] ?? null]));
     return given.map((claim) => byClaim.get(claim) ?? null);
   }
 
-  /** What nobody can read is told and dropped: it would be delivered for ever, and all others of its batch with it. */
+  /** A malformed assignment is logged and dropped: it would be delivered for ever, and the rest of its batch with it. */
   #readable({ assignment, ownerEpoch }: OwnershipClaim): boolean {
     const readable = Number.isSafeInteger(assignment) && Number.isSafeInteger(ownerEpoch);
     if (!readable)
@@ -74,15 +71,15 @@ export class OwnershipClaims {
     return readable;
   }
 
-  /** Takes those claims that had no answer and were granted all the same. */
+  /** Takes assignments whose claim was granted without an answer. */
   async recall(): Promise<void> {
     const unanswered = [...this.#unanswered];
     for (const [assignment, ownerEpoch] of await this.#ours(unanswered))
-      this.#o.owned().take({ assignment, ownerEpoch }, null);
+      this.#o.owned.take({ assignment, ownerEpoch }, null);
     for (const id of unanswered) this.#unanswered.delete(id);
   }
 
-  /** What is ours although we did not get it now: a claim of which we had no answer, or a message that came twice. */
+  /** Assignments that are ours although this claim did not grant them: an earlier claim without an answer, or a repeated message. */
   async #ours(lost: readonly AssignmentId[]): Promise<ReadonlyMap<AssignmentId, number>> {
     if (lost.length === 0) return new Map();
     const { ownership, identity } = this.#o;
@@ -95,6 +92,6 @@ export class OwnershipClaims {
   }
 
   #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
-    return this.#o.calls.until(call, this.#over.signal, PATIENCE_MS);
+    return this.#o.retry.call(call, this.#over.signal, PATIENCE_MS);
   }
 }

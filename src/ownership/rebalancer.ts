@@ -1,30 +1,24 @@
-import type { NodeIdentity } from "../core/node.ts";
-import { chooseSizes, jobsToGive } from "../core/rebalance.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
-import type { JobHandoffPublisher } from "./handoff-publisher.ts";
-import type { JobHandoffSubscriber } from "./handoff-subscriber.ts";
-import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
-import type { OwnedAssignments } from "./owned-assignments.ts";
+/** Gives assignments away when this node owns many more jobs than the node that owns least. */
 
-export interface RebalancerOptions {
-  readonly owned: () => OwnedAssignments;
-  readonly health: Pick<CoordinatorHealthMonitor, "peers">;
-  readonly publisher: Pick<JobHandoffPublisher, "handOver">;
-  readonly offers: Pick<JobHandoffSubscriber, "pause">;
-  /** Tells the others what we own now. */
-  readonly beat: () => Promise<void>;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly enabled: boolean;
-  readonly intervalMs: number;
-  readonly ratio: number;
+import { chooseSizes, jobsToGive } from "../core/rebalance.ts";
+import type { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+
+export interface RebalancerOptions extends Pick<
+  OwnerOptions,
+  "identity" | "clock" | "random" | "log" | "settings"
+> {
+  readonly owned: OwnedAssignments;
+  readonly health: CoordinatorHealthMonitor;
+  readonly heartbeats: CoordinatorHeartbeatService;
+  readonly publisher: JobHandoffPublisher;
+  readonly offers: JobHandoffSubscriber;
 }
 
-/** Gives assignments away when this node owns many more jobs than the one that owns least. */
 export class Rebalancer {
   readonly #o: RebalancerOptions;
   #over = new AbortController();
@@ -38,7 +32,7 @@ export class Rebalancer {
   start(): void {
     this.#over.abort();
     this.#over = new AbortController();
-    if (this.#o.enabled) this.#running = this.#run(this.#over.signal);
+    if (this.#o.settings.rebalance) this.#running = this.#run(this.#over.signal);
   }
 
   async stop(): Promise<void> {
@@ -47,10 +41,10 @@ export class Rebalancer {
   }
 
   async #run(over: AbortSignal): Promise<void> {
-    const { clock, random, intervalMs, log } = this.#o;
+    const { clock, random, settings, log } = this.#o;
     while (!over.aborted) {
-      // Spread, so that no two decide at the same moment by what the others had before.
-      await clock.sleep(intervalMs * (1 + random.chance() / 4), over);
+      // Jitter, so that no two nodes decide at the same moment by the same old numbers.
+      await clock.sleep(settings.rebalanceMs * (1 + random.chance() / 4), over);
       if (over.aborted) return;
       try {
         await this.#balance(over);
@@ -61,15 +55,15 @@ export class Rebalancer {
   }
 
   async #balance(over: AbortSignal): Promise<void> {
-    const { owned, health, publisher, offers, identity, clock, log, ratio, beat } = this.#o;
+    const { owned, health, heartbeats, publisher, offers, identity, clock, log, settings } = this.#o;
     const peers = health.peers().flatMap(({ name, jobs, heardAt }) => {
-      // What it said before the last move, it said without what it got in that.
+      // A heartbeat from before the last move does not count what that peer got in it.
       return jobs === null || heardAt === null || heardAt < this.#movedAt ? [] : [{ name, jobs }];
     });
-    const wanted = jobsToGive({ name: identity.name, jobs: owned().jobs }, peers, { ratio });
-    const all = owned()
-      .all()
-      .filter(({ counted }) => counted);
+    const wanted = jobsToGive({ name: identity.name, jobs: owned.jobs }, peers, {
+      ratio: settings.rebalanceRatio,
+    });
+    const all = owned.all().filter(({ counted }) => counted);
     const sizes = all.map(({ left }) => left);
     const given = chooseSizes(sizes, wanted).map((place) => all[place]!);
     if (given.length === 0) return;
@@ -88,9 +82,9 @@ export class Rebalancer {
       this.#movedAt = clock.monotonic();
     }
     log.info(
-      { jobs, assignments: given.length, left: owned().jobs },
+      { jobs, assignments: given.length, left: owned.jobs },
       "owned jobs were given to nodes with less",
     );
-    await beat();
+    await heartbeats.beat();
   }
 }

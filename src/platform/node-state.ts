@@ -16,8 +16,6 @@ export interface NodeReadings {
   readonly leader: () => Term | null;
   /** Jobs that run here. */
   readonly running: () => number;
-  /** Jobs that ended here in about a tenth of a second. */
-  readonly pace: () => number;
   /** Open HTTP connections. */
   readonly connections: () => number;
   /** Where the listener is reached from this machine; null while it does not listen. */
@@ -32,7 +30,6 @@ const UNPUBLISHED: NodeReadings = {
   term: () => null,
   leader: () => null,
   running: () => 0,
-  pace: () => 0,
   connections: () => 0,
   url: () => null,
   owned: () => ({}),

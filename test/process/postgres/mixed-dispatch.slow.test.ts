@@ -19,7 +19,7 @@ describe("nodes that push beside nodes that pull", () => {
     const { job_id } = await ada.client.submit({ task: "work", payload: { ms: 0 } });
     const { job } = await ada.client.wait(job_id, { timeoutMs: 10_000 });
     assert.deepEqual([job.status, job.worker], ["completed", "wim"]);
-    assert.match(wim.stdout, /nobody dispatches jobs/);
+    assert.match(wim.stdout, /no leader dispatches jobs/);
 
     await ada.terminate();
     cluster.forget("ada");

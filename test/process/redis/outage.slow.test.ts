@@ -44,7 +44,7 @@ describe("three nodes on a database and a Redis", () => {
     // Either may have run all of them before the other noticed.
     const helper = await eventually(
       "a worker that helps itself",
-      async () => nodes.find(({ stdout }) => stdout.includes("nobody dispatches jobs")) ?? null,
+      async () => nodes.find(({ stdout }) => stdout.includes("no leader dispatches jobs")) ?? null,
     );
     await cluster.redis!.relaunch();
     await nextLeader(cluster, epoch, 10_000);

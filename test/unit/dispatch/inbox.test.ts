@@ -6,13 +6,14 @@ import type { LeaseId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import { DispatchInbox } from "../../../src/dispatch/dispatch-inbox.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import type { Claimed, ClaimRequest } from "../../../src/store/store.ts";
+import type { WorkerClaim } from "../../../src/jobs/worker-ports.ts";
+import type { Claimed } from "../../../src/store/store.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { DispatchWorld, eventually, LEADER } from "./world.ts";
 
 const CHANNEL = queues.dispatch("default");
 
-const CLAIM: ClaimRequest = {
+const CLAIM: WorkerClaim = {
   author: { node: "worker" as NodeName, ownerEpoch: 1, leaderEpoch: 1 },
   worker: "worker",
   lease: "worker/1/0" as LeaseId,
@@ -23,6 +24,8 @@ const CLAIM: ClaimRequest = {
   exceptQueues: new Set(),
   opens: true,
   suspect: true,
+  running: 0,
+  pace: 0,
 };
 
 /** An inbox whose worker claims when the test says so. */
@@ -39,7 +42,7 @@ class InboxWorld {
     this.#channels = channels;
     this.inbox = new DispatchInbox({
       ownership: world.ownership,
-      helpYourself: (request) => world.store.jobs.claim(request),
+      store: world.store,
       channels,
       clock: systemClock,
       log: world.log,
@@ -47,8 +50,7 @@ class InboxWorld {
       budgets: DEFAULT_BUDGETS,
       tasks: { names: () => new Set(["work"]) },
       settings: { concurrency: 10, queues: new Set(["default"]), exceptQueues: new Set() },
-      load: () => ({ running: 0, pace: this.pace }),
-      onMessages: () => this.woken++,
+      signal: { raise: () => this.woken++ },
     });
   }
 
@@ -90,7 +92,7 @@ class InboxWorld {
   }
 
   claim(limit: number, suspect = true): Promise<Claimed> {
-    return this.inbox.claim({ ...CLAIM, limit, suspect });
+    return this.inbox.claim({ ...CLAIM, limit, suspect, pace: this.pace });
   }
 
   /** What others find in the dispatch queue. */
@@ -143,6 +145,7 @@ describe("the inbox of a worker", () => {
     assert.equal((await world.claim(8)).jobs.length, 3);
     await eventually("it is told", () => world.heartbeats.at(-1)?.wants === 5);
     assert.deepEqual(world.heartbeats.at(-1)!.taken, { [CHANNEL]: 3 });
+    assert.equal(world.heartbeats.at(-1)!.running, 3);
     assert.ok(world.heartbeats.some(({ wants }) => wants === 8));
   });
 
@@ -156,7 +159,7 @@ describe("the inbox of a worker", () => {
     const others = world.others();
     await systemClock.sleep(20);
     assert.equal(count(others), 0);
-    world.pace = 0;
+    // The worker claims no more, because its slots are busy.
     await eventually("they go back", () => count(others) === 30);
   });
 

@@ -19,12 +19,11 @@ lifecycleStress("dispatch inbox", async () => {
   const service = new DispatchInbox({
     ...parts,
     ownership: backend.store.ownership!,
-    helpYourself: (request) => backend.store.jobs.claim(request),
+    store: backend.store,
     budgets: DEFAULT_BUDGETS,
     tasks: { names: () => new Set(["work"]) },
     settings: { concurrency: 1, queues: new Set(["default"]), exceptQueues: new Set() },
-    load: () => ({ running: 0, pace: 0 }),
-    onMessages: () => {},
+    signal: { raise: () => {} },
   });
   return { service, close: () => backend.close() };
 });

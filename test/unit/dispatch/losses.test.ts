@@ -157,14 +157,14 @@ describe("a worker that hears of nobody who dispatches", () => {
     await first.end();
     const waiting = await world.submit(5);
     await world.until([...marked, ...waiting], "completed");
-    assert.equal(world.log.about("nobody dispatches jobs"), 1);
+    assert.equal(world.log.about("no leader dispatches jobs"), 1);
 
     await world.lead(60_000);
     await eventually("it is led", () => world.log.about("jobs are dispatched again") === 1);
     const pushed = await world.submit(5);
     await world.until(pushed, "completed");
     runs.assertOnce([...marked, ...waiting, ...pushed]);
-    assert.equal(world.log.about("nobody dispatches jobs"), 1);
+    assert.equal(world.log.about("no leader dispatches jobs"), 1);
   });
 });
 

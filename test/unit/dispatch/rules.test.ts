@@ -7,7 +7,7 @@ import {
   groupWorkers,
   messageSize,
   routeOf,
-  type Appetite,
+  type Demand,
   type Outstanding,
 } from "../../../src/core/dispatch.ts";
 
@@ -25,7 +25,7 @@ function worker({
   tasks = ["work"],
   wants = 10,
   runningMax = 10,
-}: Sketch): Appetite {
+}: Sketch): Demand {
   return {
     scope: JSON.stringify([worked, except, tasks]),
     queues: worked ? new Set(worked) : null,

@@ -140,12 +140,11 @@ export class DispatchWorld {
     const inbox = new DispatchInbox({
       ...shared,
       ownership: this.ownership,
-      helpYourself: (request) => store.jobs.claim(request),
+      store,
       budgets: DEFAULT_BUDGETS,
       tasks: registry,
       settings: { ...all, heartbeatMs: HEARTBEAT_MS, unledMs: UNLED_MS },
-      load: () => ({ running: worker.active, pace: worker.pace }),
-      onMessages: () => worker.wake(),
+      signal: { raise: () => worker.wake() },
     });
     const sink = new StatusSink({ ...shared, store, receiptMs: RECEIPT_MS });
     const worker: Worker = new Worker({

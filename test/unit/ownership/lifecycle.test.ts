@@ -25,9 +25,9 @@ lifecycleStress("owner", async () => {
     clock,
     random: seededRandom(1),
     log: silentLog,
-    status: () => "active",
-    leaderEpoch: () => null,
-    dispatches: () => [],
+    state: { status: "active" },
+    leadership: { held: () => null },
+    dispatcher: { channels: () => [] },
     settings: { ...SETTINGS, rebalance: true },
   });
   return {

@@ -8,7 +8,8 @@ import { BatonError } from "../../../src/core/errors.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/term.ts";
-import { Owner, type OwnerSettings } from "../../../src/ownership/owner.ts";
+import type { OwnerSettings } from "../../../src/ownership/owner-options.ts";
+import { Owner } from "../../../src/ownership/owner.ts";
 import type { Log } from "../../../src/platform/log.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import type { OwnedEvents, OwnershipStore } from "../../../src/store/ownership.ts";
@@ -61,9 +62,9 @@ export class OwnerNode {
       clock: world.clock,
       random: seededRandom(world.nodes.length),
       log,
-      status: () => this.status,
-      leaderEpoch: () => null,
-      dispatches: () => [],
+      state: this,
+      leadership: { held: () => null },
+      dispatcher: { channels: () => [] },
       settings,
     });
   }

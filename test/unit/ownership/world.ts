@@ -8,7 +8,7 @@ import { queues, topics } from "../../../src/channels/names.ts";
 import { jobId, type LeaseId, type NodeName } from "../../../src/core/ids.ts";
 import type { NodeIdentity, NodeInfo } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/term.ts";
-import type { OwnerSettings } from "../../../src/ownership/owner.ts";
+import type { OwnerSettings } from "../../../src/ownership/owner-options.ts";
 import { silentLog, type Log } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../src/platform/random.ts";

@@ -1,59 +1,56 @@
-import type { Channels } from "../channels/channels.ts";
+/**
+ * A leader's duty: finds assignments without an owner and offers them to the nodes. Each step can be repeated, also by the next leader:
+ * what was disowned is found, and what was found and not taken is found again a little later.
+ */
+
 import type { Handoff } from "../channels/messages.ts";
 import { queues } from "../channels/names.ts";
-import type { Membership } from "../coordination/coordination.ts";
-import type { NodeIdentity } from "../core/node.ts";
+import { acceptsWork, type NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/term.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { AssignmentId, Orphan, OwnershipStore } from "../store/ownership.ts";
+import type { AssignmentId, Orphan } from "../store/ownership.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
 import { inBatches } from "./in-batches.ts";
+import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
+import type { OwnerOptions } from "./owner-options.ts";
 
-export interface OrphanJobDetectorOptions {
-  readonly ownership: Pick<OwnershipStore, "disown" | "orphans" | "owners">;
-  readonly membership: Pick<Membership, "nodes">;
-  readonly channels: Pick<Channels, "send">;
-  /** Whether any node would take an offer now. */
-  readonly takers: () => boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly checkMs: number;
+export interface OrphanJobDetectorOptions extends Pick<
+  OwnerOptions,
+  "ownership" | "membership" | "channels" | "state" | "clock" | "log" | "settings"
+> {
+  readonly health: CoordinatorHealthMonitor;
+  readonly offers: JobHandoffSubscriber;
 }
 
-/** What the leader has just made has so long to be taken as an assignment before it is offered as an orphan. */
+/** How long a new assignment may wait for its first owner before it is offered as an orphan. */
 const UNOWNED_MS = 5_000;
-/** An offer may be lost, or its taker die. Sooner, and those who are busy taking get every offer twice. */
+/** An offer may be lost, or its new owner may die. Shorter, and nodes that are busy get every offer twice. */
 const OFFER_AGAIN_MS = 5_000;
-/** Found in one look. More, and the store is busy for longer with it than others should wait. */
+/** Found in one query. More, and the store is busy with it for longer than others should wait. */
 const FOUND_MAX = 1_000;
-/** A node that has just joined may own something before we have it in our list. Shorter, and it would lose that again. */
+/** A node that has just joined may own something before it is in our list. Shorter, and it would lose that again. */
 const STRANGER_MS = 5_000;
 
-/**
- * A leader's duty: finds assignments without an owner and offers them to the nodes. Each step can be done again, by whoever leads
- * then: what was disowned is found, and what was found and not taken is found again a little later.
- */
 export class OrphanJobDetector {
   readonly #o: OrphanJobDetectorOptions;
-  #told = new AbortController();
-  /** Those without an owner, as the last looks found them: since when, and when last; monotonic. */
+  #disowned = new AbortController();
+  /** Those without an owner: when each was found first and last; monotonic. */
   readonly #orphans = new Map<AssignmentId, { readonly since: number; seen: number }>();
-  /** Lives that own something and are not among the nodes: since when they were seen so. */
+  /** Incarnations that own something and are not members: when that was found first. */
   #strangers = new Map<string, number>();
 
   constructor(options: OrphanJobDetectorOptions) {
     this.#o = options;
   }
 
-  /** These lives have ended: nothing is theirs any more. Answers how many assignments were. */
-  async disown(lives: readonly NodeIdentity[], term: Term): Promise<number> {
-    const incarnations = lives.map(({ incarnation }) => incarnation);
+  /** These incarnations have ended and own nothing any more. Returns how many assignments they owned. */
+  async disown(ended: readonly NodeIdentity[], term: Term): Promise<number> {
+    const incarnations = ended.map(({ incarnation }) => incarnation);
     const disowned = await this.#o.ownership.disown(incarnations, term);
-    if (disowned > 0) this.#told.abort();
+    if (disowned > 0) this.#disowned.abort();
     return disowned;
   }
 
-  /** How many have no owner, and how long the oldest of them has had none, as far as a leader knows. */
+  /** How many have no owner, and for how long the oldest of them has had none, as far as a leader knows. */
   orphans(): { readonly count: number; readonly oldestMs: number } {
     const now = this.#o.clock.monotonic();
     const since = Math.min(now, ...[...this.#orphans.values()].map((orphan) => orphan.since));
@@ -61,26 +58,33 @@ export class OrphanJobDetector {
   }
 
   async duty(term: Term, signal: AbortSignal): Promise<void> {
-    const { clock, checkMs, takers, log } = this.#o;
+    const { clock, log } = this.#o;
+    const checkMs = this.#o.settings.orphanCheckMs;
     this.#strangers.clear();
     this.#orphans.clear();
-    for (let look = 1; !signal.aborted; look++) {
-      this.#told = new AbortController();
-      const told = AbortSignal.any([signal, this.#told.signal]);
+    for (let round = 1; !signal.aborted; round++) {
+      this.#disowned = new AbortController();
+      const early = AbortSignal.any([signal, this.#disowned.signal]);
       await this.#disownStrangers(term);
-      // Without takers, offers would only pile up.
-      const offered = takers() ? await this.#offer(term, signal) : 0;
+      // Without a node that takes them, offers would only pile up.
+      const offered = this.#hasTakers() ? await this.#offer(term, signal) : 0;
       if (offered > 0)
         log.warn({ assignments: offered }, "assignments without an owner were offered to the nodes");
-      // What the last leader found as it died counts as offered for a while: the first look does not show it.
-      const soon = look === 1 || offered > 0 || !takers();
-      await clock.sleep(soon ? Math.min(OFFER_AGAIN_MS, checkMs) : checkMs, told);
+      // What the last leader found before it died counts as offered for a while: the first round does not find it.
+      const soon = round === 1 || offered > 0 || !this.#hasTakers();
+      await clock.sleep(soon ? Math.min(OFFER_AGAIN_MS, checkMs) : checkMs, early);
     }
   }
 
+  /** Whether any node would take an offer now. */
+  #hasTakers(): boolean {
+    const { offers, health, state } = this.#o;
+    return (offers.isOpen && acceptsWork(state)) || health.peers().length > 0;
+  }
+
   /**
-   * A node that went in peace has given up what it owned, unless the store was away then, or granted a claim of which it never
-   * heard. Nobody is told of the death of somebody who left: what is left behind is found by asking who is known.
+   * A node that left has given up what it owned, unless the store was unavailable then, or granted a claim without an answer. No death
+   * is reported of a node that left: what it still owns is found by comparing owners with members.
    */
   async #disownStrangers(term: Term): Promise<void> {
     const { ownership, membership, clock, log } = this.#o;
@@ -99,7 +103,7 @@ export class OrphanJobDetector {
     log.warn({ nodes: gone.map(({ name }) => name), assignments }, "owners that are gone were found");
   }
 
-  /** One that was offered is not found for a while, so one that is not found has been taken only if it stays so for longer. */
+  /** One that was offered is not found for a while, so it counts as taken only when it has not been found for longer. */
   #remember(found: readonly Orphan[]): void {
     const now = this.#o.clock.monotonic();
     for (const { assignment } of found) {
@@ -113,9 +117,9 @@ export class OrphanJobDetector {
 
   async #offer(term: Term, signal: AbortSignal): Promise<number> {
     const { ownership, channels, clock } = this.#o;
-    const look = { unownedForMs: UNOWNED_MS, offeredBeforeMs: OFFER_AGAIN_MS, limit: FOUND_MAX };
+    const query = { unownedForMs: UNOWNED_MS, offeredBeforeMs: OFFER_AGAIN_MS, limit: FOUND_MAX };
     for (let offered = 0; ;) {
-      const found = await ownership.orphans(look, term);
+      const found = await ownership.orphans(query, term);
       this.#remember(found);
       const at = new Date(clock.now()).toISOString();
       await inBatches(found, (batch) => {

@@ -1,26 +1,27 @@
-import type { Channels, Subscription } from "../channels/channels.ts";
+/**
+ * Knows the other owners: which are alive, by membership, and how many jobs they own, by their heartbeats. A missing heartbeat declares no
+ * node dead: the leader decides that in one place, by membership.
+ */
+
+import type { Subscription } from "../channels/channels.ts";
 import type { CoordinatorHeartbeat } from "../channels/messages.ts";
 import { topics } from "../channels/names.ts";
-import type { Membership } from "../coordination/coordination.ts";
 import type { NodeName } from "../core/ids.ts";
-import { acceptsWork, hasRole, type NodeIdentity } from "../core/node.ts";
-import type { Clock } from "../platform/clock.ts";
+import { acceptsWork, hasRole } from "../core/node.ts";
+import type { OwnerOptions } from "./owner-options.ts";
 
-export interface CoordinatorHealthMonitorOptions {
-  readonly channels: Pick<Channels, "subscribe">;
-  readonly membership: Pick<Membership, "nodes">;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly heartbeatMs: number;
-}
+export type CoordinatorHealthMonitorOptions = Pick<
+  OwnerOptions,
+  "channels" | "membership" | "identity" | "clock" | "settings"
+>;
 
 /** Another node that would take assignments now. */
 export interface Peer {
   readonly name: NodeName;
   readonly incarnation: string;
-  /** Unfinished jobs that it owns; null when it has not said so lately. */
+  /** Unfinished jobs that it owns; null without a recent heartbeat. */
   readonly jobs: number | null;
-  /** On our monotonic clock; null when it was not heard. */
+  /** When its last heartbeat arrived, on our monotonic clock; null without one. */
   readonly heardAt: number | null;
 }
 
@@ -29,13 +30,9 @@ interface Heard {
   readonly at: number;
 }
 
-/** Heartbeats that may be missed before what the last one said is old. */
+/** Heartbeats that may be missed before the last one is too old to use. */
 const MISSED_MAX = 3;
 
-/**
- * Knows the other owners: who lives, by membership, and what they own, by their heartbeats. A heartbeat that does not come says
- * nothing about life and death: that is decided in one place, by the leader's look at membership.
- */
 export class CoordinatorHealthMonitor {
   readonly #o: CoordinatorHealthMonitorOptions;
   readonly #heard = new Map<string, Heard>();
@@ -58,10 +55,10 @@ export class CoordinatorHealthMonitor {
     this.#heard.clear();
   }
 
-  /** Living, active owners but for ourselves. */
+  /** Owners that are alive and active, except this node. */
   peers(): Peer[] {
-    const { membership, identity, clock, heartbeatMs } = this.#o;
-    const oldest = clock.monotonic() - MISSED_MAX * heartbeatMs;
+    const { membership, identity, clock, settings } = this.#o;
+    const oldest = clock.monotonic() - MISSED_MAX * settings.heartbeatMs;
     const nodes = membership.nodes();
     const known = new Set(nodes.map(({ incarnation }) => incarnation));
     for (const [incarnation, { at }] of this.#heard)
@@ -72,7 +69,7 @@ export class CoordinatorHealthMonitor {
       if (node.incarnation === identity.incarnation) continue;
       if (!node.alive || !acceptsWork(node) || !hasRole(node, "scheduler")) continue;
       const heard = this.#heard.get(node.incarnation);
-      // A drain is heard of before membership knows it.
+      // Its heartbeat reports a drain before membership does.
       if (heard?.heartbeat.status === "draining") continue;
       peers.push({
         name: node.name,

@@ -1,29 +1,29 @@
-import type { Channels, Delivery, Subscription } from "../channels/channels.ts";
+/**
+ * Competes for assignments that are offered to another owner, takes them over, and acknowledges that to the node that gave them. An offer
+ * that is not for this node goes back to the queue.
+ */
+
+import type { Delivery, Subscription } from "../channels/channels.ts";
 import type { Handoff, HandoffAck } from "../channels/messages.ts";
 import { queues, topics } from "../channels/names.ts";
 import type { NodeName } from "../core/ids.ts";
-import type { NodeIdentity } from "../core/node.ts";
 import { takesMore } from "../core/rebalance.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { AssignmentId } from "../store/ownership.ts";
-import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import type { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
 import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
 
-export interface JobHandoffSubscriberOptions {
-  readonly channels: Pick<Channels, "consume" | "publish" | "send">;
-  readonly claims: Pick<OwnershipClaims, "claim">;
-  readonly owned: () => OwnedAssignments;
-  readonly health: Pick<CoordinatorHealthMonitor, "peers">;
-  /** Whether we are giving this one away at the moment. */
-  readonly giving: (assignment: AssignmentId) => boolean;
-  /** Tells the others what we own now. */
-  readonly beat: () => Promise<void>;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly onTakenOver?: (taken: TakenOver) => void;
+export interface JobHandoffSubscriberOptions extends Pick<
+  OwnerOptions,
+  "channels" | "identity" | "clock" | "log" | "onTakenOver"
+> {
+  readonly owned: OwnedAssignments;
+  readonly claims: OwnershipClaims;
+  readonly health: CoordinatorHealthMonitor;
+  readonly heartbeats: CoordinatorHeartbeatService;
+  readonly publisher: JobHandoffPublisher;
 }
 
 /** An assignment that has become ours. */
@@ -35,12 +35,11 @@ export interface TakenOver extends Pick<Handoff, "assignment" | "from" | "reason
 
 /** Taken together, in one write of the store. */
 const BATCH_MAX = 100;
-/** How long offers are left to others after one came that is not for us. Shorter, and we take it again before they hear of it. */
+/** The pause after an offer that is not for us. Shorter, and we get it again before the others do. */
 const PAUSE_MS = 250;
 
 type Judgement = "claim" | "put back" | "drop";
 
-/** Competes for assignments that look for another owner, takes them over, and tells whoever gave them. */
 export class JobHandoffSubscriber {
   readonly #o: JobHandoffSubscriberOptions;
   #subscription: Subscription | null = null;
@@ -52,12 +51,16 @@ export class JobHandoffSubscriber {
     this.#o = options;
   }
 
+  get isOpen(): boolean {
+    return this.#wanted;
+  }
+
   open(): void {
     this.#wanted = true;
     this.#consume();
   }
 
-  /** Takes no more; what is in hand is taken to its end. */
+  /** Takes no more; claims that are under way are completed. */
   async close(): Promise<void> {
     this.#wanted = false;
     this.#leave();
@@ -106,33 +109,33 @@ export class JobHandoffSubscriber {
       if (ownerEpoch !== null) this.#o.onTakenOver?.({ assignment, from, ownerEpoch, jobs, reason });
     }
     await this.#acknowledge(claimed, epochs);
-    // Whoever thinks of giving next should know what we have now.
-    if (claimed.some(({ reason }) => reason === "rebalance")) await this.#o.beat();
+    // A node that rebalances next should know what we have now.
+    if (claimed.some(({ reason }) => reason === "rebalance")) await this.#o.heartbeats.beat();
     await this.#putBack(offers.get("put back") ?? []);
   }
 
   #judge({ assignment, ownerEpoch, from, reason }: Handoff): Judgement {
-    const { owned, giving, health } = this.#o;
-    if (owned().get(assignment)?.ownerEpoch === ownerEpoch) {
-      // Ours, and still to be given, or an offer that we have thought better of.
-      return giving(assignment) ? "put back" : "drop";
+    const { owned, publisher, health } = this.#o;
+    if (owned.get(assignment)?.ownerEpoch === ownerEpoch) {
+      // Our own offer: it is still wanted, or we have kept the assignment meanwhile.
+      return publisher.isHandingOver(assignment) ? "put back" : "drop";
     }
     if (!this.#wanted) return "put back";
     if (reason !== "rebalance") return "claim";
     const peers = health.peers();
-    // Whoever gave it finds it again, and drops it, when nobody wants it; if that node is gone, nobody would.
+    // If no node wants it, its owner gets the offer back and drops it; if that node is gone, none would.
     if (!peers.some(({ name }) => name === from)) return "claim";
     const others = peers.flatMap(({ jobs }) => (jobs === null ? [] : [jobs]));
-    return takesMore(owned().jobs, others) ? "claim" : "put back";
+    return takesMore(owned.jobs, others) ? "claim" : "put back";
   }
 
-  /** Many at a time. One that is lost costs its giver a look into the store. */
+  /** Many at a time. A lost acknowledgement costs the giver a read of the store. */
   async #acknowledge(offers: readonly Handoff[], epochs: readonly (number | null)[]): Promise<void> {
     const { channels, identity, log } = this.#o;
     const acks = new Map<NodeName, HandoffAck[]>();
     for (const [at, { assignment, from, reason }] of offers.entries()) {
       const ownerEpoch = epochs[at];
-      // The dead wait for no answer.
+      // A dead node waits for no answer.
       if (from === null || reason === "node_crash" || ownerEpoch === null || ownerEpoch === undefined)
         continue;
       const ack = { assignment, newOwner: identity.name, ownerEpoch };
@@ -145,7 +148,7 @@ export class JobHandoffSubscriber {
           bodies.map((body) => ({ key: `${body.assignment}`, body })),
         );
       } catch (error) {
-        log.debug({ err: error, from, acks: bodies.length }, "acknowledgements may not have been heard");
+        log.debug({ err: error, from, acks: bodies.length }, "acknowledgements may not have arrived");
       }
     }
   }

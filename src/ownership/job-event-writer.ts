@@ -1,11 +1,14 @@
-import type { NodeIdentity } from "../core/node.ts";
-import type { OwnedEvents, OwnedVerdicts, OwnershipStore } from "../store/ownership.ts";
-import { passes, type StoreCalls } from "./store-calls.ts";
+/**
+ * Writes the events of all assignments together: at once when idle, and what arrives meanwhile with the next write. While the store is
+ * unavailable, events are kept and tried again, not returned to their queue, where others could overtake them.
+ */
 
-export interface EventWriterOptions {
-  readonly ownership: Pick<OwnershipStore, "write">;
-  readonly identity: NodeIdentity;
-  readonly calls: StoreCalls;
+import type { OwnedEvents, OwnedVerdicts } from "../store/ownership.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+import { isTransient, type StoreRetry } from "./store-retry.ts";
+
+export interface JobEventWriterOptions extends Pick<OwnerOptions, "ownership" | "identity"> {
+  readonly retry: StoreRetry;
 }
 
 interface Waiting {
@@ -14,20 +17,16 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Reports and settlements in one transaction. More, and those who wait for its receipts wait longer than it saves. */
+/** Reports and settlements in one transaction. More, and workers wait longer for receipts than it saves. */
 const EVENTS_MAX = 2_000;
 
-/**
- * Writes the events of all assignments together: at once when idle, and what came meanwhile with the next write. While the
- * store is away they are kept in hand and tried again rather than given back, because what is given back may be overtaken.
- */
-export class EventWriter {
-  readonly #o: EventWriterOptions;
+export class JobEventWriter {
+  readonly #o: JobEventWriterOptions;
   #over = new AbortController();
   #waiting: Waiting[] = [];
   #writing = false;
 
-  constructor(options: EventWriterOptions) {
+  constructor(options: JobEventWriterOptions) {
     this.#o = options;
   }
 
@@ -35,7 +34,7 @@ export class EventWriter {
     this.#over = new AbortController();
   }
 
-  /** What the store does not take now is given back. */
+  /** Events that the store does not take now are returned to their queue. */
   stop(): void {
     this.#over.abort();
   }
@@ -66,14 +65,14 @@ export class EventWriter {
   }
 
   async #flush(batch: readonly Waiting[]): Promise<void> {
-    const { ownership, identity, calls } = this.#o;
+    const { ownership, identity, retry } = this.#o;
     const events = batch.map((one) => one.events);
     try {
-      const verdicts = await calls.until(() => ownership.write(events, identity), this.#over.signal);
+      const verdicts = await retry.call(() => ownership.write(events, identity), this.#over.signal);
       for (const [at, one] of batch.entries()) one.resolve(verdicts[at] ?? null);
     } catch (error) {
-      // One that the store can never take must not keep the others out.
-      const guilty = batch.length === 1 || passes(error) || this.#over.signal.aborted;
+      // One that the store can never take must not block the others.
+      const guilty = batch.length === 1 || isTransient(error) || this.#over.signal.aborted;
       if (guilty) for (const one of batch) one.reject(error);
       else for (const one of batch) await this.#flush([one]);
     }

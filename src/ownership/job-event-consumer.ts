@@ -1,22 +1,23 @@
-import type { Channels, Delivery, Subscription } from "../channels/channels.ts";
+/**
+ * Consumes what the workers of owned assignments report: it is written under the owner's epoch, the workers get receipts, and then the
+ * message is acknowledged. Written and not acknowledged, it is delivered again, and the store answers "replayed".
+ */
+
+import type { Delivery, Subscription } from "../channels/channels.ts";
 import type { Receipt, StatusReport } from "../channels/messages.ts";
 import { queues, topics } from "../channels/names.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import { Batcher } from "../platform/batcher.ts";
-import type { Log } from "../platform/log.ts";
 import type { AssignmentId, OwnedVerdicts } from "../store/ownership.ts";
 import type { Verdict } from "../store/store.ts";
-import type { EventWriter } from "./event-writer.ts";
-import type { OwnedAssignment, OwnedAssignments } from "./owned-assignments.ts";
+import type { JobEventWriter } from "./job-event-writer.ts";
+import type { OwnedAssignment, OwnedAssignments, OwnershipListener } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
 
-export interface JobEventsOptions {
-  readonly channels: Pick<Channels, "consume" | "publish">;
-  readonly writer: Pick<EventWriter, "write">;
-  readonly owned: () => OwnedAssignments;
-  /** Events of it were written; some of its jobs may have ended. */
-  readonly onWritten: (owned: OwnedAssignment) => void;
-  readonly log: Log;
+export interface JobEventConsumerOptions extends Pick<OwnerOptions, "channels" | "log"> {
+  readonly writer: JobEventWriter;
+  readonly owned: OwnedAssignments;
 }
 
 interface OutgoingReceipt {
@@ -24,32 +25,38 @@ interface OutgoingReceipt {
   readonly receipt: Receipt;
 }
 
-/** Messages of one assignment that are handled together. A message has what a worker had to say in one turn. */
+/** Messages of one assignment that are handled together. A message has all that a worker reported in one turn. */
 const MESSAGES_MAX = 50;
 
-/**
- * What the workers of owned assignments report: it is written under the owner's epoch, its workers get receipts, and then it
- * is acknowledged. Written and not acknowledged, it is delivered again, and the store answers "replayed".
- */
-export class JobEvents {
-  readonly #o: JobEventsOptions;
+export class JobEventConsumer implements OwnershipListener {
+  readonly #o: JobEventConsumerOptions;
   readonly #receipts: Batcher<OutgoingReceipt, undefined>;
+  readonly #subscriptions = new Map<OwnedAssignment, Subscription>();
 
-  constructor(options: JobEventsOptions) {
+  constructor(options: JobEventConsumerOptions) {
     this.#o = options;
     this.#receipts = new Batcher({ flush: (batch) => this.#publish(batch) });
   }
 
-  consume(assignment: AssignmentId): Subscription {
-    return this.#o.channels.consume(
+  taken(owned: OwnedAssignment): void {
+    const { assignment } = owned;
+    const subscription = this.#o.channels.consume(
       queues.jobStatus(assignment),
       (batch) => this.#handle(assignment, batch),
       { batchMax: MESSAGES_MAX },
     );
+    this.#subscriptions.set(owned, subscription);
+  }
+
+  /** The channels report a failed close, and repair it. */
+  async ended(owned: OwnedAssignment): Promise<void> {
+    const subscription = this.#subscriptions.get(owned);
+    this.#subscriptions.delete(owned);
+    await subscription?.close().catch(() => {});
   }
 
   async #handle(assignment: AssignmentId, batch: readonly Delivery[]): Promise<void> {
-    const owned = this.#o.owned().get(assignment);
+    const owned = this.#o.owned.get(assignment);
     if (!owned) throw notOurs(assignment);
     const messages = batch
       .map((delivery) => delivery.body)
@@ -63,7 +70,7 @@ export class JobEvents {
     } finally {
       owned.writing--;
     }
-    this.#o.onWritten(owned);
+    this.#o.owned.written(owned);
   }
 
   async #write(owned: OwnedAssignment, messages: readonly StatusReport[]): Promise<OwnedVerdicts> {
@@ -73,16 +80,16 @@ export class JobEvents {
     const verdicts = await this.#o.writer.write({ assignment, ownerEpoch, reports, settlements });
     if (!verdicts) {
       // Unless we have taken it again meanwhile: then the next delivery is written under the new epoch.
-      if (owned.ownerEpoch === ownerEpoch) this.#o.owned().end(owned, "lost");
+      if (owned.ownerEpoch === ownerEpoch) this.#o.owned.end(owned, "lost");
       throw notOurs(assignment);
     }
     const accepted = verdicts.settled.filter((verdict) => verdict === "accepted").length;
     // The others may be counted already or not. Too many are found out when it is quiet; too few would be forgotten.
-    this.#o.owned().left(owned, accepted);
+    this.#o.owned.left(owned, accepted);
     return verdicts;
   }
 
-  /** A receipt that is lost costs a worker some time: it writes to the store itself, and learns that it is there. */
+  /** A lost receipt costs a worker some time: it writes to the store itself, and learns that the result is there. */
   async #acknowledge(messages: readonly StatusReport[], verdicts: OwnedVerdicts): Promise<void> {
     const reported = cutter(verdicts.reported);
     const settled = cutter(verdicts.settled);
@@ -112,7 +119,7 @@ export class JobEvents {
     return batch.map(() => undefined);
   }
 
-  /** What nobody can read is told and dropped: it would be delivered for ever. */
+  /** A malformed report is logged and dropped: it would be delivered for ever. */
   #readable(body: unknown, assignment: AssignmentId): body is StatusReport {
     const report = body as Partial<StatusReport> | null;
     const readable =
@@ -131,13 +138,11 @@ function notOurs(assignment: AssignmentId): BatonError {
   return new BatonError(
     "STALE_EPOCH",
     `assignment ${assignment} is not ours any more; its next owner handles this`,
-    {
-      assignment,
-    },
+    { assignment },
   );
 }
 
-/** Gives out the verdicts of a batch, so many for each message. */
+/** Splits the verdicts of a batch by message. */
 function cutter(verdicts: readonly Verdict[]): (count: number) => readonly Verdict[] {
   let next = 0;
   return (count) => verdicts.slice(next, (next += count));

@@ -1,52 +1,48 @@
+/**
+ * Hands over all that this node owns before it stops. The workers that run the jobs do not notice.
+ *
+ *   handing over ──all done──> waiting for new owners of orphans ──taken, or after a while──> drained
+ *        '───────────── hurry, the hard limit, or no peer is left: the rest is released ─────────────'
+ */
+
 import type { HandoffEnd } from "../core/handoff.ts";
-import type { DrainProgress, NodeIdentity } from "../core/node.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { OwnershipStore } from "../store/ownership.ts";
-import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
-import type { JobHandoffPublisher } from "./handoff-publisher.ts";
+import type { DrainProgress } from "../core/node.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
 import { doneBefore } from "./done-before.ts";
 import { inBatches } from "./in-batches.ts";
 import type { OwnedAssignment, OwnedAssignments } from "./owned-assignments.ts";
-import type { StoreCalls } from "./store-calls.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+import type { StoreRetry } from "./store-retry.ts";
 
-export interface CoordinatorDrainServiceOptions {
-  readonly ownership: Pick<OwnershipStore, "read" | "release">;
-  readonly owned: () => OwnedAssignments;
-  readonly publisher: Pick<JobHandoffPublisher, "handOver" | "offerReleased">;
-  readonly health: Pick<CoordinatorHealthMonitor, "peers">;
-  readonly identity: NodeIdentity;
-  readonly calls: StoreCalls;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly orphanWaitMs: number;
-  readonly hardMs: number;
+export interface CoordinatorDrainServiceOptions extends Pick<
+  OwnerOptions,
+  "ownership" | "identity" | "clock" | "log" | "settings"
+> {
+  readonly owned: OwnedAssignments;
+  readonly publisher: JobHandoffPublisher;
+  readonly health: CoordinatorHealthMonitor;
+  readonly retry: StoreRetry;
 }
 
 export interface DrainOptions {
-  /** Fires: what is left is released at once. */
+  /** Aborted: what is left is released at once. */
   readonly hurry: AbortSignal;
-  /** Fires: what is not handed over stays ours. */
+  /** Aborted: what is not handed over stays ours. */
   readonly callOff?: AbortSignal;
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 
-/** Jobs, by what became of them. */
+/** The number of jobs by outcome. */
 export type DrainOutcome = Pick<DrainProgress, "handedOver" | "finished" | "orphaned" | "released">;
 
-/** How often it is looked whether anybody is left to hand over to. */
+/** How often it is checked that a peer is left to hand over to. */
 const PEERS_MS = 250;
-/** How often the store is asked whether somebody has taken what was orphaned. */
+/** How often the store is asked whether orphaned assignments have another owner. */
 const ORPHANS_MS = 500;
 /** How long a release goes on trying. Longer, and a stop without a store ends as a kill. */
 const RELEASE_MS = 2_000;
 
-/**
- * Hands over all that this node owns, before it goes. Who runs the jobs does not notice.
- *
- *   handing over ──all through──> waiting for takers of orphans ──taken, or after a while──> drained
- *        '───────────── hurry, the hard limit, or nobody is left: the rest is released ─────────────'
- */
 export class CoordinatorDrainService {
   readonly #o: CoordinatorDrainServiceOptions;
   #counts: Counts | null = null;
@@ -55,11 +51,11 @@ export class CoordinatorDrainService {
     this.#o = options;
   }
 
-  /** Of the drain that is under way or was the last one; null after a resume. */
+  /** Of the present drain or the last one; null after a resume. */
   progress(): DrainProgress | null {
     if (!this.#counts) return null;
     const { owned, handedOver, orphaned, released, kept } = this.#counts;
-    const waiting = kept ?? this.#o.owned().jobs;
+    const waiting = kept ?? this.#o.owned.jobs;
     const finished = Math.max(0, owned - handedOver - orphaned - released - waiting);
     return { owned, handedOver, finished, waiting, orphaned, released };
   }
@@ -68,53 +64,53 @@ export class CoordinatorDrainService {
     this.#counts = null;
   }
 
-  /** Nothing may be taken from now on. When `cancel` fires, what is not handed over stays ours. */
+  /** The caller takes nothing from now on. When `cancel` is aborted, what is not handed over stays ours. */
   async drain({ hurry, onProgress }: DrainOptions, cancel: AbortSignal): Promise<DrainOutcome> {
     const { owned, publisher, health, clock, log } = this.#o;
-    const counts: Counts = { owned: owned().jobs, handedOver: 0, orphaned: 0, released: 0, kept: null };
+    const counts: Counts = { owned: owned.jobs, handedOver: 0, orphaned: 0, released: 0, kept: null };
     this.#counts = counts;
     const orphans: OwnedAssignment[] = [];
-    const tell = (): void => onProgress?.(this.progress()!);
+    const report = (): void => onProgress?.(this.progress()!);
     const onOver = (one: OwnedAssignment, end: HandoffEnd): void => {
       if (end === "handed_over") counts.handedOver += one.left;
       if (end === "orphaned") {
         counts.orphaned += one.left;
         orphans.push(one);
       }
-      tell();
+      report();
     };
 
     const limit = new AbortController();
-    const callOff = clock.after(this.#o.hardMs, () => limit.abort());
+    const callOff = clock.after(this.#o.settings.hardMs, () => limit.abort());
     const stop = AbortSignal.any([hurry, limit.signal, cancel]);
     const watching = this.#watchPeers(limit, stop);
-    tell();
+    report();
     if (health.peers().length === 0) limit.abort();
-    await publisher.handOver(owned().all(), { reason: "shutdown", whenSilent: "orphan", stop, onOver });
-    await this.#awaitTakers(orphans, counts, stop, tell);
-    if (owned().size > 0 && !cancel.aborted) counts.released += await this.releaseAll();
+    await publisher.handOver(owned.all(), { reason: "shutdown", whenSilent: "orphan", stop, onOver });
+    await this.#awaitNewOwners(orphans, counts, stop, report);
+    if (owned.size > 0 && !cancel.aborted) counts.released += await this.releaseAll();
     callOff();
     limit.abort();
     await watching;
 
-    counts.kept = cancel.aborted ? owned().jobs : 0;
-    tell();
+    counts.kept = cancel.aborted ? owned.jobs : 0;
+    report();
     const { waiting: kept, owned: all, ...outcome } = this.progress()!;
     log.info({ jobs: all, kept, ...outcome }, "the drain of owned jobs is over");
     return outcome;
   }
 
-  /** Gives up all that is owned, and offers it to whoever is there. What the store does not hear of stays ours. */
+  /** Gives up all that is owned, and offers it to the peers. What the store does not confirm stays ours. */
   async releaseAll(): Promise<number> {
-    const { ownership, owned, identity, publisher, health, calls, clock, log } = this.#o;
-    const those = owned().all();
+    const { ownership, owned, identity, publisher, health, retry, clock, log } = this.#o;
+    const those = owned.all();
     const jobs = those.reduce((sum, { left }) => sum + left, 0);
     const late = new AbortController();
     const callOff = clock.after(RELEASE_MS, () => late.abort());
     const releasing = inBatches(those, async (batch) => {
       const held = batch.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
-      await calls.until(() => ownership.release(held, identity, "unowned"), late.signal);
-      for (const one of batch) owned().end(one, "given");
+      await retry.call(() => ownership.release(held, identity, "unowned"), late.signal);
+      for (const one of batch) owned.end(one, "given");
       if (health.peers().length > 0) await publisher.offerReleased(batch, "shutdown");
     });
     const released = await doneBefore(releasing, late.signal).catch(() => false);
@@ -132,15 +128,15 @@ export class CoordinatorDrainService {
     }
   }
 
-  /** The leader offers orphans again: their old owner stays for a while, to tell what became of them. */
-  async #awaitTakers(
+  /** The leader offers orphans again: this node waits for a while, to report what became of them. */
+  async #awaitNewOwners(
     orphans: readonly OwnedAssignment[],
     counts: Counts,
     stop: AbortSignal,
-    tell: () => void,
+    report: () => void,
   ): Promise<void> {
-    const { ownership, clock, orphanWaitMs } = this.#o;
-    const until = clock.monotonic() + orphanWaitMs;
+    const { ownership, clock, settings } = this.#o;
+    const until = clock.monotonic() + settings.orphanWaitMs;
     let waiting = orphans;
     while (waiting.length > 0 && !stop.aborted) {
       const asked = waiting;
@@ -152,7 +148,7 @@ export class CoordinatorDrainService {
           counts.orphaned -= left;
           if (found[at]) counts.handedOver += left;
         }
-        if (waiting.length < asked.length) tell();
+        if (waiting.length < asked.length) report();
       }
       const leftMs = until - clock.monotonic();
       if (waiting.length === 0 || leftMs <= 0) return;
@@ -161,7 +157,7 @@ export class CoordinatorDrainService {
   }
 }
 
-/** The rest of what was owned has finished, or waits. */
+/** Numbers of jobs. The rest of `owned` has finished, or waits. */
 interface Counts {
   readonly owned: number;
   handedOver: number;

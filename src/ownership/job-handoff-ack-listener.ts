@@ -1,15 +1,14 @@
-import type { Channels, Subscription } from "../channels/channels.ts";
+import type { Subscription } from "../channels/channels.ts";
 import type { HandoffAck } from "../channels/messages.ts";
 import { topics } from "../channels/names.ts";
-import type { NodeIdentity } from "../core/node.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import type { OwnerOptions } from "./owner-options.ts";
 
-export interface JobHandoffAckListenerOptions {
-  readonly channels: Pick<Channels, "subscribe">;
-  readonly identity: NodeIdentity;
-  readonly onAck: (ack: HandoffAck) => void;
+export interface JobHandoffAckListenerOptions extends Pick<OwnerOptions, "channels" | "identity"> {
+  readonly publisher: JobHandoffPublisher;
 }
 
-/** Hears from those who took over what this node gave away. */
+/** Receives the acknowledgements of nodes that took over what this node gave away. */
 export class JobHandoffAckListener {
   readonly #o: JobHandoffAckListenerOptions;
   #subscription: Subscription | null = null;
@@ -19,9 +18,9 @@ export class JobHandoffAckListener {
   }
 
   start(): void {
-    const { channels, identity, onAck } = this.#o;
+    const { channels, identity, publisher } = this.#o;
     this.#subscription = channels.subscribe(topics.handoffAck(identity.name), ({ body }) =>
-      onAck(body as HandoffAck),
+      publisher.acknowledged(body as HandoffAck),
     );
   }
 

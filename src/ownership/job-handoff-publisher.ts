@@ -1,4 +1,8 @@
-import type { Channels } from "../channels/channels.ts";
+/**
+ * Offers assignments to the other nodes and waits until one takes them. core/handoff.ts decides; this executes the decisions: many
+ * offers in a message, many rows in a read.
+ */
+
 import type { Handoff, HandoffAck, HandoffReason } from "../channels/messages.ts";
 import { queues } from "../channels/names.ts";
 import {
@@ -12,28 +16,28 @@ import {
   type HandoffStep,
 } from "../core/handoff.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { AssignmentId, OwnershipStore } from "../store/ownership.ts";
+import type { AssignmentId } from "../store/ownership.ts";
 import { doneBefore } from "./done-before.ts";
 import { inBatches } from "./in-batches.ts";
-import type { OwnedAssignment, OwnedAssignments, OwnershipEnd } from "./owned-assignments.ts";
+import type {
+  OwnedAssignment,
+  OwnedAssignments,
+  OwnershipEnd,
+  OwnershipListener,
+} from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
 
-export interface JobHandoffPublisherOptions {
-  readonly channels: Pick<Channels, "send">;
-  readonly ownership: Pick<OwnershipStore, "read" | "release">;
-  readonly owned: () => OwnedAssignments;
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly ackMs: number;
-  readonly tries: number;
+export interface JobHandoffPublisherOptions extends Pick<
+  OwnerOptions,
+  "channels" | "ownership" | "identity" | "clock" | "log" | "settings"
+> {
+  readonly owned: OwnedAssignments;
 }
 
 export interface HandOverOptions {
   readonly reason: HandoffReason;
   readonly whenSilent: HandoffRules["whenSilent"];
-  /** What is not through when it fires stays ours. */
+  /** When it is aborted, what is not handed over yet stays ours. */
   readonly stop: AbortSignal;
   readonly onOver?: (owned: OwnedAssignment, end: HandoffEnd) => void;
 }
@@ -52,14 +56,10 @@ interface Handing {
   state: HandoffState;
 }
 
-/** A call of the store or of the channels has failed: the next try. */
+/** The delay after a failed call of the store or the channels. */
 const RETRY_MS = 250;
 
-/**
- * Offers assignments to the other nodes and waits for who takes them. What is decided is in core/handoff.ts, this does it:
- * many offers in a message, many rows in a read.
- */
-export class JobHandoffPublisher {
+export class JobHandoffPublisher implements OwnershipListener {
   readonly #o: JobHandoffPublisherOptions;
   readonly #handing = new Map<AssignmentId, Handing>();
   #troubled = false;
@@ -68,13 +68,14 @@ export class JobHandoffPublisher {
     this.#o = options;
   }
 
-  giving(assignment: AssignmentId): boolean {
+  /** Whether this assignment is being handed over now. */
+  isHandingOver(assignment: AssignmentId): boolean {
     return this.#handing.has(assignment);
   }
 
-  /** Resolves when all are through, or `stop` has fired. */
+  /** Resolves when all are handed over or kept, or `stop` was aborted. */
   async handOver(those: readonly OwnedAssignment[], options: HandOverOptions): Promise<void> {
-    const { ackMs, tries } = this.#o;
+    const { ackMs, tries } = this.#o.settings;
     const round: Round = {
       ...options,
       rules: { ackMs, tries, whenSilent: options.whenSilent },
@@ -98,19 +99,19 @@ export class JobHandoffPublisher {
       if (this.#handing.get(owned.assignment)?.round === round) this.#handing.delete(owned.assignment);
   }
 
-  /** Of an assignment that is not being handed over, or heard before: it says nothing new. */
+  /** A repeated acknowledgement, or one of another assignment, has no effect. */
   acknowledged({ assignment, ownerEpoch }: HandoffAck): void {
     const handing = this.#handing.get(assignment);
     if (handing) this.#step(handing, { kind: "acknowledged", ownerEpoch });
   }
 
-  /** It is not ours any more, by another way than an answer to an offer. */
+  /** It is not ours any more, for another reason than an answer to an offer. */
   ended(owned: OwnedAssignment, how: OwnershipEnd): void {
     const handing = this.#handing.get(owned.assignment);
     if (handing?.owned === owned) this.#step(handing, { kind: how === "finished" ? "ended" : "lost" });
   }
 
-  /** Offers what belongs to nobody now, without waiting for anybody: it spares the leader the search. */
+  /** Offers assignments without an owner and waits for no answer: it spares the leader the search. */
   async offerReleased(those: readonly OwnedAssignment[], reason: HandoffReason): Promise<void> {
     await inBatches(those, (batch) => this.#send(batch, reason, null));
   }
@@ -133,7 +134,7 @@ export class JobHandoffPublisher {
       await this.#send(those, reason, identity);
       this.#troubled = false;
     } catch (error) {
-      this.#trouble(error); // some may have been sent: silence is answered like any other
+      this.#trouble(error); // some may have been sent: the missing answer is handled like any other
     }
     const at = clock.monotonic();
     for (const one of batch) this.#step(one, { kind: "sent", at });
@@ -172,7 +173,7 @@ export class JobHandoffPublisher {
     });
   }
 
-  /** What the store did not answer is asked again a little later. */
+  /** A failed call of the store is repeated a little later. */
   async #try(batch: readonly Handing[], effect: "read" | "orphan", call: () => Promise<void>): Promise<void> {
     try {
       await call();
@@ -203,7 +204,7 @@ export class JobHandoffPublisher {
     if (effect) round.effects[effect].push(handing);
     if (state.phase !== "over") return;
     this.#handing.delete(owned.assignment);
-    if (state.end !== "kept") this.#o.owned().end(owned, state.end === "finished" ? "finished" : "given");
+    if (state.end !== "kept") this.#o.owned.end(owned, state.end === "finished" ? "finished" : "given");
     round.onOver?.(owned, state.end);
     if (--round.open === 0) round.through.abort();
   }

@@ -6,7 +6,7 @@ import type { Clock } from "../platform/clock.ts";
 
 export type WorkerState = Omit<WorkerHeartbeat, "node" | "incarnation" | "at">;
 
-export interface WorkerBeatOptions {
+export interface WorkerHeartbeatPublisherOptions {
   readonly channels: Pick<Channels, "publish">;
   readonly clock: Clock;
   readonly identity: NodeIdentity;
@@ -18,15 +18,15 @@ export interface WorkerBeatOptions {
 const SPACING_MS = 5;
 
 /** Tells how a worker fares: at once after a quiet time, then once for all that changed meanwhile, and now and then in any case. */
-export class WorkerBeat {
-  readonly #o: WorkerBeatOptions;
+export class WorkerHeartbeatPublisher {
+  readonly #o: WorkerHeartbeatPublisherOptions;
   #beating = false;
   #told = "";
   #toldAt = -Infinity;
   #callOffNext: (() => void) | null = null;
   #callOffChange: (() => void) | null = null;
 
-  constructor(options: WorkerBeatOptions) {
+  constructor(options: WorkerHeartbeatPublisherOptions) {
     this.#o = options;
   }
 

@@ -2,16 +2,16 @@
 
 import type { WorkerHeartbeat } from "../channels/messages.ts";
 import { dispatchRoute, queues } from "../channels/names.ts";
-import { groupWorkers, type Appetite, type Outstanding, type WorkerGroup } from "../core/dispatch.ts";
+import { groupWorkers, type Demand, type Outstanding, type WorkerGroup } from "../core/dispatch.ts";
 import { acceptsWork } from "../core/node.ts";
 
-interface Known extends Appetite {
+interface Known extends Demand {
   readonly heardAt: number;
   readonly taken: Readonly<Record<string, number>>;
   readonly suspectsTaken: number;
 }
 
-export class Appetites {
+export class WorkerDemand {
   /** By incarnation. */
   readonly #workers = new Map<string, Known>();
   /** By dispatch queue: marked and not accepted, as far as was heard. */
