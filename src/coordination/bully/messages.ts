@@ -190,7 +190,7 @@ export const joinAnswer = z.object({
 export const noteAnswer = z.object({ node: life, noted: z.boolean(), epoch });
 export const removeAsked = z.discriminatedUnion("op", [
   z.object({ op: z.literal("remove"), from: life, name }),
-  z.object({ op: z.literal("told"), from: life, peers: peerSet }),
+  z.object({ op: z.literal("removed"), from: life, peers: peerSet }),
 ]);
 export const wishAsked = z.object({ from: life, wish: z.enum(["drain", "resume"]) });
 export const wishAnswer = z.object({ node: life });
