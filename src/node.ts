@@ -2,7 +2,7 @@
  * One node, alone or in a cluster.
  *
  *   start    store, coordination (joining), channels, elections, HTTP; worker and duties once the cluster has formed (active)
- *   drain    refuse new work, resign, let what runs come to its end; on a wish it stays up and can be resumed
+ *   drain    refuse new work, resign, let what runs come to its end; on a request it stays up and can be resumed
  *   stop     drain, deregister, then the same list backwards
  */
 
@@ -201,7 +201,7 @@ export class BatonNode extends Lifecycle {
       await this.#stopAll(started);
       throw error;
     }
-    void this.#followWishes(this.#stopped.signal);
+    void this.#followRequests(this.#stopped.signal);
   }
 
   protected async onStop(): Promise<void> {
@@ -305,17 +305,17 @@ export class BatonNode extends Lifecycle {
     });
   }
 
-  async #followWishes(signal: AbortSignal): Promise<void> {
+  async #followRequests(signal: AbortSignal): Promise<void> {
     let callOff = new AbortController();
-    for await (const wish of this.#parts.coordination.membership.wishes(signal)) {
+    for await (const request of this.#parts.coordination.membership.requests(signal)) {
       // Whoever wants the node back does not wait until it has drained, and what runs is not interrupted for nothing.
-      if (wish === "resume") callOff.abort();
+      if (request === "resume") callOff.abort();
       else callOff = new AbortController();
       const { signal: calledOff } = callOff;
       this.#steer(async () => {
-        if ((wish === "drain") === this.#draining) return;
-        this.#log.info({}, wish === "drain" ? "asked to drain" : "asked to take work again");
-        if (wish === "drain") {
+        if ((request === "drain") === this.#draining) return;
+        this.#log.info({}, request === "drain" ? "asked to drain" : "asked to take work again");
+        if (request === "drain") {
           const { worker, push } = this.#parts;
           if (await this.#drain(calledOff)) await this.#stopAll(push ? [push.inbox, worker] : [worker]);
           await this.#parts.leaders.observe(true);

@@ -1,4 +1,4 @@
-/** Picks the keeper of the coordination port. Whatever is above it knows only the port. */
+/** Opens the backend of the coordination interface. Callers know only the interface. */
 
 import { BullyCoordination, type BullyOptions } from "./bully/bully.ts";
 import type { Coordination } from "./coordination.ts";

@@ -73,10 +73,10 @@ export class Handler {
         return this.#join(request, readMessage(messages.joinAsked, body));
       case PATHS.remove:
         return this.#remove(request, readMessage(messages.removeAsked, body));
-      case PATHS.wish: {
-        const asked = readMessage(messages.wishAsked, body);
+      case PATHS.request: {
+        const asked = readMessage(messages.nodeRequest, body);
         const refusal = this.#ofMember(request, asked.from);
-        if (!refusal) membership.hear(asked.wish);
+        if (!refusal) membership.receive(asked.request);
         return refusal ?? json({ node: state.identity });
       }
       default:

@@ -3,12 +3,12 @@
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../../core/node.ts";
 import type { Term } from "../../core/term.ts";
-import type { Membership, NodeWish } from "../coordination.ts";
-import { WishSlot } from "../wish-slot.ts";
+import type { Membership, NodeRequest } from "../coordination.ts";
+import { PendingRequest } from "../pending-request.ts";
 import type { Admission } from "./admission.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { MemberChanges } from "./member-changes.ts";
-import { PATHS, wishAnswer } from "./messages.ts";
+import { PATHS, nodeRequestAnswer } from "./messages.ts";
 import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
 
@@ -25,7 +25,7 @@ const SEND_MS = 200;
 
 export class BullyMembership implements Membership {
   readonly #o: BullyMembershipOptions;
-  readonly #slot = new WishSlot();
+  readonly #pending = new PendingRequest();
   #forgetting: Promise<unknown> | null = null;
 
   constructor(options: BullyMembershipOptions) {
@@ -49,16 +49,16 @@ export class BullyMembership implements Membership {
     await this.#o.heartbeats.sendToAll(SEND_MS);
   }
 
-  async ask(node: NodeName, wish: NodeWish): Promise<boolean> {
+  async ask(node: NodeName, request: NodeRequest): Promise<boolean> {
     const { state, calls } = this.#o;
     const { identity, peers, settings } = state;
     if (node === identity.name) {
-      this.hear(wish);
+      this.receive(request);
       return true;
     }
     if (!peers.has(node)) return false;
-    const body = { from: identity, wish };
-    const asked = await calls.ask(node, PATHS.wish, body, wishAnswer, {
+    const body = { from: identity, request };
+    const asked = await calls.ask(node, PATHS.request, body, nodeRequestAnswer, {
       deadlineMs: settings.heartbeatTimeoutMs,
     });
     return "answer" in asked;
@@ -68,12 +68,12 @@ export class BullyMembership implements Membership {
     return this.#o.admission.remove(node);
   }
 
-  hear(wish: NodeWish): void {
-    this.#slot.put(wish);
+  receive(request: NodeRequest): void {
+    this.#pending.put(request);
   }
 
-  wishes(signal: AbortSignal): AsyncIterable<NodeWish> {
-    return this.#slot.follow(signal);
+  requests(signal: AbortSignal): AsyncIterable<NodeRequest> {
+    return this.#pending.follow(signal);
   }
 
   /** Cannot happen: a node whose name another incarnation has taken does not get into the cluster. */
@@ -93,7 +93,7 @@ export class BullyMembership implements Membership {
     return [];
   }
 
-  async laidToRest(): Promise<void> {}
+  async markRecovered(): Promise<void> {}
 
   async #forget(name: NodeName): Promise<void> {
     const { state, changes } = this.#o;

@@ -150,7 +150,7 @@ describe("a peer", () => {
       ["/peer/election", { ...from }, "body.candidate"],
       ["/peer/coordinator", { ...from, ttlMs: 1 }, "body.term"],
       ["/peer/heartbeat", { ...from }, "body.node"],
-      ["/peer/wish", { from: life, wish: "explode" }, "body.wish"],
+      ["/peer/request", { from: life, request: "explode" }, "body.request"],
       ["/peer/remove", { op: "remove", from: life, name: "a b" }, "body.name"],
       ["/peer/join", { op: "join", from: life, address: "ftp://x" }, "body.address"],
     ];
