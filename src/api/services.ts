@@ -3,7 +3,7 @@
  */
 
 import type { Access } from "../access/access.ts";
-import type { Leadership, Membership, NodeWish } from "../coordination/coordination.ts";
+import type { Leadership, Membership, NodeRequest } from "../coordination/coordination.ts";
 import type { Job, JobStatus } from "../core/job.ts";
 import type { JobId, NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeRole } from "../core/node.ts";
@@ -283,7 +283,7 @@ export interface Cluster {
   nodes(): readonly NodeInfo[];
   leaders(): Promise<readonly LeaderInfo[]>;
   /** False when there is no such node. */
-  ask(node: NodeName, wish: NodeWish): Promise<boolean>;
+  ask(node: NodeName, request: NodeRequest): Promise<boolean>;
   /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
   remove(node: NodeName): Promise<boolean>;
   /** Newest first; samples that the metrics aggregator wrote. */

@@ -1,6 +1,6 @@
 import type { Cluster, ClusterFabric, ClusterInfo, ClusterSample, LeaderInfo } from "../api/services.ts";
 import type { Channels } from "../channels/channels.ts";
-import type { Coordination, Leadership, NodeWish } from "../coordination/coordination.ts";
+import type { Coordination, Leadership, NodeRequest } from "../coordination/coordination.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import { countNodes, type NodeInfo } from "../core/node.ts";
@@ -69,8 +69,8 @@ export class ClusterView implements Cluster {
     });
   }
 
-  ask(node: NodeName, wish: NodeWish): Promise<boolean> {
-    return this.#o.coordination.membership.ask(node, wish);
+  ask(node: NodeName, request: NodeRequest): Promise<boolean> {
+    return this.#o.coordination.membership.ask(node, request);
   }
 
   async remove(node: NodeName): Promise<boolean> {

@@ -54,8 +54,8 @@ export class JournaledCoordination implements Coordination {
     const { journal } = this.#o;
     return {
       nodes: () => membership.nodes(),
-      ask: (node, wish) => membership.ask(node, wish),
-      wishes: (signal) => membership.wishes(signal),
+      ask: (node, request) => membership.ask(node, request),
+      requests: (signal) => membership.requests(signal),
       setStatus: async (status) => {
         await membership.setStatus(status);
         this.#follow(status);
@@ -70,9 +70,9 @@ export class JournaledCoordination implements Coordination {
       }),
       displaced: () => membership.displaced(),
       findDead: (fence) => this.#fenced(membership.findDead(fence)),
-      laidToRest: async (lives, fence) => {
-        await this.#fenced(membership.laidToRest(lives, fence));
-        for (const { name, incarnation } of lives) {
+      markRecovered: async (nodes, fence) => {
+        await this.#fenced(membership.markRecovered(nodes, fence));
+        for (const { name, incarnation } of nodes) {
           const detail = { incarnation, leader_epoch: fence.epoch };
           journal.note({ kind: "node.dead", subject: name, detail });
         }

@@ -20,7 +20,7 @@ const LOOK_MS = 100;
 
 /**
  * A leader's duty: the work of dead nodes is taken back as soon as their death is known, and not only when their leases
- * have run out. Each step can be done again: whoever leads next finds those that were not laid to rest.
+ * have run out. Each step can be done again: the next leader finds the nodes that were not marked as recovered.
  */
 export function nodeWatch({ membership, reaper, clock, log, bury }: NodeWatchOptions): Duty {
   return async (term, signal) => {
@@ -30,7 +30,7 @@ export function nodeWatch({ membership, reaper, clock, log, bury }: NodeWatchOpt
         const incarnations = dead.map((life) => life.incarnation);
         const recovered = await reaper.recover({ by: "lives", incarnations }, term);
         await bury?.(dead, term);
-        await membership.laidToRest(dead, term);
+        await membership.markRecovered(dead, term);
         log.warn(
           { nodes: dead.map((life) => life.name), jobs: recovered.length },
           "nodes died; what they ran was taken back",

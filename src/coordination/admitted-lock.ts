@@ -24,7 +24,7 @@ export interface AdmittedLockOptions {
   readonly usable: () => void;
 }
 
-export interface GrantWish {
+export interface GrantRequest {
   readonly candidate: NodeIdentity;
   readonly ttlMs: number;
   /** The new epoch is to be above it. */
@@ -53,7 +53,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   /** For the log, when the store knows a higher epoch than the backend. */
   protected abstract readonly outdated: string;
   /** `held`: another's lease is valid, and `wait` was called for it. `again`: somebody came between. */
-  protected abstract tryGrant(wish: GrantWish): Promise<Grant | "held" | "again">;
+  protected abstract tryGrant(request: GrantRequest): Promise<Grant | "held" | "again">;
   /** The store has admitted its term. */
   protected abstract onAdmitted(grant: Grant): void;
   protected abstract giveBack(grant: Grant): Promise<void>;

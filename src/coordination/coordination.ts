@@ -1,7 +1,7 @@
 /**
  * The coordination port: who is in the cluster, and who leads.
  *
- * A keeper supplies membership and, for each leader role, a `LeaseLock`; the only election loop is `elector.ts`.
+ * A backend supplies membership and, for each leader role, a `LeaseLock`; the only election loop is `elector.ts`.
  *
  * What it does not promise: that there is one leader at every instant. A paused leader may believe in its term after
  * another was granted the next one. That is harmless because the store compares epochs in the transaction of each
@@ -47,15 +47,15 @@ export interface Tenure extends Term {
 }
 
 export interface Membership {
-  /** Everybody known, in the order of their names; ourselves among them. As last seen, so it never waits. */
+  /** All known nodes, this one included, in the order of their names. As last seen, so it never waits. */
   nodes(): readonly NodeInfo[];
   /** How we show ourselves from now on. */
   setStatus(status: NodeStatus): Promise<void>;
 
-  /** Asks a node to drain, or to take work again; it hears of it soon. False when no living node has that name. */
-  ask(node: NodeName, wish: NodeWish): Promise<boolean>;
-  /** What was asked of this node, also before anybody followed; only the last of several wishes is told. */
-  wishes(signal: AbortSignal): AsyncIterable<NodeWish>;
+  /** Asks a node to drain, or to take work again; the request arrives soon. False when no live node has that name. */
+  ask(node: NodeName, request: NodeRequest): Promise<boolean>;
+  /** The requests to this node, also those from before the call; of several that wait only the last is delivered. */
+  requests(signal: AbortSignal): AsyncIterable<NodeRequest>;
 
   /**
    * Takes a node out of the cluster, for good unless it joins again; the leader does it. False when no node has that name.
@@ -64,20 +64,20 @@ export interface Membership {
   remove?(node: NodeName): Promise<boolean>;
 
   /**
-   * Why we are in nobody's list though we run: taken for dead, and another life has our name. Such a node does not lead, since callers
-   * would be sent to the other, and only a restart will help it. Null where it cannot happen, or is found out otherwise.
+   * Why this node is in no list though it runs: it was taken for dead, and another incarnation has its name. Such a node does not
+   * lead, since callers would be sent to the other, and needs a restart. Null where it cannot happen, or is noticed otherwise.
    */
   displaced(): string | null;
 
   /**
-   * A leader's look at everybody: who has died is marked dead, under the fence of its term. Answers with those lives whose
-   * work nobody has taken back yet, until `laidToRest` says so: a leader that dies half-way leaves them to the next.
+   * Marks dead nodes as dead, under the fence of a leader's term. Returns the dead incarnations whose work was not recovered
+   * yet, until `markRecovered` is called for them: a leader that dies half-way leaves them to the next.
    */
   findDead(fence: Term): Promise<readonly NodeIdentity[]>;
-  laidToRest(lives: readonly NodeIdentity[], fence: Term): Promise<void>;
+  markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<void>;
 }
 
-export type NodeWish = "drain" | "resume";
+export type NodeRequest = "drain" | "resume";
 
 /** What the rest of the node sees of an election. */
 export interface Leadership {

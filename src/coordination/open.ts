@@ -1,6 +1,6 @@
-/** Picks the keeper of the coordination port. Whatever is above it knows only the port. */
+/** Opens the backend of the coordination interface. Callers know only the interface. */
 
-import { openBully, type BullyCoordination, type BullyOptions } from "./bully/bully.ts";
+import { BullyCoordination, type BullyOptions } from "./bully/bully.ts";
 import type { Coordination } from "./coordination.ts";
 import { EtcdCoordination, type EtcdCoordinationOptions } from "./etcd/etcd.ts";
 import { PostgresCoordination, type PostgresCoordinationOptions } from "./postgres/postgres.ts";
@@ -32,7 +32,7 @@ export type { BullyCoordination } from "./bully/bully.ts";
 
 /** The peers together are the lock of the scheduler; the other roles are each node's own. */
 export function openPeers(options: Omit<BullyOptions, "local">): BullyCoordination {
-  return openBully({ ...options, local: openStandalone(options) });
+  return new BullyCoordination({ ...options, local: openStandalone(options) });
 }
 
-export type { PeerSource } from "./bully/roster.ts";
+export type { PeerSource } from "./bully/peer-list.ts";

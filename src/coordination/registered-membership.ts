@@ -1,6 +1,6 @@
 /**
- * Who is in the cluster, where all nodes write themselves into one list: one call a heartbeat tells the others of us and us
- * of the others, so that `nodes()` never waits. A keeper brings the list.
+ * The nodes of the cluster, where all nodes write themselves into one list: one call for each heartbeat writes our entry and reads
+ * the others, so that `nodes()` never waits. A backend supplies the list.
  */
 
 import { BatonError, hasCode } from "../core/errors.ts";
@@ -11,8 +11,8 @@ import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { Membership, NodeWish } from "./coordination.ts";
-import { WishSlot } from "./wish-slot.ts";
+import type { Membership, NodeRequest } from "./coordination.ts";
+import { PendingRequest } from "./pending-request.ts";
 
 export interface MembershipSettings {
   readonly heartbeatMs: number;
@@ -24,10 +24,10 @@ export interface MembershipSettings {
 
 /** What a heartbeat brings back. */
 export interface Roll {
-  /** By the clock of whoever keeps the list. */
+  /** By the clock of the backend. */
   readonly at: number;
   readonly others: readonly Registered[];
-  readonly wish: string | null;
+  readonly request: string | null;
 }
 
 export interface Registered {
@@ -36,14 +36,14 @@ export interface Registered {
   readonly ageMs: number;
 }
 
-/** Another life that has our name. */
+/** Another incarnation that has our name. */
 export interface Namesake {
   readonly hostname: string;
   readonly version: string;
   readonly startedAt: number;
 }
 
-/** A leader's look at everybody. */
+/** What a leader sees of all nodes. */
 export interface NodeSigns {
   /** Changes when the server that keeps the list starts anew. */
   readonly server: string;
@@ -57,23 +57,23 @@ export interface NodeSigns {
 export interface Registry {
   /** As we show ourselves. */
   readonly status: NodeStatus;
-  /** Enters us, unless another life with our name is alive: then who it is. */
+  /** Enters this node, unless another live incarnation has its name: then returns that one. */
   register(): Promise<Namesake | null>;
-  /** Says that we live; `heard` is the wish that was told here, and that nobody has to tell again. */
+  /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
   beat(heard: string | null): Promise<Roll>;
   setStatus(status: NodeStatus, heard: string | null): Promise<Roll>;
   deregister(): Promise<void>;
-  ask(node: NodeName, wish: NodeWish): Promise<boolean>;
-  /** Forgets those who were laid to rest and have been silent for so long. */
+  ask(node: NodeName, request: NodeRequest): Promise<boolean>;
+  /** Forgets recovered nodes that have been silent for so long. */
   look(fence: Term, forgetAfterMs: number): Promise<NodeSigns>;
   /** Only those who were not heard since they were seen; answers with their incarnations. */
   markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>>;
-  layToRest(lives: readonly NodeIdentity[], fence: Term): Promise<unknown>;
+  markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<unknown>;
 }
 
 export interface RegisteredMembershipOptions<List extends Registry> {
   readonly registry: List;
-  /** Who keeps the list, for the log. */
+  /** The backend, for the log. */
   readonly at: string;
   readonly identity: NodeIdentity;
   readonly info: () => OwnInfo;
@@ -84,13 +84,13 @@ export interface RegisteredMembershipOptions<List extends Registry> {
 
 /** How often a name that is taken is asked for again. */
 const NAME_RETRY_MS = 100;
-const WISHES: ReadonlySet<string> = new Set<NodeWish>(["drain", "resume"]);
+const REQUESTS: ReadonlySet<string> = new Set<NodeRequest>(["drain", "resume"]);
 
 export class RegisteredMembership<List extends Registry> extends Lifecycle implements Membership {
   readonly registry: List;
   readonly #o: RegisteredMembershipOptions<List>;
-  readonly #slot = new WishSlot();
-  /** Told here, and not yet cleared in our entry. */
+  readonly #pending = new PendingRequest();
+  /** The request that was received here and is not cleared in our entry yet. */
   #heard: string | null = null;
   #others: readonly Registered[] = [];
   /** When the last heartbeat was answered: by the clock of the list, and by ours. */
@@ -125,7 +125,7 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
       ...node,
       alive: node.status !== "dead" && ageMs + elapsedMs < settings.deadAfterMs,
     }));
-    return [own, ...others].sort(byNameAndLife);
+    return [own, ...others].sort(byNameAndIncarnation);
   }
 
   displaced(): string | null {
@@ -137,12 +137,12 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
     await this.#beat((heard) => this.registry.setStatus(status, heard));
   }
 
-  ask(node: NodeName, wish: NodeWish): Promise<boolean> {
-    return this.registry.ask(node, wish);
+  ask(node: NodeName, request: NodeRequest): Promise<boolean> {
+    return this.registry.ask(node, request);
   }
 
-  wishes(signal: AbortSignal): AsyncIterable<NodeWish> {
-    return this.#slot.follow(signal);
+  requests(signal: AbortSignal): AsyncIterable<NodeRequest> {
+    return this.#pending.follow(signal);
   }
 
   async findDead(fence: Term): Promise<readonly NodeIdentity[]> {
@@ -164,11 +164,11 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
     return [...unrecovered, ...newly];
   }
 
-  async laidToRest(lives: readonly NodeIdentity[], fence: Term): Promise<void> {
-    await this.registry.layToRest(lives, fence);
+  async markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<void> {
+    await this.registry.markRecovered(nodes, fence);
   }
 
-  /** The next heartbeat comes now: a wish is waiting, or the connection is a new one. */
+  /** Sends the next heartbeat now: a request is waiting, or the connection is new. */
   hurry(): void {
     this.#hurry = true;
     this.#nap.abort();
@@ -229,7 +229,7 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
         this.#failing = false;
         this.#displaced = null;
         this.#heard = null;
-        if (roll.wish !== null) this.#hear(roll.wish);
+        if (roll.request !== null) this.#hear(roll.request);
       } catch (error) {
         const displaced = hasCode(error, "NAME_IN_USE") ? error.message : null;
         const { log, at } = this.#o;
@@ -242,16 +242,16 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
     return beat;
   }
 
-  #hear(wish: string): void {
-    this.#heard = wish;
-    if (WISHES.has(wish)) this.#slot.put(wish as NodeWish);
-    else this.#o.log.warn({ wish }, "was asked for something that this version does not know");
+  #hear(request: string): void {
+    this.#heard = request;
+    if (REQUESTS.has(request)) this.#pending.put(request as NodeRequest);
+    else this.#o.log.warn({ request }, "was asked for something that this version does not know");
     this.hurry(); // to clear it
   }
 }
 
-/** Of several lives with one name, the living one first: whoever looks a name up means that one. */
-function byNameAndLife(a: NodeInfo, b: NodeInfo): number {
+/** Of several incarnations with one name, the live one comes first: a lookup by name means that one. */
+function byNameAndIncarnation(a: NodeInfo, b: NodeInfo): number {
   if (a.name !== b.name) return a.name < b.name ? -1 : 1;
   return Number(a.status === "dead") - Number(b.status === "dead") || b.startedAt - a.startedAt;
 }

@@ -264,7 +264,7 @@ export class BatonNode extends Lifecycle {
   async #followRequests(signal: AbortSignal): Promise<void> {
     const { p, b, e, w, list } = this.#built;
     let callOff = new AbortController();
-    for await (const request of b.membership.wishes(signal)) {
+    for await (const request of b.membership.requests(signal)) {
       // A resume does not wait until the node has drained, and what runs is not interrupted for nothing.
       if (request === "resume") callOff.abort();
       else callOff = new AbortController();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Membership, NodeWish } from "../../src/coordination/coordination.ts";
-import { WishSlot } from "../../src/coordination/wish-slot.ts";
+import type { Membership, NodeRequest } from "../../src/coordination/coordination.ts";
+import { PendingRequest } from "../../src/coordination/pending-request.ts";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../../src/core/node.ts";
 import type { OpenMembership } from "../contract/coordination/membership.ts";
@@ -11,7 +11,7 @@ import { ROLE } from "./lock-world.ts";
 export class MemoryMembership implements Membership {
   readonly identity: NodeIdentity;
   #status: NodeStatus = "joining";
-  #slot = new WishSlot();
+  #pending = new PendingRequest();
 
   constructor(identity: NodeIdentity) {
     this.identity = identity;
@@ -25,17 +25,17 @@ export class MemoryMembership implements Membership {
     this.#status = status;
   }
 
-  async ask(node: NodeName, wish: NodeWish): Promise<boolean> {
-    if (node === this.identity.name) this.#slot.put(wish);
+  async ask(node: NodeName, request: NodeRequest): Promise<boolean> {
+    if (node === this.identity.name) this.#pending.put(request);
     return node === this.identity.name;
   }
 
-  wishes(signal: AbortSignal): AsyncIterable<NodeWish> {
+  requests(signal: AbortSignal): AsyncIterable<NodeRequest> {
     return this.#follow(signal);
   }
 
-  async *#follow(signal: AbortSignal): AsyncGenerator<NodeWish> {
-    for await (const wish of this.#slot.follow(signal)) yield* this.told(wish);
+  async *#follow(signal: AbortSignal): AsyncGenerator<NodeRequest> {
+    for await (const request of this.#pending.follow(signal)) yield* this.deliver(request);
   }
 
   displaced(): string | null {
@@ -46,14 +46,14 @@ export class MemoryMembership implements Membership {
     return [];
   }
 
-  async laidToRest(): Promise<void> {}
+  async markRecovered(): Promise<void> {}
 
-  protected async *told(wish: NodeWish): AsyncGenerator<NodeWish> {
-    yield wish;
+  protected async *deliver(request: NodeRequest): AsyncGenerator<NodeRequest> {
+    yield request;
   }
 
   protected empty(): void {
-    this.#slot = new WishSlot();
+    this.#pending = new PendingRequest();
   }
 }
 

@@ -3,13 +3,14 @@
 import { openPeers, type BullyCoordination } from "../../src/coordination/open.ts";
 import { DEFAULT_SETTINGS, type BullySettings } from "../../src/coordination/bully/settings.ts";
 import type { VoteFile } from "../../src/coordination/bully/vote-file.ts";
-import type { PeerSource } from "../../src/coordination/bully/roster.ts";
+import type { PeerSource } from "../../src/coordination/bully/peer-list.ts";
 import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { Log } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { MemoryNetwork } from "../../src/transport/memory.ts";
-import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
+import type { Transport } from "../../src/transport/transport.ts";
+import { holdRequests, watchByRequest } from "./held-requests.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { MemoryTerms } from "./lock-terms.ts";
 
@@ -98,6 +99,7 @@ export class PeerWorld implements AsyncDisposable {
 
   make(name: string, options: PeerOptions = {}): Peer {
     const url = urlOf(name);
+    const clock = options.clock ?? this.#clock;
     const disk = this.disk(name);
     const identity = candidate(name, `${name}/${++this.#lives}`);
     const transport = options.transport ?? this.network.transport(url);
@@ -108,7 +110,7 @@ export class PeerWorld implements AsyncDisposable {
       identity,
       info: options.info ?? (() => ({ ...OWN_INFO, url })),
       address: options.address ?? (() => url),
-      clock: options.clock ?? this.#clock,
+      clock,
       random: seededRandom(this.#lives),
       log,
       transport,
@@ -118,8 +120,9 @@ export class PeerWorld implements AsyncDisposable {
       source: options.source ?? { kind: "static", nodes: this.#nodes },
       settings: { ...this.#settings, ...options.settings },
       probe: (address, deadlineMs) => this.probe(url, address, deadlineMs),
+      watchPeer: watchByRequest(transport, clock),
     });
-    const handler: PeerHandler = (request) => coordination.handle(request);
+    const handler = holdRequests((request) => coordination.handle(request), clock);
     const close = this.network.listen(url, handler);
     const peer: Peer = {
       name,

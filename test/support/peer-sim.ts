@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import type { BullySettings } from "../../src/coordination/bully/settings.ts";
-import type { PeerSource } from "../../src/coordination/bully/roster.ts";
+import type { PeerSource } from "../../src/coordination/bully/peer-list.ts";
 import type { VoteFile } from "../../src/coordination/bully/vote-file.ts";
 import type { LeaseLock } from "../../src/coordination/coordination.ts";
 import { Elector } from "../../src/coordination/elector.ts";
@@ -18,6 +18,7 @@ import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom, type Random } from "../../src/platform/random.ts";
 import { Lifecycle } from "../../src/platform/service.ts";
 import type { Outcome, PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
+import { holdRequests, watchByRequest } from "./held-requests.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { NodeClock } from "./lock-node-clock.ts";
 import { MemoryTerms } from "./lock-terms.ts";
@@ -240,10 +241,12 @@ export class PeerSim implements AsyncDisposable {
       source: this.#source(name),
       settings: { leaseMs: (this.#o.election ?? ELECTION).leaseMs, ...this.#o.settings },
       probe: (address, deadlineMs) => network.probe(name, new URL(address).hostname, clock, deadlineMs),
+      watchPeer: watchByRequest(transport, clock),
     });
     await transport.start();
     await this.#during(coordination.start());
-    network.listen(name, { clock, handler: (request) => coordination.handle(request) });
+    const handler = holdRequests((request) => coordination.handle(request), clock);
+    network.listen(name, { clock, handler });
     const elector = new Elector({
       lock: this.#watched(coordination.lock(ROLE)),
       identity,

@@ -1,7 +1,7 @@
 /** The nodes of the cluster, one by one: look at them, drain them, let them work again, remove them. */
 
 import { z } from "zod";
-import type { NodeWish } from "../../coordination/coordination.ts";
+import type { NodeRequest } from "../../coordination/coordination.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import { NodeParams } from "../fields.ts";
@@ -47,8 +47,8 @@ export const getNode = operation({
 
 const AskedBody = z.object({ name: z.string(), asked: z.enum(["drain", "resume"]) });
 
-async function ask(cluster: Cluster, name: string, wish: NodeWish) {
-  if (await cluster.ask(name as NodeName, wish)) return answer(202, { name, asked: wish });
+async function ask(cluster: Cluster, name: string, request: NodeRequest) {
+  if (await cluster.ask(name as NodeName, request)) return answer(202, { name, asked: request });
   const known = cluster.nodes().find((each) => each.name === name);
   if (!known) throw noSuchNode(cluster, name);
   throw new BatonError("NOT_FOUND", `node ${name} is ${known.status} and can be asked nothing`, {

@@ -1,4 +1,4 @@
-/** Who is let in, and who is sent away. */
+/** Decides which nodes may join and removes members. The change itself is made by member-changes.ts. */
 
 import { sameLife, type HeldTerm } from "../../core/ballot.ts";
 import { BatonError, hasCode } from "../../core/errors.ts";
@@ -6,23 +6,10 @@ import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { isMember, type PeerSet } from "../../core/peer-set.ts";
 import type { LeaderWatch } from "./leader-watch.ts";
-import type { Members } from "./members.ts";
-import { heartbeatAnswer, joinAnswer, PATHS, type Presence } from "./messages.ts";
-import type { PeerBook } from "./peer-book.ts";
+import type { MemberChanges } from "./member-changes.ts";
+import { heartbeatAnswer, joinAnswer, PATHS } from "./messages.ts";
 import type { PeerCalls } from "./peer-calls.ts";
-import type { Roster } from "./roster.ts";
-import type { BullySettings } from "./settings.ts";
-
-export interface AdmissionOptions {
-  readonly identity: NodeIdentity;
-  readonly settings: BullySettings;
-  readonly roster: Roster;
-  readonly members: Members;
-  readonly book: PeerBook;
-  readonly calls: PeerCalls;
-  readonly watch: LeaderWatch;
-  readonly presence: () => Presence;
-}
+import type { PeerState } from "./peer-state.ts";
 
 export type Admitted =
   /** `fresh`: never a member before, so it can have promised nothing. */
@@ -30,18 +17,24 @@ export type Admitted =
   | { readonly removed: true; readonly peers: PeerSet };
 
 export class Admission {
-  readonly #o: AdmissionOptions;
+  readonly #state: PeerState;
+  readonly #calls: PeerCalls;
+  readonly #changes: MemberChanges;
+  readonly #watch: LeaderWatch;
 
-  constructor(options: AdmissionOptions) {
-    this.#o = options;
+  constructor(state: PeerState, calls: PeerCalls, changes: MemberChanges, watch: LeaderWatch) {
+    this.#state = state;
+    this.#calls = calls;
+    this.#changes = changes;
+    this.#watch = watch;
   }
 
-  /** The same join twice does nothing. Without an incarnation whatever life of that name answers at the address is meant. */
+  /** The same join twice does nothing. Without an incarnation, any incarnation of that name at the address is meant. */
   async join(from: NodeIdentity, address: string): Promise<Admitted> {
-    const { roster, members, identity } = this.#o;
+    const { peers, identity } = this.#state;
     const set = this.#set();
     if (sameLife(from, identity)) throw new BatonError("BAD_REQUEST", "a node cannot join through itself");
-    if (!set) throw members.notLeader();
+    if (!set) throw this.#changes.notLeader();
     if (
       set.removed.some(
         ({ name, incarnation, why }) =>
@@ -53,23 +46,22 @@ export class Admission {
     if (known) {
       this.#refuseNamesake(from);
       const proved = from.incarnation !== "";
-      // In the name of a node that lives: it says itself where it is, and a wrong address would cut it off.
-      if (!proved && this.#lives(from.name)) return { fresh: false, leader: null, peers: set };
-      if (proved) roster.moved(from.name, address);
-      // Whoever is a member is told so by anybody, also while nobody leads.
-      if (set.members[from.name] === address || (proved && !this.leads))
+      // A live node reports its address itself, and a wrong one would cut it off.
+      if (!proved && this.#state.alive(from.name)) return { fresh: false, leader: null, peers: set };
+      if (proved) peers.moved(from.name, address);
+      // Any node can confirm a member, also while there is no leader.
+      if (set.members[from.name] === address || (proved && !this.#changes.term()))
         return { fresh: false, leader: null, peers: set };
     }
-    const leader = members.require();
+    const leader = this.#changes.require();
     await this.#meet(from, address);
-    const fresh = !known && !set.removed.some((life) => life.name === from.name);
-    await members.add(from.name, address);
+    const fresh = !known && !set.removed.some((node) => node.name === from.name);
+    await this.#changes.add(from.name, address);
     return { fresh, leader, peers: this.#set() ?? set };
   }
 
-  /** For somebody who asked this node and does not know who leads. */
+  /** For a node that asked this one and does not know the leader. */
   async passJoin(from: NodeIdentity, address: string): Promise<void> {
-    const { members, calls, settings } = this.#o;
     try {
       const admitted = await this.join(from, address);
       if ("removed" in admitted)
@@ -77,47 +69,37 @@ export class Admission {
     } catch (error) {
       const leader = hasCode(error, "NOT_LEADER") ? (error.details["leader"] as NodeName | null) : null;
       if (leader === null) throw error;
-      const deadlineMs = 4 * settings.heartbeatTimeoutMs;
-      const asked = await calls.ask(leader, PATHS.join, { op: "join", from, address }, joinAnswer, {
-        deadlineMs,
-      });
-      if (!("answer" in asked)) throw members.notLeader();
+      const body = { op: "join", from, address };
+      const deadlineMs = 4 * this.#state.settings.heartbeatTimeoutMs;
+      const asked = await this.#calls.ask(leader, PATHS.join, body, joinAnswer, { deadlineMs });
+      if (!("answer" in asked)) throw this.#changes.notLeader();
     }
   }
 
-  /** False when it was no member. */
+  /** False when it was not a member. */
   async remove(name: NodeName): Promise<boolean> {
-    const { members, book, identity } = this.#o;
+    const { presences, identity } = this.#state;
     this.#set();
-    members.require();
-    const known = name === identity.name ? identity : book.entry(name)?.presence.node;
-    return members.remove({ name, incarnation: known?.incarnation ?? "", why: "removed" });
-  }
-
-  get leads(): boolean {
-    try {
-      this.#o.members.require();
-      return true;
-    } catch {
-      return false;
-    }
+    this.#changes.require();
+    const known = name === identity.name ? identity : presences.get(name)?.node;
+    return this.#changes.remove({ name, incarnation: known?.incarnation ?? "", why: "removed" });
   }
 
   #set(): PeerSet | null {
-    const { roster } = this.#o;
-    if (roster.agreed) return roster.set;
+    const { peers } = this.#state;
+    if (peers.agreed) return peers.set;
     throw new BatonError(
       "FORBIDDEN",
       "the members of this cluster are a list in the configuration; change it there, on every node",
     );
   }
 
-  /** A member that nobody reaches would only be missing from every majority. */
+  /** A member that cannot be reached would only be missing from every majority. */
   async #meet(from: NodeIdentity, address: string): Promise<void> {
-    const { calls, identity, settings, presence } = this.#o;
-    const greeting = { from: identity, set: null, ...presence() };
+    const { identity, settings } = this.#state;
+    const body = { from: identity, set: null, ...this.#state.presence() };
     const options = { deadlineMs: settings.heartbeatTimeoutMs };
-    const met = await calls.askAt(from.name, address, PATHS.heartbeat, greeting, heartbeatAnswer, options);
+    const met = await this.#calls.askAt(from.name, address, PATHS.heartbeat, body, heartbeatAnswer, options);
     const node = "answer" in met ? met.answer.node : null;
     if (node?.name === from.name && (from.incarnation === "" || node.incarnation === from.incarnation))
       return;
@@ -128,16 +110,12 @@ export class Admission {
     );
   }
 
-  #lives(name: NodeName): boolean {
-    return name === this.#o.identity.name || this.#o.book.alive(name);
-  }
-
   #refuseNamesake(from: NodeIdentity): void {
-    const { book, watch } = this.#o;
-    const node = book.entry(from.name)?.presence.node;
-    if (from.incarnation === "" || !node || sameLife(node, from) || !book.alive(from.name)) return;
-    // A restart between two heartbeats looks the same. It asks again, and by then the old life was found gone.
-    void watch.check(node);
+    const { presences } = this.#state;
+    const node = presences.get(from.name)?.node;
+    if (from.incarnation === "" || !node || sameLife(node, from) || !presences.alive(from.name)) return;
+    // A restart between two heartbeats looks the same. It asks again, and by then the old incarnation is known to be gone.
+    void this.#watch.check(node);
     throw new BatonError(
       "NAME_IN_USE",
       `another living node is called ${from.name}; give this one another name, or stop the other`,

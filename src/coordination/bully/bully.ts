@@ -1,153 +1,162 @@
 /**
- * Coordination by the peers themselves: no database and no broker, only the nodes and what each has on its disk.
+ * Coordination by the peers themselves: no database and no broker, only the nodes and the file of votes on each disk.
  *
- * The seed's rule stays: the highest name wins, and one that comes back does not push a healthy leader out. What makes a term
- * is new: promises of a majority of voters, numbered and on disk (lock.ts, voter.ts). Without a majority nobody leads; with
- * `quorum: none` whoever is left does, and two halves of a split cluster have a leader each until they meet again.
+ * The highest name wins, and a node that comes back does not take over from a healthy leader. A term is the promise of a majority
+ * of voters, numbered and on disk (lock.ts, voter.ts). Without a majority there is no leader; with `quorum: none` the nodes that
+ * are left elect one, and two halves of a split cluster have a leader each until they meet again.
  *
  * The other leader roles are local: every node looks after its own store.
  */
 
-import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { LeaderRole, Term } from "../../core/term.ts";
+import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { PeerReply, ReceivedRequest } from "../../transport/transport.ts";
+import type { PeerReply, ReceivedRequest, Transport } from "../../transport/transport.ts";
 import type { Coordination, LeaseLock, Membership } from "../coordination.ts";
-import { bullyNotes, otherLists, SPLIT_BRAIN } from "./notes.ts";
-import { buildParts, ROLE, type BullyOptions, type BullyParts } from "./parts.ts";
+import { Admission } from "./admission.ts";
+import { Candidacy } from "./candidacy.ts";
+import { Handler, json } from "./handler.ts";
+import { Heartbeats } from "./heartbeats.ts";
+import { Joining } from "./joining.ts";
+import { ROLE } from "./leader-view.ts";
+import { LeaderWatch, type WatchPeer } from "./leader-watch.ts";
+import { BullyLock } from "./lock.ts";
+import { MemberChanges } from "./member-changes.ts";
+import { BullyMembership } from "./membership.ts";
+import { PeerCalls } from "./peer-calls.ts";
+import { PeerState, type PeerStateOptions } from "./peer-state.ts";
+import { SPLIT_BRAIN, statusNotes } from "./status-notes.ts";
+import { tcpProbe, type Probe } from "./tcp-probe.ts";
+import { VoteRequests } from "./vote-requests.ts";
 
-export type { BullyOptions } from "./parts.ts";
-
-export function openBully(options: BullyOptions): BullyCoordination {
-  return new BullyCoordination(options);
+export interface BullyOptions extends PeerStateOptions {
+  readonly random: Random;
+  /** Signs its requests; its owner starts and stops it. */
+  readonly transport: Transport;
+  readonly watchPeer: WatchPeer;
+  readonly probe?: Probe;
+  /** The locks of the local roles. Started and stopped with this. */
+  readonly local: Coordination;
 }
+
+/** A node that stops says so; a peer that does not answer within this time finds out by itself. */
+const LEAVE_MS = 200;
 
 export class BullyCoordination extends Lifecycle implements Coordination {
   readonly kind = "bully";
-  readonly #o: BullyOptions;
-  readonly #parts: BullyParts;
-  #stopping = new AbortController();
-  #joining: Promise<void> = Promise.resolve();
+  readonly membership: Membership;
+  readonly #local: Coordination;
+  readonly #state: PeerState;
+  readonly #calls: PeerCalls;
+  readonly #candidacy: Candidacy;
+  readonly #heartbeats: Heartbeats;
+  readonly #watch: LeaderWatch;
+  readonly #admission: Admission;
+  readonly #lock: BullyLock;
+  readonly #handler: Handler;
+  /** Null for a configured list of nodes. */
+  readonly #joining: Joining | null;
 
   constructor(options: BullyOptions) {
     super();
-    this.#o = options;
-    this.#parts = buildParts(options, {
-      usable: () => {
-        if (!this.running) throw new BatonError("STOPPED", "the coordination of peers is not running");
-      },
-      stopping: () => this.#stopping.signal,
-      rejoin: () => this.#join(),
-    });
-  }
-
-  get membership(): Membership {
-    return this.#parts.membership;
+    const { clock, random, transport, source, watchPeer, probe = tcpProbe(clock) } = options;
+    this.#local = options.local;
+    const state = (this.#state = new PeerState(options));
+    const calls = (this.#calls = new PeerCalls(state, transport));
+    const joining = source.kind === "static" ? null : new Joining(state, calls, source, random);
+    const heartbeats = (this.#heartbeats = new Heartbeats(state, calls));
+    const watch = (this.#watch = new LeaderWatch(state, heartbeats, probe, watchPeer));
+    const candidacy = (this.#candidacy = new Candidacy(state));
+    const requests = new VoteRequests(state, candidacy, calls);
+    const changes = new MemberChanges(state, calls);
+    const admission = (this.#admission = new Admission(state, calls, changes, watch));
+    const membership = new BullyMembership({ state, calls, heartbeats, changes, admission });
+    const shared = { state, requests, candidacy, heartbeats, watch, changes, admission, membership };
+    this.#handler = new Handler(shared);
+    this.#lock = new BullyLock(state, candidacy, requests);
+    this.#joining = joining;
+    this.membership = membership;
   }
 
   lock(role: LeaderRole): LeaseLock {
-    return role === ROLE ? this.#parts.lock : this.#o.local.lock(role);
+    return role === ROLE ? this.#lock : this.#local.lock(role);
   }
 
-  /** Answers a peer; whoever passes the request on has made sure from whom it is. */
+  /** Answers a peer whose request has been authenticated. */
   async handle(request: ReceivedRequest): Promise<PeerReply> {
-    if (this.running) return this.#parts.handler.handle(request);
-    const body = JSON.stringify({ error: "STOPPED", message: "this node does not take part now" });
-    return { status: 503, headers: { "content-type": "application/json" }, body };
+    if (this.running) return this.#handler.handle(request);
+    return json({ error: "STOPPED", message: "this node does not take part now" }, 503);
   }
 
-  /** Of the list of nodes that was set; null where nodes join. */
+  /** Of the configured list of nodes; null where nodes join. */
   get configHash(): string | null {
-    return this.#parts.roster.hash;
+    return this.#state.peers.hash;
   }
 
-  /** False while somebody who lives has another list: a node that is missing here may be in it. */
+  /** False while a live node has another list: a node that is missing here may be in it. */
   get agreed(): boolean {
-    const { belonging } = this.#parts;
-    return belonging.strangers.size === 0 && otherLists(this.#parts).length === 0;
+    return this.#state.strangers.size === 0 && this.#state.otherLists().length === 0;
   }
 
-  /** Everybody whose vote counts, ourselves among them, also those that are dead. */
+  /** All nodes whose votes count, this one and dead ones included. */
   voters(): readonly NodeName[] {
-    return this.#parts.roster.names();
+    return this.#state.peers.names();
   }
 
-  /** Where peers reach a member; null for whoever is none. */
+  /** Where peers reach a member; null for a node that is not one. */
   address(name: NodeName): string | null {
-    return this.#parts.roster.address(name);
+    return this.#state.peers.address(name);
   }
 
   /** Where the join server of a member is reached, if it has one and was heard since this node started. */
   manager(name: NodeName): string | null {
-    if (name === this.#o.identity.name) return this.#o.manager?.() ?? null;
-    return this.#parts.book.entry(name)?.presence.manager ?? null;
+    const { identity, manager, presences } = this.#state;
+    return name === identity.name ? manager : (presences.get(name)?.manager ?? null);
   }
 
-  /** Lets a node in that asks through this one; whoever leads does it. */
+  /** Adds a node that asks through this one; the leader does it. */
   join(name: NodeName, address: string): Promise<void> {
-    return this.#parts.admission.passJoin({ name, incarnation: "" }, address);
+    return this.#admission.passJoin({ name, incarnation: "" }, address);
   }
 
-  /** Sends a member away; only the leader does it. False when it was none. */
+  /** Removes a member; only the leader can. False when it was not a member. */
   remove(name: NodeName): Promise<boolean> {
-    return this.#parts.admission.remove(name);
+    return this.#admission.remove(name);
   }
 
-  /** Whoever leads, as this node knows. */
+  /** The leader, as far as this node knows. */
   leader(): Term | null {
-    return this.#parts.view.current();
+    return this.#state.leader.current();
   }
 
-  /** Somebody says that an election is due: worth trying, if nobody leads. */
+  /** An election may be due: try, unless there is a leader. */
   hint(): void {
-    this.#parts.standing.hint();
-  }
-
-  /** How many words of leaders came when their terms were over. */
-  get lateWords(): number {
-    return this.#parts.ballots.late;
+    this.#candidacy.hint();
   }
 
   notes(): readonly string[] {
-    const { settings, ...parts } = this.#parts;
-    return bullyNotes({ self: this.#o.identity.name, quorum: settings.quorum, ...parts });
+    return statusNotes(this.#state, this.#calls, this.#joining);
   }
 
   protected async onStart(): Promise<void> {
-    const { local, terms } = this.#o;
-    const { belonging, membership, book, view, voter, settings, log, heartbeats, gossip } = this.#parts;
-    await local.start();
-    this.#stopping = new AbortController();
-    belonging.begin();
-    membership.begin();
-    gossip.begin();
-    book.open();
-    view.clear();
-    await voter.load((await terms.read(ROLE))?.epoch ?? 0);
+    const { settings, log } = this.#state;
+    await this.#local.start();
+    await this.#state.load();
     if (settings.quorum === "none") log.warn({}, SPLIT_BRAIN);
-    heartbeats.start();
-    await gossip.tryToVote();
-    this.#join();
+    await this.#heartbeats.start();
+    this.#joining?.start();
+    this.#state.setRunning(true);
   }
 
   protected async onStop(): Promise<void> {
-    const { watch, heartbeats, membership, view, voter } = this.#parts;
-    this.#stopping.abort();
-    watch.stop();
-    await heartbeats.stop();
-    await this.#joining;
-    await membership.leave();
-    view.clear();
-    await voter.idle();
-    await this.#o.local.stop();
-  }
-
-  #join(): void {
-    const { joining, log } = this.#parts;
-    const { signal } = this.#stopping;
-    this.#joining = this.#joining
-      .then(() => joining?.run(signal))
-      .catch((error: unknown) => log.error({ err: error }, "joining failed; start this node again"));
+    this.#state.setRunning(false);
+    this.#watch.stop();
+    await Promise.all([this.#heartbeats.stop(), this.#joining?.stop()]);
+    this.#state.setStatus("dead");
+    await this.#heartbeats.sendToAll(LEAVE_MS);
+    this.#state.leader.clear();
+    await this.#state.voter.idle();
+    await this.#local.stop();
   }
 }

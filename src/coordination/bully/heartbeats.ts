@@ -1,38 +1,43 @@
-/** Everybody tells everybody, at the same time and each with a deadline: whoever is silent holds up nobody. */
+/**
+ * Every node sends its presence to every other, all at the same time and each with a deadline, so that a silent peer delays
+ * nothing. This is also where a node takes in what peers say of themselves, and where a voter without a record learns enough of
+ * the others' votes to vote again.
+ */
 
+import type { Ballot } from "../../core/ballot.ts";
 import type { NodeName } from "../../core/ids.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { termOf } from "./leader-view.ts";
 import { heartbeatAnswer, PATHS, type HeartbeatAnswer, type Presence } from "./messages.ts";
 import type { PeerCalls } from "./peer-calls.ts";
-import type { Roster } from "./roster.ts";
-import type { Sightings } from "./sightings.ts";
-
-export interface HeartbeatsOptions {
-  readonly clock: Clock;
-  readonly heartbeatMs: number;
-  readonly heartbeatTimeoutMs: number;
-  readonly roster: Roster;
-  readonly calls: PeerCalls;
-  readonly presence: () => Presence;
-  readonly sightings: Sightings;
-  readonly onAnswer: (answer: HeartbeatAnswer) => Promise<void>;
-}
+import type { PeerState } from "./peer-state.ts";
 
 export class Heartbeats {
-  readonly #o: HeartbeatsOptions;
+  readonly #state: PeerState;
+  readonly #calls: PeerCalls;
   /** One at a time for each peer, however slow it is. */
   readonly #underWay = new Map<NodeName, Promise<void>>();
+  /** What others have answered since the start; a request of theirs may have been on its way since before. */
+  readonly #votes = new Map<NodeName, { readonly votes: boolean; readonly ballot: Ballot }>();
+  /** Whether each peer was alive when it was logged last; a peer of which nothing is known has no entry. */
+  readonly #logged = new Map<NodeName, boolean>();
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(options: HeartbeatsOptions) {
-    this.#o = options;
+  constructor(state: PeerState, calls: PeerCalls) {
+    this.#state = state;
+    this.#calls = calls;
+    const { events, settings } = state;
+    events.on("peers", () => void this.#tryToVote());
+    events.on("ready", () => void this.sendToAll(settings.heartbeatTimeoutMs));
   }
 
-  start(): void {
+  /** Resolves when this node votes, if it can without answers of others. */
+  async start(): Promise<void> {
     this.#stopping = new AbortController();
-    this.#o.sightings.begin();
+    this.#votes.clear();
+    this.#logged.clear();
     this.#loop = this.#run(this.#stopping.signal);
+    await this.#tryToVote();
   }
 
   async stop(): Promise<void> {
@@ -40,37 +45,111 @@ export class Heartbeats {
     await this.#loop;
   }
 
-  /** Tells everybody now; resolves when all have answered, or after `waitMs`. */
-  async tellAll(waitMs: number): Promise<void> {
-    const told = Promise.all(this.#o.roster.others().map((peer) => this.#tell(peer)));
+  /** Sends a heartbeat to every peer now; resolves when all have answered, or after `waitMs`. */
+  async sendToAll(waitMs: number): Promise<void> {
+    const { peers, clock } = this.#state;
+    const sent = Promise.all(peers.others().map((peer) => this.#send(peer)));
     const limit = new AbortController();
-    await Promise.race([told, this.#o.clock.sleep(waitMs, limit.signal)]);
+    await Promise.race([sent, clock.sleep(waitMs, limit.signal)]);
     limit.abort();
   }
 
-  /** Asks one peer how it is now. */
-  greet(peer: NodeName): Promise<void> {
-    return this.#underWay.get(peer) ?? this.#tell(peer);
+  /** Asks one peer for its presence now. */
+  ping(peer: NodeName): Promise<void> {
+    return this.#underWay.get(peer) ?? this.#send(peer);
+  }
+
+  /** From a member that calls us. A peer that was not alive before is asked at once, not with the next heartbeat. */
+  receive(presence: Presence): void {
+    const { name } = presence.node;
+    const known = this.#state.presences.alive(name);
+    this.#note(presence);
+    if (!known && presence.status !== "dead") void this.ping(name);
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
+    const { peers, clock, settings } = this.#state;
     while (!stopping.aborted) {
-      this.#o.sightings.look();
-      for (const peer of this.#o.roster.others()) {
+      this.#logChanges();
+      for (const peer of peers.others()) {
         if (this.#underWay.has(peer)) continue;
-        const told = this.#tell(peer).finally(() => this.#underWay.delete(peer));
-        this.#underWay.set(peer, told);
+        const sent = this.#send(peer).finally(() => this.#underWay.delete(peer));
+        this.#underWay.set(peer, sent);
       }
-      await this.#o.clock.sleep(this.#o.heartbeatMs, stopping);
+      await clock.sleep(settings.heartbeatMs, stopping);
     }
   }
 
-  async #tell(peer: NodeName): Promise<void> {
-    const { calls, presence, roster, heartbeatTimeoutMs, onAnswer } = this.#o;
-    const own = presence();
-    const body = { from: own.node, set: roster.number, ...own };
-    const options = { deadlineMs: heartbeatTimeoutMs };
-    const asked = await calls.ask(peer, PATHS.heartbeat, body, heartbeatAnswer, options);
-    if ("answer" in asked) await onAnswer(asked.answer);
+  async #send(peer: NodeName): Promise<void> {
+    const { peers, settings } = this.#state;
+    const own = this.#state.presence();
+    const body = { from: own.node, set: peers.number, ...own };
+    const options = { deadlineMs: settings.heartbeatTimeoutMs };
+    const asked = await this.#calls.ask(peer, PATHS.heartbeat, body, heartbeatAnswer, options);
+    if ("answer" in asked) await this.#receiveAnswer(asked.answer);
+  }
+
+  async #receiveAnswer(answer: HeartbeatAnswer): Promise<void> {
+    const { peers, log } = this.#state;
+    if (peers.agreed && answer.cluster !== (peers.set?.cluster ?? null)) return;
+    this.#note(answer);
+    this.#votes.set(answer.node.name, { votes: answer.votes, ballot: answer.ballot });
+    try {
+      if (answer.peers) await this.#state.adopt(answer.peers);
+    } catch (error) {
+      log.error({ err: error }, "the members of the cluster cannot be noted");
+    }
+    await this.#tryToVote();
+  }
+
+  #note(presence: Presence): void {
+    const { presences, peers, events } = this.#state;
+    const { name } = presence.node;
+    const voted = presences.get(name)?.votes ?? false;
+    presences.note(presence);
+    if (presence.votes && !voted) events.emit("voter");
+    presences.heard(presence.node);
+    if (presence.address !== null) peers.moved(name, presence.address);
+    if (presence.leader) this.#noteLeader(presence.leader);
+  }
+
+  #noteLeader({ term, leftMs, acquiredAt }: NonNullable<Presence["leader"]>): void {
+    const { identity, leader, clock, voter } = this.#state;
+    // No other node can know that this one leads.
+    if (term.incarnation === identity.incarnation) return;
+    const known = term.epoch <= leader.epoch;
+    if (!leader.note({ term, acquiredAt, until: clock.monotonic() + leftMs }) || known) return;
+    void voter.admit(termOf(term));
+  }
+
+  async #tryToVote(): Promise<void> {
+    const { peers, voter, identity, log, events } = this.#state;
+    const voters = peers.names();
+    if (voter.votes || !voters.includes(identity.name)) return;
+    const others = peers.others().flatMap((name) => this.#votes.get(name) ?? []);
+    try {
+      if (await voter.recollect(voters.length, others)) events.emit("ready");
+    } catch (error) {
+      log.error({ err: error }, "the votes of this node cannot be written; it does not vote");
+    }
+  }
+
+  /** One line for each peer that comes, leaves or falls silent. */
+  #logChanges(): void {
+    const { peers, presences, settings, log } = this.#state;
+    const others = peers.others();
+    for (const peer of others) {
+      const alive = presences.alive(peer);
+      const presence = presences.get(peer);
+      const unknown = presence === null && presences.silentMs(peer) < settings.deadAfterMs;
+      if (unknown || this.#logged.get(peer) === alive) continue;
+      this.#logged.set(peer, alive);
+      if (alive) log.info({ peer }, "a node is here");
+      else if (presence?.status === "dead") log.info({ peer }, "a node has left");
+      else if (presence)
+        log.warn({ peer }, "a node is not heard of any more; its jobs are out of reach until it is back");
+      else log.warn({ peer }, "a node of this cluster was not heard of yet");
+    }
+    for (const peer of this.#logged.keys()) if (!others.includes(peer)) this.#logged.delete(peer);
   }
 }

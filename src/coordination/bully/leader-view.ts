@@ -1,19 +1,14 @@
-/** Whoever leads, as this node has heard: in its own name, from the leader itself, or from others that hear it. */
+/** The leader as this node knows it: by its own grant, from the leader itself, or from peers that hear the leader. */
 
 import { sameLife, type HeldTerm } from "../../core/ballot.ts";
-import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Tenure } from "../coordination.ts";
+import type { PeerEvents } from "./peer-events.ts";
+import type { Presences } from "./presences.ts";
 
-export interface LeaderViewOptions {
-  readonly role: LeaderRole;
-  readonly clock: Clock;
-  readonly gone: (life: NodeIdentity) => boolean;
-  /** Nobody leads any more, as far as this node knows: worth trying. */
-  readonly onVacant: () => void;
-  readonly onChange: () => void;
-}
+/** The role that the peers elect together; the other roles are local to each node. */
+export const ROLE: LeaderRole = "scheduler";
 
 export interface Sighting {
   readonly term: HeldTerm;
@@ -23,13 +18,17 @@ export interface Sighting {
 }
 
 export class LeaderView {
-  readonly #o: LeaderViewOptions;
+  readonly #clock: Clock;
+  readonly #presences: Presences;
+  readonly #events: PeerEvents;
   #seen: Sighting | null = null;
   #ended = false;
   #callOff: () => void = () => {};
 
-  constructor(options: LeaderViewOptions) {
-    this.#o = options;
+  constructor(clock: Clock, presences: Presences, events: PeerEvents) {
+    this.#clock = clock;
+    this.#presences = presences;
+    this.#events = events;
   }
 
   /** False when a later term is known, or this one is known to be over. */
@@ -41,17 +40,16 @@ export class LeaderView {
     const until = known ? Math.max(before.until, sighting.until) : sighting.until;
     this.#seen = { ...sighting, until };
     this.#ended = false;
-    if (!known) this.#o.onChange();
+    if (!known) this.#events.emit("leader");
     this.#watchEnd();
     return true;
   }
 
   end(term: HeldTerm): void {
-    if (!this.#seen || this.#seen.term.epoch !== term.epoch || !sameLife(this.#seen.term, term)) return;
-    if (this.#ended) return;
+    if (!this.#seen || this.#ended || !sameHeld(this.#seen.term, term)) return;
     this.#ended = true;
     this.#callOff();
-    this.#o.onChange();
+    this.#events.emit("leader");
   }
 
   /** The highest epoch that was a term. */
@@ -60,23 +58,21 @@ export class LeaderView {
   }
 
   sighting(): Sighting | null {
-    const { clock, gone } = this.#o;
     const seen = this.#seen;
-    if (!seen || this.#ended || clock.monotonic() >= seen.until || gone(seen.term)) return null;
-    return seen;
+    if (!seen || this.#ended || this.#clock.monotonic() >= seen.until) return null;
+    return this.#presences.gone(seen.term) ? null : seen;
   }
 
   current(): Term | null {
     const seen = this.sighting();
-    return seen && this.#term(seen.term);
+    return seen && termOf(seen.term);
   }
 
   tenure(): Tenure | null {
     const seen = this.sighting();
     if (!seen) return null;
-    const { clock } = this.#o;
-    const leaseUntil = clock.now() + (seen.until - clock.monotonic());
-    return { ...this.#term(seen.term), acquiredAt: seen.acquiredAt, leaseUntil };
+    const leaseUntil = this.#clock.now() + (seen.until - this.#clock.monotonic());
+    return { ...termOf(seen.term), acquiredAt: seen.acquiredAt, leaseUntil };
   }
 
   clear(): void {
@@ -85,16 +81,20 @@ export class LeaderView {
     this.#ended = false;
   }
 
-  #term({ name, incarnation, epoch }: HeldTerm): Term {
-    return { role: this.#o.role, leader: name, incarnation, epoch };
-  }
-
-  /** A lease that is renewed moves its end, so the timer looks again when it fires. */
+  /** A renewal sets the timer anew; one that fires for an older sighting does nothing. */
   #watchEnd(): void {
     this.#callOff();
     const seen = this.#seen!;
-    this.#callOff = this.#o.clock.after(Math.max(seen.until - this.#o.clock.monotonic(), 0), () => {
-      if (this.#seen === seen) this.#o.onVacant();
+    this.#callOff = this.#clock.after(Math.max(seen.until - this.#clock.monotonic(), 0), () => {
+      if (this.#seen === seen) this.#events.emit("vacant");
     });
   }
+}
+
+export function termOf({ name, incarnation, epoch }: HeldTerm): Term {
+  return { role: ROLE, leader: name, incarnation, epoch };
+}
+
+export function sameHeld(a: HeldTerm, b: HeldTerm): boolean {
+  return a.epoch === b.epoch && sameLife(a, b);
 }

@@ -15,7 +15,7 @@ export const PATHS = {
   coordinator: "/peer/coordinator",
   heartbeat: "/peer/heartbeat",
   vote: "/peer/vote",
-  wish: "/peer/wish",
+  request: "/peer/request",
 } as const;
 
 /** Hardly a kilobyte for a small cluster; with a thousand members of a long name it is a hundred. */
@@ -190,10 +190,10 @@ export const joinAnswer = z.object({
 export const noteAnswer = z.object({ node: life, noted: z.boolean(), epoch });
 export const removeAsked = z.discriminatedUnion("op", [
   z.object({ op: z.literal("remove"), from: life, name }),
-  z.object({ op: z.literal("told"), from: life, peers: peerSet }),
+  z.object({ op: z.literal("removed"), from: life, peers: peerSet }),
 ]);
-export const wishAsked = z.object({ from: life, wish: z.enum(["drain", "resume"]) });
-export const wishAnswer = z.object({ node: life });
+export const nodeRequest = z.object({ from: life, request: z.enum(["drain", "resume"]) });
+export const nodeRequestAnswer = z.object({ node: life });
 
 /** What a node answers that does not lead. */
 export const notLeader = z.object({ leader: name.nullable(), leader_url: z.string().nullable() });

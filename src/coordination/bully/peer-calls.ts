@@ -1,40 +1,31 @@
-/** Calls to the other members: a checked answer, or the way in which there is none. */
+/**
+ * Calls to the other members: a checked answer, or the reason why there is none. What a call reveals about the peer (its
+ * incarnation, that it was not reached, that it takes this node for removed) goes into the state.
+ */
 
 import type { z } from "zod";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import type { PeerSet, RemovedLife } from "../../core/peer-set.ts";
-import type { Log } from "../../platform/log.ts";
 import type { CallOptions, Outcome, Transport } from "../../transport/transport.ts";
-import type { Evidence } from "./evidence.ts";
 import { readMessage, removedAnswer } from "./messages.ts";
-import type { Roster } from "./roster.ts";
-
-export interface PeerCallsOptions {
-  readonly transport: Transport;
-  readonly roster: Roster;
-  readonly evidence: Evidence;
-  readonly log: Log;
-  /** A member says that this node is none any more. */
-  readonly onRemoved: (why: RemovedLife["why"], peers: PeerSet | null) => void;
-  /** A call certainly did not reach that peer: worth looking why. */
-  readonly onRefused: (peer: NodeName) => void;
-}
+import type { PeerState } from "./peer-state.ts";
 
 export type Asked<Answer> =
   | { readonly answer: Answer }
-  /** `refused`: it never arrived; `failed`: an answer that says no; `silent`: nobody knows. */
+  /** `refused`: the call never arrived; `failed`: the answer is an error; `silent`: the outcome is unknown. */
   | { readonly none: "refused" | "failed" | "silent"; readonly status?: number; readonly body?: string };
 
 export class PeerCalls {
-  readonly #o: PeerCallsOptions;
-  /** Peers whose answers we could not read, so that it is told once. */
+  readonly #state: PeerState;
+  readonly #transport: Transport;
+  /** Peers whose answers could not be read, so that each is logged once. */
   readonly #garbled = new Set<NodeName>();
-  /** Why a peer that is there does not take what this node sends: another secret, most of the time. */
+  /** Why a peer rejects the calls of this node: usually another secret. */
   readonly denials = new Map<NodeName, string>();
 
-  constructor(options: PeerCallsOptions) {
-    this.#o = options;
+  constructor(state: PeerState, transport: Transport) {
+    this.#state = state;
+    this.#transport = transport;
   }
 
   async ask<Schema extends z.ZodType<{ readonly node: NodeIdentity }>>(
@@ -44,11 +35,11 @@ export class PeerCalls {
     schema: Schema,
     options: Omit<CallOptions, "to">,
   ): Promise<Asked<z.output<Schema>>> {
-    const address = this.#o.roster.address(peer);
+    const address = this.#state.peers.address(peer);
     return address === null ? { none: "refused" } : this.askAt(peer, address, path, body, schema, options);
   }
 
-  /** A peer that is no member yet, or none any more. */
+  /** For a peer that is not a member yet, or not any more. */
   async askAt<Schema extends z.ZodType<{ readonly node: NodeIdentity }>>(
     peer: NodeName,
     address: string,
@@ -57,12 +48,12 @@ export class PeerCalls {
     schema: Schema,
     options: Omit<CallOptions, "to">,
   ): Promise<Asked<z.output<Schema>>> {
-    const { evidence, onRefused } = this.#o;
+    const { presences, events } = this.#state;
     const outcome = await this.call(address, path, body, { ...options, to: peer });
     this.#noteDenial(peer, outcome);
     const asked = this.#read(peer, outcome, schema);
-    if ("answer" in asked && asked.answer.node.name === peer) evidence.answered(asked.answer.node);
-    else if ("none" in asked && asked.none === "refused") onRefused(peer);
+    if ("answer" in asked && asked.answer.node.name === peer) presences.answered(asked.answer.node);
+    else if ("none" in asked && asked.none === "refused") events.emit("unreachable", peer);
     return asked;
   }
 
@@ -71,7 +62,7 @@ export class PeerCalls {
     const headers = { "content-type": "application/json" };
     const request = { method: "POST", path, headers, body: JSON.stringify(body) } as const;
     try {
-      return await this.#o.transport.call(address, request, options);
+      return await this.#transport.call(address, request, options);
     } catch (error) {
       return { outcome: "unknown", reason: (error as Error).message };
     }
@@ -91,29 +82,30 @@ export class PeerCalls {
       this.#garbled.delete(peer);
       return { answer };
     } catch (error) {
-      if (!this.#garbled.has(peer)) this.#o.log.warn({ peer, err: error }, "a peer's answer makes no sense");
+      if (!this.#garbled.has(peer))
+        this.#state.log.warn({ peer, err: error }, "a peer's answer makes no sense");
       this.#garbled.add(peer);
       return { none: "failed", status, body };
     }
   }
 
-  /** Told once for each reason; over when the peer answers, or is not there at all. */
+  /** Logged once for each reason; cleared when the peer answers, or cannot be reached. */
   #noteDenial(peer: NodeName, outcome: Outcome): void {
     if (outcome.outcome === "unknown") return;
     const reason = denialIn(outcome);
     if (reason === null) this.denials.delete(peer);
     else if (this.denials.get(peer) !== reason) {
       this.denials.set(peer, reason);
-      this.#o.log.warn({ peer, reason }, "a peer does not take the calls of this node");
+      this.#state.log.warn({ peer, reason }, "a peer does not take the calls of this node");
     }
   }
 
   #hearRemoval(body: string): void {
     try {
       const { removed, peers } = readMessage(removedAnswer, body);
-      this.#o.onRemoved(removed, peers);
+      this.#state.hearRemoval(removed, peers);
     } catch (error) {
-      this.#o.log.warn({ err: error }, "a peer's answer makes no sense");
+      this.#state.log.warn({ err: error }, "a peer's answer makes no sense");
     }
   }
 }

@@ -1,8 +1,9 @@
 /**
- * This node's vote. It decides by core/ballot.ts and answers only when what it promised is on disk.
+ * This node's vote, and the set of peers that it has noted. It decides by core/ballot.ts and answers only when its promise is on
+ * disk.
  *
- * A decision is taken at once, in memory, and binds from then on; writes come one behind the other. If one fails the answer is
- * an error and the promise stays: a voter that cannot write promises nothing to anybody else either.
+ * A decision is made at once, in memory, and binds from then on; writes follow one after the other. If a write fails the answer
+ * is an error and the promise stays: a voter that cannot write makes no other promise either.
  */
 
 import {
@@ -21,24 +22,29 @@ import {
   type RenewalAsked,
   type Vote,
 } from "../../core/ballot.ts";
-import type { Quorum } from "../../core/bully.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { compareSets, type PeerSet, type SetNumber } from "../../core/peer-set.ts";
+import { termFields, type Term } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
+import type { TermStore } from "../../store/store.ts";
+import { ROLE } from "./leader-view.ts";
 import { readMessage, voteRecord } from "./messages.ts";
+import type { PeerEvents } from "./peer-events.ts";
+import type { Presences } from "./presences.ts";
+import type { BullySettings } from "./settings.ts";
 import type { VoteFile } from "./vote-file.ts";
 
 export interface VoterOptions {
   readonly identity: NodeIdentity;
   readonly file: VoteFile;
+  /** Of this node's own store. */
+  readonly terms: TermStore;
   readonly clock: Clock;
   readonly log: Log;
-  readonly quorum: Quorum;
-  readonly leaseMs: number;
-  readonly gone: (life: NodeIdentity) => boolean;
-  /** Another set of peers is in force. */
-  readonly onSet: (before: PeerSet | null) => void;
+  readonly settings: Pick<BullySettings, "quorum" | "leaseMs">;
+  readonly presences: Presences;
+  readonly events: PeerEvents;
 }
 
 export type Voice = "granted" | "acknowledged" | "denied" | "behind" | "abstains";
@@ -48,10 +54,10 @@ export class Voter {
   #vote: Vote = { ...BLANK, until: -Infinity };
   #set: PeerSet | null = null;
   #votes = false;
-  /** The highest epoch that the store knows: one that was a term is never promised again, whatever became of the file. */
+  /** The highest epoch that the store knows: it is never promised again, even if the file was lost. */
   #floor = 0;
   #startedAt = 0;
-  /** When it began to vote without a file; long ago where there was one. */
+  /** When it began to vote without a file; -Infinity if it found one. */
   #enteredAt = -Infinity;
   #heard: { readonly term: HeldTerm; readonly since: number; last: number } | null = null;
   #saving: Promise<void> = Promise.resolve();
@@ -60,7 +66,7 @@ export class Voter {
     this.#o = options;
   }
 
-  /** False for a voter that has forgotten what it promised, if it ever did. */
+  /** False for a voter that has lost the record of its promises. */
   get votes(): boolean {
     return this.#votes;
   }
@@ -70,7 +76,7 @@ export class Voter {
     return { epoch, to, ttlMs, released };
   }
 
-  /** The set of peers that this node has noted; null where none was ever agreed on. */
+  /** The set of peers that this node has noted; null if there was none yet. */
   get peers(): PeerSet | null {
     return this.#set;
   }
@@ -79,9 +85,18 @@ export class Voter {
     return this.#floor;
   }
 
-  /** The store has admitted a term. */
-  raiseFloor(epoch: number): void {
-    this.#floor = Math.max(this.#floor, epoch);
+  /** Asks the store to admit a term. False when it knows a later one, or does not answer. */
+  async admit(term: Term): Promise<boolean> {
+    const { terms, log } = this.#o;
+    try {
+      const admitted = await terms.admit(term);
+      const epoch = admitted ? term.epoch : ((await terms.read(ROLE))?.epoch ?? 0);
+      this.#floor = Math.max(this.#floor, epoch);
+      return admitted;
+    } catch (error) {
+      log.warn({ ...termFields(term), err: error }, "the store could not note a leader's term");
+      return false;
+    }
   }
 
   /** The highest epoch that this node knows to be used up. */
@@ -89,9 +104,9 @@ export class Voter {
     return Math.max(this.#vote.epoch, this.#floor, this.#set?.epoch ?? 0);
   }
 
-  async load(floor: number): Promise<void> {
-    const { identity, file, clock, log, quorum } = this.#o;
-    this.#floor = floor;
+  async load(): Promise<void> {
+    const { identity, file, terms, clock, log, settings } = this.#o;
+    this.#floor = (await terms.read(ROLE))?.epoch ?? 0;
     this.#startedAt = clock.monotonic();
     this.#heard = null;
     this.#enteredAt = -Infinity;
@@ -109,26 +124,22 @@ export class Voter {
         log.error({ err: error }, "the file of votes cannot be read; going on as if it were lost");
       }
     }
-    // Whoever may lead alone does not wait for a lease that nobody else counts on.
-    if (quorum === "none") {
+    // A node that may lead alone does not wait for the end of a lease that no other node relies on.
+    if (settings.quorum === "none") {
       this.#votes = true;
       this.#vote = { ...this.#vote, until: -Infinity };
     }
   }
 
-  /** For how long it has voted; for ever where it found its file. */
+  /** For how long it has voted; Infinity if it found its file. */
   get votingMs(): number {
     return this.#o.clock.monotonic() - this.#enteredAt;
   }
 
-  /** Who holds the lease, by what this voter has promised and found out. */
+  /** The holder of the lease, by the promises of this voter and the evidence of this node. */
   holder(): HeldTerm | null {
-    return holderOf(this.#vote, this.#o.clock.monotonic(), this.#o.gone);
-  }
-
-  /** The same without evidence: who would hold it if nothing were known. */
-  leaseholder(): HeldTerm | null {
-    return holderOf(this.#vote, this.#o.clock.monotonic());
+    const { clock, presences } = this.#o;
+    return holderOf(this.#vote, clock.monotonic(), (node) => presences.gone(node));
   }
 
   willing(candidate: NodeIdentity, set: SetNumber | null): boolean {
@@ -145,11 +156,11 @@ export class Voter {
   async renew(asked: RenewalAsked): Promise<Voice> {
     if (asked.granted) this.hear(asked.term);
     if (!this.#votes) return "abstains";
-    const { quorum, clock } = this.#o;
+    const { settings, clock } = this.#o;
     const { term } = asked;
     const rival = term.epoch === this.#vote.epoch && this.#vote.to !== null && !sameLife(this.#vote.to, term);
-    if (quorum === "none" && rival && asked.granted) {
-      // Two halves counted on by themselves. Neither number can be told from the other: both terms end, and the next is one.
+    if (settings.quorum === "none" && rival && asked.granted) {
+      // Both halves of a split cluster used this epoch. Both terms end, and the next epoch belongs to one.
       this.#vote = { ...this.#vote, released: true, until: -Infinity };
       return "denied";
     }
@@ -160,13 +171,14 @@ export class Voter {
     this.#vote = decideRelease(this.#vote, term, this.#o.clock.monotonic());
   }
 
-  /** What a voter without memory has learned of the others may be enough to vote. True when it was. */
+  /** Lets a voter without a record vote if it has learned enough from the others. True when it votes now. */
   async recollect(
     voters: number,
     others: readonly { readonly votes: boolean; readonly ballot: Ballot }[],
   ): Promise<boolean> {
     if (this.#votes) return false;
-    const { clock, leaseMs, log } = this.#o;
+    const { clock, log } = this.#o;
+    const { leaseMs } = this.#o.settings;
     const heard = this.#heard;
     const ballot = recollect({
       voters,
@@ -183,12 +195,12 @@ export class Voter {
   }
 
   /**
-   * Begins to vote, with what is known of earlier promises. A leader that was heard has a lease, though not from this voter:
-   * together with others that are new it would be a majority that knows nothing of it.
+   * Begins to vote, with what is known of earlier promises. The lease of a leader that was heard counts too: otherwise several
+   * new voters could be a majority that knows nothing of it.
    */
   async enter(known: Ballot = BLANK): Promise<void> {
-    const { clock, identity, leaseMs } = this.#o;
-    const heard = this.#heard ? ballotOf(this.#heard.term, leaseMs) : BLANK;
+    const { clock, identity, settings } = this.#o;
+    const heard = this.#heard ? ballotOf(this.#heard.term, settings.leaseMs) : BLANK;
     const ballot = heard.epoch > known.epoch ? heard : known;
     if (ballot.epoch >= this.#vote.epoch) {
       this.#vote = voteAfterRestart(ballot, identity.name, clock.monotonic());
@@ -204,17 +216,17 @@ export class Voter {
     const before = this.#set;
     if (newer) {
       this.#set = set;
-      this.#o.onSet(before);
+      this.#o.events.emit("peers", before);
     }
     // Also when it is ours already: the write may be under way.
     await this.#save();
     return newer;
   }
 
-  /** A cluster of its own is given up for the one that it belongs to: nothing promised in it counts there. */
+  /** Leaves a cluster that this node founded by mistake: its promises there count nowhere else. */
   async forget(): Promise<void> {
     this.#set = null;
-    this.#votes = this.#o.quorum === "none";
+    this.#votes = this.#o.settings.quorum === "none";
     this.#startedAt = this.#o.clock.monotonic();
     await this.#save();
   }
@@ -234,12 +246,12 @@ export class Voter {
     return decision.answer;
   }
 
-  /** A leader's word, also for a voter that does not vote yet. */
+  /** A leader was heard; this matters also to a voter that does not vote yet. */
   hear(term: HeldTerm): void {
     const at = this.#o.clock.monotonic();
     const heard = this.#heard;
     const same = heard && heard.term.epoch === term.epoch && sameLife(heard.term, term);
-    if (same && at - heard.last < this.#o.leaseMs) heard.last = at;
+    if (same && at - heard.last < this.#o.settings.leaseMs) heard.last = at;
     else if (!heard || term.epoch >= heard.term.epoch) this.#heard = { term, since: at, last: at };
   }
 

@@ -49,20 +49,20 @@ export class ControlSession extends Lifecycle {
     this.time = options.time ?? clock;
     this.#gateway = new Gateway({ url, clock, commandMs });
     const leaders = this.key("leader", "");
-    const wish = this.key("wish", identity.incarnation);
+    const request = this.key("request", identity.incarnation);
     const name = this.key("name", identity.name);
     this.#watch = new WatchStream({
       gateway: this.#gateway,
       clock,
       random,
       // Our own entry is written with every heartbeat: its echo shows that the stream lives.
-      names: [leaders, wish, name, this.key("node", identity.incarnation)],
+      names: [leaders, request, name, this.key("node", identity.incarnation)],
       openMs: commandMs,
       echoMs: commandMs,
       onOpen: options.onReady,
       onEvent: ({ key, revision, deleted }) => {
         if (key.startsWith(leaders)) options.onLeader(key, revision, deleted);
-        else if (key === (deleted ? name : wish)) options.onCalled();
+        else if (key === (deleted ? name : request)) options.onCalled();
       },
     });
   }

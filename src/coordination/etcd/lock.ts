@@ -10,7 +10,7 @@
  */
 
 import { heldBy, sameTerm, type Term } from "../../core/term.ts";
-import { AdmittedLock, type AdmittedLockOptions, type GrantWish } from "../admitted-lock.ts";
+import { AdmittedLock, type AdmittedLockOptions, type GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
 import type { ControlSession } from "./control-session.ts";
 import { LeaderKeys, type Seat } from "./leader-keys.ts";
@@ -41,7 +41,7 @@ export class EtcdLock extends AdmittedLock<Seat> {
     else this.#stillness.hear(this.#o.role, revision);
   }
 
-  protected async tryGrant({ candidate, ttlMs, floor }: GrantWish): Promise<Seat | "held" | "again"> {
+  protected async tryGrant({ candidate, ttlMs, floor }: GrantRequest): Promise<Seat | "held" | "again"> {
     const deadlineMs = this.#deadlineMs(ttlMs);
     const seen = await this.#keys.look(deadlineMs);
     const { seat, revision } = seen;

@@ -3,7 +3,7 @@
  *
  *     node/<incarnation>   what a node says of itself, its status, and whether its work was taken back after its death
  *     name/<name>          the incarnation whose name it is, under the lease of that life: gone when the node is
- *     wish/<incarnation>   what was asked of it
+ *     request/<incarnation>   what was asked of it
  *
  * The entry outlives the node, so that a leader finds its work; the name does not, so that the next life can have it at once.
  */

@@ -12,7 +12,7 @@ import type { NodeSign } from "../../core/failure-detector.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { Term } from "../../core/term.ts";
-import type { NodeWish } from "../coordination.ts";
+import type { NodeRequest } from "../coordination.ts";
 import { nameTaken } from "../registered-membership.ts";
 import type { Namesake, NodeSigns, Registry, Roll } from "../registered-membership.ts";
 import type { ControlSession } from "./control-session.ts";
@@ -28,7 +28,7 @@ export interface RegistryOptions {
   readonly info: () => OwnInfo;
   /** Whoever has been silent for so long is not taken for alive; also how long our own life lasts without a heartbeat. */
   readonly deadAfterMs: number;
-  /** How long the dead are kept after they were laid to rest. */
+  /** How long dead nodes are kept after their work was recovered. */
   readonly forgetAfterMs: number;
 }
 
@@ -46,7 +46,7 @@ export class NodeRegistry implements Registry {
   readonly #nodes: string;
   readonly #names: string;
   readonly #ownName: string;
-  readonly #ownWish: string;
+  readonly #ownRequest: string;
   #status: NodeStatus = "joining";
   /** Of our life. */
   #lease = kv.NO_LEASE;
@@ -59,7 +59,7 @@ export class NodeRegistry implements Registry {
     this.#nodes = control.key("node", "");
     this.#names = control.key("name", "");
     this.#ownName = this.#names + identity.name;
-    this.#ownWish = this.#wishKey(identity.incarnation);
+    this.#ownRequest = this.#requestKey(identity.incarnation);
   }
 
   get status(): NodeStatus {
@@ -69,16 +69,16 @@ export class NodeRegistry implements Registry {
   /** Our entry, unless another life with our name is alive: then who it is. */
   async register(): Promise<Namesake | null> {
     this.#status = "joining";
-    const namesake = await this.#enter([kv.remove(this.#ownWish)]);
+    const namesake = await this.#enter([kv.remove(this.#ownRequest)]);
     if (!namesake) return null;
     const { hostname = "unknown", version = "unknown", startedAt = 0 } = namesake.entry?.info ?? {};
     return { hostname, version, startedAt };
   }
 
-  /** Says that we live; `heard` is the wish that was told here, and that nobody has to tell again. */
+  /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
   async beat(heard: string | null = null): Promise<Roll> {
     if (heard !== null) {
-      const cleared = { if: [kv.hasValue(this.#ownWish, heard)], then: [kv.remove(this.#ownWish)] };
+      const cleared = { if: [kv.hasValue(this.#ownRequest, heard)], then: [kv.remove(this.#ownRequest)] };
       await this.#control.transact(cleared);
     }
     const [lives, answer] = await Promise.all([this.#control.keepAlive(this.#lease), this.#tell()]);
@@ -96,13 +96,15 @@ export class NodeRegistry implements Registry {
 
   async deregister(): Promise<void> {
     const { incarnation } = this.#o.identity;
-    await this.#control.transact({ then: [kv.remove(this.#nodes + incarnation), kv.remove(this.#ownWish)] });
+    await this.#control.transact({
+      then: [kv.remove(this.#nodes + incarnation), kv.remove(this.#ownRequest)],
+    });
     if (this.#lease !== kv.NO_LEASE) await this.#control.revokeLease(this.#lease);
     this.#lease = kv.NO_LEASE;
   }
 
   /** False when no living node has that name. */
-  async ask(name: NodeName, wish: NodeWish): Promise<boolean> {
+  async ask(name: NodeName, request: NodeRequest): Promise<boolean> {
     const { found } = await this.#control.transact({
       then: [kv.getAll(this.#nodes), kv.getAll(this.#names)],
     });
@@ -114,7 +116,7 @@ export class NodeRegistry implements Registry {
     if (!row) return false;
     const { succeeded } = await this.#control.transact({
       if: [kv.exists(this.#nodes + row.incarnation)],
-      then: [kv.put(this.#wishKey(row.incarnation), wish)],
+      then: [kv.put(this.#requestKey(row.incarnation), request)],
     });
     return succeeded;
   }
@@ -153,11 +155,11 @@ export class NodeRegistry implements Registry {
   }
 
   /** Etcd itself forgets them after a while. */
-  async layToRest(lives: readonly NodeIdentity[], fence: Term): Promise<void> {
+  async markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<void> {
     const { lease, rows } = await this.#fenced(fence);
     const resting = rows.filter(
       ({ incarnation, entry }) =>
-        entry.status === "dead" && !entry.recovered && lives.some((life) => life.incarnation === incarnation),
+        entry.status === "dead" && !entry.recovered && nodes.some((node) => node.incarnation === incarnation),
     );
     if (resting.length === 0) return;
     const memory = await this.#control.grantLease(this.#o.forgetAfterMs);
@@ -206,7 +208,7 @@ export class NodeRegistry implements Registry {
   #tell(): Promise<kv.TransactionAnswer> {
     return this.#control.transact({
       if: [kv.isUnder(this.#ownName, this.#lease)],
-      then: [this.#putOwn(), kv.getAll(this.#nodes), kv.getAll(this.#names), kv.get(this.#ownWish)],
+      then: [this.#putOwn(), kv.getAll(this.#nodes), kv.getAll(this.#names), kv.get(this.#ownRequest)],
     });
   }
 
@@ -217,7 +219,7 @@ export class NodeRegistry implements Registry {
     this.#stillness.keep(new Set(all.map(({ incarnation }) => incarnation)));
     return {
       at: this.#control.time.now(),
-      wish: found[2]?.[0]?.value ?? null,
+      request: found[2]?.[0]?.value ?? null,
       others: all
         .filter(({ incarnation }) => incarnation !== this.#o.identity.incarnation)
         .map((row) => registered(row, this.#ageMs(row, names))),
@@ -256,7 +258,7 @@ export class NodeRegistry implements Registry {
     const leader = leaderKey(this.#control, fence.role);
     const { succeeded, found } = await this.#control.transact({
       if: [kv.isUnder(leader, termLease), kv.unchanged(key, revision)],
-      then: [kv.put(key, JSON.stringify(entry), memory), kv.remove(this.#wishKey(incarnation))],
+      then: [kv.put(key, JSON.stringify(entry), memory), kv.remove(this.#requestKey(incarnation))],
       else: [kv.get(leader)],
     });
     if (!succeeded && found[0]?.[0]?.lease !== termLease) throw stale(fence);
@@ -275,8 +277,8 @@ export class NodeRegistry implements Registry {
     return kv.put(this.#nodes + identity.incarnation, JSON.stringify(entry));
   }
 
-  #wishKey(incarnation: string): string {
-    return this.#control.key("wish", incarnation);
+  #requestKey(incarnation: string): string {
+    return this.#control.key("request", incarnation);
   }
 }
 

@@ -37,9 +37,9 @@ export interface ControlOptions {
 export const NOW = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
 
 export const RELEASE_CHANNEL = "baton_leader_released";
-export const WISH_CHANNEL = "baton_wish";
+export const REQUEST_CHANNEL = "baton_request";
 
-const LISTEN = [RELEASE_CHANNEL, WISH_CHANNEL].map((channel) => write("", `LISTEN ${channel}`));
+const LISTEN = [RELEASE_CHANNEL, REQUEST_CHANNEL].map((channel) => write("", `LISTEN ${channel}`));
 const PID = read("control-pid", "SELECT pg_backend_pid() AS pid");
 const LOCK_LIFE = write("life-lock", `SELECT pg_try_advisory_lock(${lifeLock("$1")}) AS held`);
 /** A session of ours that the server takes for alive, although we have lost it. */

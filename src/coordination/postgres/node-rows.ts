@@ -13,7 +13,7 @@ const SERVER_UP = "(extract(epoch FROM clock_timestamp() - pg_postmaster_start_t
 const COLUMNS = `incarnation, name, hostname, url, roles, capabilities, version, status, started_at, last_heartbeat, load,
   info, locked`;
 const OWN_VALUES = "$2, $3, $4, $5, $6, $7, $8, $9, $10, moment.at, $11, $12, $13";
-/** A node that was taken for dead by mistake is back with this. A wish that was heard ($14) is cleared. */
+/** A node that was taken for dead by mistake is back with this. A request that was heard ($14) is cleared. */
 const UPDATE_OWN = `name = excluded.name, hostname = excluded.hostname, url = excluded.url, roles = excluded.roles,
   capabilities = excluded.capabilities, version = excluded.version, status = excluded.status,
   last_heartbeat = excluded.last_heartbeat, load = excluded.load, info = excluded.info, locked = excluded.locked,
@@ -26,7 +26,7 @@ export const BEAT = write(
      ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}, wish = nullif(n.wish, $14::text)
      RETURNING wish
    )
-   SELECT moment.at, (SELECT wish FROM own) AS own_wish, n.* FROM moment
+   SELECT moment.at, (SELECT wish FROM own) AS own_request, n.* FROM moment
    LEFT JOIN baton.node n ON n.incarnation <> $2`,
 );
 /**
@@ -86,8 +86,8 @@ export const MARK_DEAD = write(
      RETURNING n.name, n.incarnation
    ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
 );
-export const LAY_TO_REST = write(
-  "node-lay-to-rest",
+export const MARK_RECOVERED = write(
+  "node-mark-recovered",
   `WITH ${FENCE}, touched AS (
      UPDATE baton.node n SET recovered = true FROM fence
      WHERE n.incarnation = ANY ($5::text[]) AND n.status = 'dead' RETURNING n.name, n.incarnation
@@ -120,7 +120,7 @@ export interface NodeRow {
 }
 
 /** Also when we are alone there is one row, with no node in it. */
-export type BeatRow = NodeRow & { readonly own_wish: string | null };
+export type BeatRow = NodeRow & { readonly own_request: string | null };
 
 export interface NamesakeRow {
   readonly hostname: string;

@@ -13,7 +13,7 @@ import { RegisteredMembership } from "../registered-membership.ts";
 import { ControlSession } from "./control-session.ts";
 import { subjectOf } from "./leader-rows.ts";
 import { PostgresLock } from "./lock.ts";
-import { NodeRegistry, wishSubject } from "./registry.ts";
+import { NodeRegistry, requestSubject } from "./registry.ts";
 
 export interface PostgresCoordinationOptions extends RegisteredCoordinationOptions {
   /** `postgres://user@host:port/database`; behind a pooler that works by transactions everything takes longer. */
@@ -75,7 +75,7 @@ export class PostgresCoordination extends RegisteredCoordination<NodeRegistry, P
   }
 
   #told(subject: string): void {
-    if (subject === wishSubject(this.#o.identity.name)) this.membership.hurry();
+    if (subject === requestSubject(this.#o.identity.name)) this.membership.hurry();
     const role = LEADER_ROLES.find((each) => subjectOf(each) === subject);
     if (role) this.locks.get(role)?.hint();
   }

@@ -18,8 +18,8 @@ import {
 import type { Term } from "../../core/term.ts";
 import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
 import type { Statement } from "../../platform/drivers/postgres.ts";
-import type { NodeWish } from "../coordination.ts";
-import { WISH_CHANNEL, type ControlSession } from "./control-session.ts";
+import type { NodeRequest } from "../coordination.ts";
+import { REQUEST_CHANNEL, type ControlSession } from "./control-session.ts";
 import { nameTaken } from "../registered-membership.ts";
 import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
 import * as rows from "./node-rows.ts";
@@ -62,7 +62,7 @@ export class NodeRegistry implements Registry {
     }
   }
 
-  /** Says that we live; `heard` is the wish that was told here, and that nobody has to tell again. */
+  /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
   async beat(heard: string | null = null): Promise<Roll> {
     await this.#control.ensureLocked();
     const found = await this.#control
@@ -70,8 +70,8 @@ export class NodeRegistry implements Registry {
       .catch((error: unknown) => {
         throw isUniqueViolation(error) ? nameTaken(this.#o.identity) : error;
       });
-    const { at, own_wish } = found[0]!;
-    return { at, wish: own_wish, others: found.filter(isNode).map(registered) };
+    const { at, own_request } = found[0]!;
+    return { at, request: own_request, others: found.filter(isNode).map(registered) };
   }
 
   async setStatus(status: NodeStatus, heard: string | null = null): Promise<Roll> {
@@ -109,13 +109,13 @@ export class NodeRegistry implements Registry {
   }
 
   /** False when no living node has that name. */
-  async ask(name: NodeName, wish: NodeWish): Promise<boolean> {
-    const payload = this.#control.payload(wishSubject(name));
-    const values = [this.#control.now(), name, wish, this.#o.deadAfterMs, WISH_CHANNEL, payload];
+  async ask(name: NodeName, request: NodeRequest): Promise<boolean> {
+    const payload = this.#control.payload(requestSubject(name));
+    const values = [this.#control.now(), name, request, this.#o.deadAfterMs, REQUEST_CHANNEL, payload];
     return (await this.#control.query(rows.ASK, values)).length > 0;
   }
 
-  /** Forgets those who were laid to rest and have been silent for so long. */
+  /** Forgets recovered nodes that have been silent for so long. */
   async look(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
     const { role, leader, incarnation, epoch } = fence;
     const values = [this.#control.now(), role, leader, incarnation, epoch, forgetAfterMs];
@@ -141,8 +141,8 @@ export class NodeRegistry implements Registry {
     return new Set(marked.map(({ incarnation }) => incarnation));
   }
 
-  layToRest(lives: readonly NodeIdentity[], fence: Term): Promise<readonly NodeIdentity[]> {
-    return this.#fenced(rows.LAY_TO_REST, fence, [lives.map((life) => life.incarnation)]);
+  markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<readonly NodeIdentity[]> {
+    return this.#fenced(rows.MARK_RECOVERED, fence, [nodes.map((node) => node.incarnation)]);
   }
 
   /** Forgets the dead whose work was taken back and who have been silent for so long. */
@@ -183,8 +183,8 @@ export class NodeRegistry implements Registry {
   }
 }
 
-/** What a notification of a wish is about. */
-export function wishSubject(name: NodeName): string {
+/** The subject of a notification of a request. */
+export function requestSubject(name: NodeName): string {
   return `node/${name}`;
 }
 

@@ -8,7 +8,7 @@
 
 import { BatonError } from "../../core/errors.ts";
 import type { Term } from "../../core/term.ts";
-import { AdmittedLock, type AdmittedLockOptions, type GrantWish } from "../admitted-lock.ts";
+import { AdmittedLock, type AdmittedLockOptions, type GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
 import type { ControlSession } from "./control-session.ts";
 import { LeaderScripts } from "./leader-scripts.ts";
@@ -37,9 +37,9 @@ export class RedisLock extends AdmittedLock<Granted> {
     this.#scripts = new LeaderScripts(options.control, options.role);
   }
 
-  protected async tryGrant(wish: GrantWish): Promise<Granted | "held"> {
-    const deadlineMs = this.#deadlineMs(wish.ttlMs);
-    const grant = await this.#scripts.grant({ ...wish, gone: this.#gone, deadlineMs });
+  protected async tryGrant(request: GrantRequest): Promise<Granted | "held"> {
+    const deadlineMs = this.#deadlineMs(request.ttlMs);
+    const grant = await this.#scripts.grant({ ...request, gone: this.#gone, deadlineMs });
     if (!grant) throw tooLate(deadlineMs);
     if (grant.granted) return grant;
     const { epoch, leftMs, life } = grant.seat;

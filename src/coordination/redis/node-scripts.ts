@@ -1,6 +1,6 @@
 /**
  * The scripts of the list of nodes: a set of incarnations, and a hash for each with what its node says of itself (`info`, which
- * only nodes read), its status, how often and when it was heard, its life's channel and a wish.
+ * only nodes read), its status, how often and when it was heard, its life's channel and a request.
  */
 
 import { redisScript } from "../../platform/drivers/redis-script.ts";
@@ -8,7 +8,7 @@ import { NOW, SUBSCRIBERS } from "./control-session.ts";
 
 /**
  * A node whose cluster has gone for good is not kept for ever. Long beyond what any leader needs to take its work back: the dead are
- * forgotten by a leader, after they were laid to rest.
+ * forgotten by a leader, after their work was recovered.
  */
 const KEEP_MS = 7 * 24 * 3_600_000;
 
@@ -50,7 +50,7 @@ local held = redis.call('HMGET', KEYS[2], 'leader', 'incarnation', 'epoch')
 if held[1] ~= ARGV[2] or held[2] ~= ARGV[3] or held[3] ~= ARGV[4] then return { ${STALE}, at } end
 `;
 
-/** ARGV[7]: the wish that was heard and is cleared. Answers `{1, at, wish, others}`, or `{0, at}` when another has our name. */
+/** ARGV[7]: the request that was heard and is cleared. Answers `{1, at, request, others}`, or `{0, at}` when another has our name. */
 export const BEAT = redisScript(
   "node-beat",
   `${NOW}${NODES}
@@ -59,8 +59,8 @@ for _, other in ipairs(rest) do
   if other[NAME] == ARGV[3] and other[STATUS] ~= 'dead' then return { 0, at } end
 end
 ${WRITE_OWN}
-if ARGV[7] ~= '' and redis.call('HGET', row, 'wish') == ARGV[7] then redis.call('HDEL', row, 'wish') end
-return { 1, at, redis.call('HGET', row, 'wish'), rest }`,
+if ARGV[7] ~= '' and redis.call('HGET', row, 'request') == ARGV[7] then redis.call('HDEL', row, 'request') end
+return { 1, at, redis.call('HGET', row, 'request'), rest }`,
 );
 /**
  * ARGV[7]: how old the heartbeat of one who lives may be. A namesake whose life is gone is dead, and no reason to wait. One without
@@ -76,11 +76,11 @@ for _, other in ipairs(others(ARGV[2])) do
     local tells = other[LIFE] ~= '' and upMs >= silentMs
     if held or (at - tonumber(other[AT]) < silentMs and not tells) then return { 0, at, other[8] } end
     redis.call('HSET', rowKey(other[INCARNATION]), 'status', 'dead', 'recovered', '0')
-    redis.call('HDEL', rowKey(other[INCARNATION]), 'wish')
+    redis.call('HDEL', rowKey(other[INCARNATION]), 'request')
   end
 end
 ${WRITE_OWN}
-redis.call('HDEL', row, 'wish')
+redis.call('HDEL', row, 'request')
 return { 1, at }`,
 );
 /** ARGV: now, incarnation. */
@@ -91,13 +91,13 @@ redis.call('SREM', KEYS[1], ARGV[2])
 redis.call('DEL', rowKey(ARGV[2]))
 return { 1, at }`,
 );
-/** ARGV: now, name, wish, how old a heartbeat may be, channel, subject. */
+/** ARGV: now, name, request, how old a heartbeat may be, channel, subject. */
 export const ASK = redisScript(
   "node-ask",
   `${NOW}${NODES}
 for _, other in ipairs(others('')) do
   if other[NAME] == ARGV[2] and other[STATUS] ~= 'dead' and at - tonumber(other[AT]) < tonumber(ARGV[4]) then
-    redis.call('HSET', rowKey(other[INCARNATION]), 'wish', ARGV[3])
+    redis.call('HSET', rowKey(other[INCARNATION]), 'request', ARGV[3])
     redis.call('PUBLISH', ARGV[5], ARGV[6])
     return { 1, at }
   end
@@ -105,8 +105,8 @@ end
 return { 0, at }`,
 );
 /**
- * ARGV[5]: after how long the dead are forgotten, once they were laid to rest. Answers `{1, at, server, ms up, nodes}`, each node as
- * incarnation, name, status, beats, whether it has a life to see, whether that is there, whether it was laid to rest.
+ * ARGV[5]: after how long dead nodes are forgotten, once their work was recovered. Answers `{1, at, server, ms up, nodes}`, each node as
+ * incarnation, name, status, beats, whether it has a life to see, whether that is there, whether its work was recovered.
  */
 export const LOOK = redisScript(
   "node-look",
@@ -135,15 +135,15 @@ for i = 5, #ARGV, 2 do
   local row = redis.call('HMGET', rowKey(ARGV[i]), 'beats', 'status')
   if row[1] == ARGV[i + 1] and row[2] ~= 'dead' then
     redis.call('HSET', rowKey(ARGV[i]), 'status', 'dead', 'recovered', '0')
-    redis.call('HDEL', rowKey(ARGV[i]), 'wish')
+    redis.call('HDEL', rowKey(ARGV[i]), 'request')
     marked[#marked + 1] = ARGV[i]
   end
 end
 return { 1, at, marked }`,
 );
 /** ARGV[5...]: incarnations. */
-export const LAY_TO_REST = redisScript(
-  "node-lay-to-rest",
+export const MARK_RECOVERED = redisScript(
+  "node-mark-recovered",
   `${NOW}${NODES}${FENCE}
 for i = 5, #ARGV do
   if redis.call('HGET', rowKey(ARGV[i]), 'status') == 'dead' then

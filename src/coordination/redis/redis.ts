@@ -13,7 +13,7 @@ import { ControlSession } from "./control-session.ts";
 import { subjectOf } from "./leader-scripts.ts";
 import { LifeWatch } from "./life-watch.ts";
 import { RedisLock } from "./lock.ts";
-import { NodeRegistry, wishSubject } from "./registry.ts";
+import { NodeRegistry, requestSubject } from "./registry.ts";
 
 export interface RedisCoordinationOptions extends RegisteredCoordinationOptions {
   /** `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
@@ -93,7 +93,7 @@ export class RedisCoordination extends RegisteredCoordination<NodeRegistry, Redi
   }
 
   #told(subject: string): void {
-    if (subject === wishSubject(this.#o.identity.name)) this.membership.hurry();
+    if (subject === requestSubject(this.#o.identity.name)) this.membership.hurry();
     const role = LEADER_ROLES.find((each) => subjectOf(each) === subject);
     if (role) this.locks.get(role)?.hint();
   }

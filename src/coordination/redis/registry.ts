@@ -10,7 +10,7 @@ import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeLoad, NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { Term } from "../../core/term.ts";
 import type { RedisScript } from "../../platform/drivers/redis-script.ts";
-import type { NodeWish } from "../coordination.ts";
+import type { NodeRequest } from "../coordination.ts";
 import { nameTaken } from "../registered-membership.ts";
 import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
 import type { ControlSession } from "./control-session.ts";
@@ -58,13 +58,13 @@ export class NodeRegistry implements Registry {
     return { hostname, version, startedAt };
   }
 
-  /** Says that we live; `heard` is the wish that was told here, and that nobody has to tell again. */
+  /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
   async beat(heard: string | null = null): Promise<Roll> {
-    const [done, at, wish, others] = await this.#control.timed<
+    const [done, at, request, others] = await this.#control.timed<
       readonly [number, number, string | null, scripts.NodeFields[]]
     >(scripts.BEAT, [this.#key], [...this.#own(), heard ?? ""]);
     if (!done) throw nameTaken(this.#o.identity);
-    return { at, wish, others: others.map((fields) => registered(fields, at)) };
+    return { at, request, others: others.map((fields) => registered(fields, at)) };
   }
 
   async setStatus(status: NodeStatus, heard: string | null = null): Promise<Roll> {
@@ -77,13 +77,13 @@ export class NodeRegistry implements Registry {
   }
 
   /** False when no living node has that name. */
-  async ask(name: NodeName, wish: NodeWish): Promise<boolean> {
-    const args = [name, wish, this.#o.deadAfterMs, this.#control.toldChannel, wishSubject(name)];
+  async ask(name: NodeName, request: NodeRequest): Promise<boolean> {
+    const args = [name, request, this.#o.deadAfterMs, this.#control.toldChannel, requestSubject(name)];
     const [found] = await this.#control.timed<readonly [number, number]>(scripts.ASK, [this.#key], args);
     return found === 1;
   }
 
-  /** Forgets those who were laid to rest and have been silent for so long. */
+  /** Forgets recovered nodes that have been silent for so long. */
   async look(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
     const [, , server, serverUpMs, found] = await this.#fenced<
       readonly [number, number, string, number, scripts.SignFields[]]
@@ -116,11 +116,11 @@ export class NodeRegistry implements Registry {
     return new Set(marked);
   }
 
-  async layToRest(lives: readonly NodeIdentity[], fence: Term): Promise<void> {
+  async markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<void> {
     await this.#fenced(
-      scripts.LAY_TO_REST,
+      scripts.MARK_RECOVERED,
       fence,
-      lives.map(({ incarnation }) => incarnation),
+      nodes.map(({ incarnation }) => incarnation),
     );
   }
 
@@ -146,8 +146,8 @@ export class NodeRegistry implements Registry {
   }
 }
 
-/** What a notification of a wish is about. */
-export function wishSubject(name: NodeName): string {
+/** The subject of a notification of a request. */
+export function requestSubject(name: NodeName): string {
   return `node/${name}`;
 }
 

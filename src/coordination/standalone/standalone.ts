@@ -13,7 +13,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { TermStore } from "../../store/store.ts";
 import type { Coordination, LeaseLock, Membership } from "../coordination.ts";
-import { WishSlot } from "../wish-slot.ts";
+import { PendingRequest } from "../pending-request.ts";
 import { StandaloneLock } from "./lock.ts";
 
 export interface StandaloneOptions {
@@ -40,20 +40,20 @@ class Standalone extends Lifecycle implements Coordination {
     super();
     this.#terms = terms;
     this.#clock = clock;
-    const slot = new WishSlot();
+    const pending = new PendingRequest();
     this.membership = {
       nodes: () => [{ ...info(), ...identity, status: this.#status, lastSeenAt: clock.now(), alive: true }],
       setStatus: async (status) => void (this.#status = status),
-      ask: async (node, wish) => {
+      ask: async (node, request) => {
         if (node !== identity.name) return false;
-        slot.put(wish);
+        pending.put(request);
         return true;
       },
-      wishes: (signal) => slot.follow(signal),
+      requests: (signal) => pending.follow(signal),
       displaced: () => null,
-      // Nobody else is there to die; what an earlier life left behind is taken back at the start.
+      // There is no other node; work that an earlier incarnation left is recovered at the start.
       findDead: async () => [],
-      laidToRest: async () => {},
+      markRecovered: async () => {},
     };
   }
 

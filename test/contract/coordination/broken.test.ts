@@ -3,7 +3,7 @@
 import { describe, test } from "node:test";
 import * as fc from "fast-check";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import type { Membership, NodeWish, Tenure } from "../../../src/coordination/coordination.ts";
+import type { Membership, NodeRequest, Tenure } from "../../../src/coordination/coordination.ts";
 import { sameTerm } from "../../../src/core/term.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { MemoryMembership, openMemoryMembership } from "../../support/lock-membership.ts";
@@ -224,41 +224,41 @@ class ShowsStatusesLate extends MemoryMembership {
   }
 }
 
-class TellsWishesTwice extends MemoryMembership {
-  protected override async *told(wish: NodeWish): AsyncGenerator<NodeWish> {
-    yield wish;
-    yield wish;
+class DeliversRequestsTwice extends MemoryMembership {
+  protected override async *deliver(request: NodeRequest): AsyncGenerator<NodeRequest> {
+    yield request;
+    yield request;
   }
 }
 
-class SwallowsWishes extends MemoryMembership {
+class LosesRequests extends MemoryMembership {
   // oxlint-disable-next-line require-yield
-  protected override async *told(): AsyncGenerator<NodeWish> {}
+  protected override async *deliver(): AsyncGenerator<NodeRequest> {}
 }
 
 class SaysYesToEverybody extends MemoryMembership {
-  override async ask(node: NodeIdentity["name"], wish: NodeWish): Promise<boolean> {
-    await super.ask(node, wish);
+  override async ask(node: NodeIdentity["name"], request: NodeRequest): Promise<boolean> {
+    await super.ask(node, request);
     return true;
   }
 }
 
-class TellsEverybodysWishes extends MemoryMembership {
-  override async ask(_node: NodeIdentity["name"], wish: NodeWish): Promise<boolean> {
-    return super.ask(this.identity.name, wish);
+class DeliversEveryRequest extends MemoryMembership {
+  override async ask(_node: NodeIdentity["name"], request: NodeRequest): Promise<boolean> {
+    return super.ask(this.identity.name, request);
   }
 }
 
 class ForgetsWhatNobodyHeardYet extends MemoryMembership {
-  override wishes(signal: AbortSignal): AsyncIterable<NodeWish> {
+  override requests(signal: AbortSignal): AsyncIterable<NodeRequest> {
     this.empty();
-    return super.wishes(signal);
+    return super.requests(signal);
   }
 }
 
-class TellsWishesForEver extends MemoryMembership {
-  override wishes(): AsyncIterable<NodeWish> {
-    return super.wishes(new AbortController().signal);
+class DeliversRequestsForEver extends MemoryMembership {
+  override requests(): AsyncIterable<NodeRequest> {
+    return super.requests(new AbortController().signal);
   }
 }
 
@@ -271,12 +271,15 @@ class TakesItselfForDead extends MemoryMembership {
 const BROKEN_MEMBERSHIPS: readonly (readonly [typeof MemoryMembership, ...sentences: string[]])[] = [
   [HidesItself, "we are a member from the start, joining, with what we say of ourselves"],
   [ShowsStatusesLate, "the status that we gave ourselves last is shown at once"],
-  [TellsWishesTwice, "a wish is told once", "a wish for our name is told"],
-  [SwallowsWishes, "a wish for our name is told"],
-  [SaysYesToEverybody, "a wish for somebody who is not there is refused and told to nobody"],
-  [TellsEverybodysWishes, "a wish for somebody who is not there is refused and told to nobody"],
-  [ForgetsWhatNobodyHeardYet, "a wish waits for whoever follows later, and only the last of several is told"],
-  [TellsWishesForEver, "following wishes ends with its signal"],
+  [DeliversRequestsTwice, "a request is delivered once", "a request for our name is delivered"],
+  [LosesRequests, "a request for our name is delivered"],
+  [SaysYesToEverybody, "a request for a node that is not there is refused and delivered to no node"],
+  [DeliversEveryRequest, "a request for a node that is not there is refused and delivered to no node"],
+  [
+    ForgetsWhatNobodyHeardYet,
+    "a request waits for a later follower, and only the last of several is delivered",
+  ],
+  [DeliversRequestsForEver, "following requests ends with its signal"],
   [TakesItselfForDead, "whoever lives is not found dead, and laying nobody to rest is fine"],
 ];
 

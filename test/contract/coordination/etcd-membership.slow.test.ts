@@ -48,11 +48,11 @@ function etcdNodes() {
       const [found] = await server.entries(row(who));
       if (!found) return null;
       const { status, recovered } = JSON.parse(found.value) as Written;
-      const wish = await server.value(cluster.key("wish", who.incarnation));
-      return { status, recovered, heartbeat: found.revision, wish };
+      const request = await server.value(cluster.key("request", who.incarnation));
+      return { status, recovered, heartbeat: found.revision, request };
     },
     write: async (who, fields) => {
-      if ("wish" in fields) return server.put(cluster.key("wish", who.incarnation), fields.wish);
+      if ("request" in fields) return server.put(cluster.key("request", who.incarnation), fields.request);
       const written = JSON.parse((await server.value(row(who)))!) as Written;
       return server.put(row(who), JSON.stringify({ ...written, ...fields }));
     },

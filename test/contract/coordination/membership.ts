@@ -1,7 +1,7 @@
 /** The contract of membership: what every keeper of the coordination port owes to the rest of a node. */
 
 import assert from "node:assert/strict";
-import type { Membership, NodeWish } from "../../../src/coordination/coordination.ts";
+import type { Membership, NodeRequest } from "../../../src/coordination/coordination.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeIdentity, OwnInfo } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/term.ts";
@@ -39,20 +39,20 @@ const nobody = "nobody" as NodeName;
 const SILENCE_MS = 50;
 const PATIENCE_MS = 5_000;
 
-/** Wishes as they come; `none` waits a moment for what must not come. */
+/** Requests as they come; `none` waits a moment for what must not come. */
 function listen(membership: Membership): {
-  next(): Promise<NodeWish>;
+  next(): Promise<NodeRequest>;
   none(): Promise<void>;
   end(): Promise<void>;
 } {
   const over = new AbortController();
-  const heard: NodeWish[] = [];
+  const heard: NodeRequest[] = [];
   const listening = (async () => {
-    for await (const wish of membership.wishes(over.signal)) heard.push(wish);
+    for await (const request of membership.requests(over.signal)) heard.push(request);
   })();
   return {
     next: async () => {
-      await eventually("a wish", () => heard.length > 0);
+      await eventually("a request", () => heard.length > 0);
       return heard.shift()!;
     },
     none: async () => {
@@ -97,53 +97,53 @@ export const membershipPromises: Promises<MembershipWorld> = {
     }
   },
 
-  "a wish for our name is told": async ({ membership, identity }) => {
-    const wishes = listen(membership);
-    for (const wish of ["drain", "resume"] as const) {
-      assert.equal(await membership.ask(identity.name, wish), true);
-      assert.equal(await wishes.next(), wish);
+  "a request for our name is delivered": async ({ membership, identity }) => {
+    const requests = listen(membership);
+    for (const request of ["drain", "resume"] as const) {
+      assert.equal(await membership.ask(identity.name, request), true);
+      assert.equal(await requests.next(), request);
     }
-    await wishes.end();
+    await requests.end();
   },
 
-  "a wish is told once": async ({ membership, identity }) => {
-    const wishes = listen(membership);
+  "a request is delivered once": async ({ membership, identity }) => {
+    const requests = listen(membership);
     await membership.ask(identity.name, "drain");
-    await wishes.next();
+    await requests.next();
     await membership.setStatus("draining");
-    await wishes.none();
-    await wishes.end();
+    await requests.none();
+    await requests.end();
     const again = listen(membership);
     await again.none();
     await again.end();
   },
 
-  "a wish waits for whoever follows later, and only the last of several is told": async (world) => {
+  "a request waits for a later follower, and only the last of several is delivered": async (world) => {
     const { membership, identity } = world;
     await membership.ask(identity.name, "drain");
     await membership.ask(identity.name, "resume");
     await systemClock.sleep(SILENCE_MS);
-    const wishes = listen(membership);
-    assert.equal(await wishes.next(), "resume");
-    await wishes.none();
-    await wishes.end();
+    const requests = listen(membership);
+    assert.equal(await requests.next(), "resume");
+    await requests.none();
+    await requests.end();
   },
 
-  "a wish for somebody who is not there is refused and told to nobody": async ({ membership }) => {
-    const wishes = listen(membership);
+  "a request for a node that is not there is refused and delivered to no node": async ({ membership }) => {
+    const requests = listen(membership);
     assert.equal(await membership.ask(nobody, "drain"), false);
-    await wishes.none();
-    await wishes.end();
+    await requests.none();
+    await requests.end();
   },
 
-  "following wishes ends with its signal": async ({ membership }) => {
+  "following requests ends with its signal": async ({ membership }) => {
     await listen(membership).end();
-    for await (const wish of membership.wishes(AbortSignal.abort())) assert.fail(`told ${wish}`);
+    for await (const request of membership.requests(AbortSignal.abort())) assert.fail(`delivered ${request}`);
   },
 
   "whoever lives is not found dead, and laying nobody to rest is fine": async ({ membership, fence }) => {
     for (let look = 0; look < 3; look++) assert.deepEqual(await membership.findDead(fence), []);
-    await membership.laidToRest([], fence);
+    await membership.markRecovered([], fence);
   },
 
   [OTHERS]: async ({ membership, identity, info, join }) => {
@@ -166,12 +166,12 @@ export const membershipPromises: Promises<MembershipWorld> = {
 
   [ASKED]: async ({ membership, join }) => {
     const zoe = await join("zoe");
-    const wishes = listen(zoe);
+    const requests = listen(zoe);
     const own = listen(membership);
     assert.equal(await membership.ask("zoe" as NodeName, "drain"), true);
-    assert.equal(await wishes.next(), "drain");
+    assert.equal(await requests.next(), "drain");
     await own.none();
-    await Promise.all([wishes.end(), own.end()]);
+    await Promise.all([requests.end(), own.end()]);
   },
 };
 

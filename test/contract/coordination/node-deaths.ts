@@ -62,7 +62,7 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
           [`a node that is draining and whose life has ended is ${early}`]: foundDead("draining"),
         }),
 
-    "the dead are told until they are laid to rest, also to the next leader, and then forgotten in time":
+    "dead nodes are reported until they are marked as recovered, also to the next leader, and then forgotten in time":
       async ({ cluster, settled, leaveEntry, entry }) => {
         await settled(QUICK.deadAfterMs);
         const settings = { ...QUICK, forgetAfterMs: 200 };
@@ -76,7 +76,7 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
         await ada.coordination.lock(ROLE).release(ada.term);
         const term = await granted(next.lock(ROLE), identity, 60_000);
         assert.deepEqual(await next.membership.findDead(term), [gone], "without watching again");
-        await next.membership.laidToRest([gone], term);
+        await next.membership.markRecovered([gone], term);
         assert.equal((await entry(gone))?.recovered, true);
         assert.deepEqual(await next.membership.findDead(term), []);
         await eventually("forgotten", async () => {
@@ -97,7 +97,7 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
 
         await leaveEntry("cyd", silent);
         const { membership } = ada.coordination;
-        await membership.laidToRest([gone], ada.term);
+        await membership.markRecovered([gone], ada.term);
         await ada.nobodyDead(QUICK.deadAfterMs / 2);
         const again = await granted(
           ada.coordination.lock(ROLE),
@@ -129,7 +129,7 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
       await granted(ada.coordination.lock(ROLE), candidate("leader", ada.term.incarnation), 60_000);
       const { membership } = ada.coordination;
       await assert.rejects(membership.findDead(ada.term), isStale);
-      await assert.rejects(membership.laidToRest([gone], ada.term), isStale);
+      await assert.rejects(membership.markRecovered([gone], ada.term), isStale);
       await assert.rejects(membership.registry.markDead([sign(gone, heartbeat)], ada.term), isStale);
       assert.equal((await entry(gone))?.status, "active");
     },
@@ -144,7 +144,7 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
       assert.deepEqual(await registry.markDead([sign(bob, heartbeat)], ada.term), new Set([bob.incarnation]));
     },
 
-    "a node that was marked dead by mistake comes back by itself, and is not laid to rest": async ({
+    "a node that was marked dead by mistake comes back by itself, and is not marked as recovered": async ({
       cluster,
       entry,
       write,
@@ -155,7 +155,7 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
       await bob.membership.setStatus("draining");
       await write(identity, { status: "dead" });
       await eventually("bob is back", async () => (await entry(identity))?.status === "draining");
-      await ada.coordination.membership.laidToRest([identity], ada.term);
+      await ada.coordination.membership.markRecovered([identity], ada.term);
       assert.equal((await entry(identity))?.recovered, false);
       assert.deepEqual(await ada.coordination.membership.findDead(ada.term), []);
     },

@@ -110,17 +110,17 @@ export const namePromises: Promises<NodesWorld> = {
     assert.equal(await membership.ask("bob" as NodeName, "drain"), false);
   },
 
-  "a wish is heard within moments, though heartbeats are far apart": async ({ cluster }) => {
+  "a request is heard within moments, though heartbeats are far apart": async ({ cluster }) => {
     const settings = { ...QUICK, heartbeatMs: 60_000, deadAfterMs: 600_000 };
     const { membership } = await cluster.start("bob", { settings });
     const over = new AbortController();
-    const wishes = membership.wishes(over.signal)[Symbol.asyncIterator]();
+    const requests = membership.requests(over.signal)[Symbol.asyncIterator]();
     assert.equal(await membership.ask("bob" as NodeName, "drain"), true);
-    assert.deepEqual(await wishes.next(), { done: false, value: "drain" });
+    assert.deepEqual(await requests.next(), { done: false, value: "drain" });
     over.abort();
   },
 
-  "a wish that nobody tells of is found in the list, and cleared there": async ({
+  "a request without a notification is found in the list, and cleared there": async ({
     cluster,
     write,
     entry,
@@ -128,10 +128,10 @@ export const namePromises: Promises<NodesWorld> = {
     const identity = candidate("cyd", systemRandom.uuid());
     const { membership } = await cluster.start("cyd", { identity, settings: QUICK });
     const over = new AbortController();
-    await write(identity, { wish: "resume" });
-    const told = await membership.wishes(over.signal)[Symbol.asyncIterator]().next();
+    await write(identity, { request: "resume" });
+    const told = await membership.requests(over.signal)[Symbol.asyncIterator]().next();
     assert.deepEqual(told, { done: false, value: "resume" });
-    await eventually("it is cleared", async () => (await entry(identity))?.wish === null);
+    await eventually("it is cleared", async () => (await entry(identity))?.request === null);
     over.abort();
   },
 };

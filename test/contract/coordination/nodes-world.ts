@@ -29,7 +29,7 @@ export interface Entry {
   readonly recovered: boolean;
   /** As a leader sees it. */
   readonly heartbeat: number;
-  readonly wish: string | null;
+  readonly request: string | null;
 }
 
 /** A cluster, and what somebody else can do to its list. */
@@ -38,7 +38,7 @@ export interface NodesWorld {
   /** A node that is not there any more: only its entry is. */
   readonly leaveEntry: (name: string, fields?: EntryFields) => Promise<NodeIdentity>;
   readonly entry: (who: NodeIdentity) => Promise<Entry | null>;
-  readonly write: (who: NodeIdentity, fields: { status: string } | { wish: string }) => Promise<unknown>;
+  readonly write: (who: NodeIdentity, fields: { status: string } | { request: string }) => Promise<unknown>;
   /** As if it had never been there. */
   readonly remove: (who: NodeIdentity) => Promise<unknown>;
   readonly loseList: () => Promise<unknown>;

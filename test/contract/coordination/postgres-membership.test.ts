@@ -39,12 +39,14 @@ async function postgresNodes() {
     },
     entry: async (who) => {
       const [row] = await cluster.sql(
-        `SELECT status, recovered, last_heartbeat::float AS heartbeat, wish FROM baton.node ${at(who)}`,
+        `SELECT status, recovered, last_heartbeat::float AS heartbeat, wish AS request FROM baton.node ${at(who)}`,
       );
       return (row as Entry | undefined) ?? null;
     },
     write: (who, fields) => {
-      const set = Object.entries(fields).map(([name, value]) => `${name} = '${value}'`);
+      const set = Object.entries(fields).map(
+        ([name, value]) => `${name === "request" ? "wish" : name} = '${value}'`,
+      );
       return cluster.sql(`UPDATE baton.node SET ${set.join(", ")} ${at(who)}`);
     },
     remove: (who) => cluster.sql(`DELETE FROM baton.node ${at(who)}`),

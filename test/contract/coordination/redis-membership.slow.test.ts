@@ -47,13 +47,13 @@ function redisNodes() {
     cluster,
     leaveEntry,
     entry: async (who) => {
-      const fields = ["status", "recovered", "beats", "wish"];
-      const [status, recovered, beats, wish = null] = await server.command<(string | null)[]>(
+      const fields = ["status", "recovered", "beats", "request"];
+      const [status, recovered, beats, request = null] = await server.command<(string | null)[]>(
         "HMGET",
         row(who),
         ...fields,
       );
-      return status ? { status, recovered: recovered === "1", heartbeat: Number(beats), wish } : null;
+      return status ? { status, recovered: recovered === "1", heartbeat: Number(beats), request } : null;
     },
     write: (who, fields) => server.command("HSET", row(who), ...Object.entries(fields).flat()),
     remove: async (who) => {

@@ -101,7 +101,7 @@ describe("a coordination with a journal", () => {
         nodes: () => [],
         setStatus: async () => {},
         findDead,
-        laidToRest: async () => {},
+        markRecovered: async () => {},
         displaced: () => "another has our name",
       },
       start: async () => {},
@@ -141,7 +141,7 @@ describe("a coordination with a journal", () => {
   it("tells of the dead when they are laid to rest", async () => {
     const { coordination, notes } = open();
     const dead = { name: "node-b" as NodeName, incarnation: "9" };
-    await coordination.membership.laidToRest([dead], term);
+    await coordination.membership.markRecovered([dead], term);
     assert.deepEqual(notes, [
       { kind: "node.dead", subject: "node-b", detail: { incarnation: "9", leader_epoch: 4 } },
     ]);

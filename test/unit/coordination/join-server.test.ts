@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { DEFAULT_SETTINGS, type BullySettings } from "../../../src/coordination/bully/settings.ts";
-import type { PeerSource } from "../../../src/coordination/bully/roster.ts";
+import type { PeerSource } from "../../../src/coordination/bully/peer-list.ts";
 import { Elector } from "../../../src/coordination/elector.ts";
 import { JoinServer, openPeers, type BullyCoordination } from "../../../src/coordination/open.ts";
 import { hasCode } from "../../../src/core/errors.ts";
@@ -18,6 +18,7 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { HttpTransport } from "../../../src/transport/http.ts";
 import { eventually } from "../../contract/coordination/membership.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
+import { holdRequests, watchByRequest } from "../../support/held-requests.ts";
 import { candidate, OWN_INFO } from "../../support/lock-candidates.ts";
 import { QUICK } from "../../support/lock-peers.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
@@ -63,7 +64,7 @@ class Machines implements AsyncDisposable {
       pass: PASS,
       coordination: late(() => coordination!),
       // Signatures are the transport's business and tested there.
-      peers: (request) => coordination!.handle(request),
+      peers: holdRequests((request) => coordination!.handle(request), systemClock),
       clock: systemClock,
       log: silentLog,
     });
@@ -74,6 +75,7 @@ class Machines implements AsyncDisposable {
       clock: systemClock,
       random: systemRandom,
       transport,
+      watchPeer: watchByRequest(transport, systemClock),
       dir: join(this.#dir, name),
       terms: new MemoryTerms(),
       source: typeof source === "function" ? source(server.url) : source,

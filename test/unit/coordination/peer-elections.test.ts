@@ -161,7 +161,7 @@ describe("an election of peers", () => {
     }
   });
 
-  test("S49: the late word of an earlier leader changes nothing and is counted", async () => {
+  test("S49: a late message of an earlier leader changes nothing", async () => {
     await using sim = await cluster();
     const { coordination, identity } = sim.node("node-c");
     const [first] = sim.grants;
@@ -169,7 +169,6 @@ describe("an election of peers", () => {
     await sim.until("a new leader", () => sim.leaders().length === 1, 2_000);
     const a = sim.node("node-a").coordination;
     await sim.until("node-a knows", () => a.leader()?.leader === "node-b", 1_000);
-    assert.equal(a.lateWords, 0);
     const word = {
       from: identity,
       set: null,
@@ -187,7 +186,6 @@ describe("an election of peers", () => {
     });
     assert.equal(JSON.parse(reply.body!).answer, "denied");
     assert.equal(a.leader()?.leader, "node-b");
-    assert.equal(a.lateWords, 1);
     assert.ok(coordination);
   });
 

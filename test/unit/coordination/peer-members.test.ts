@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { PeerSource } from "../../../src/coordination/bully/roster.ts";
+import type { PeerSource } from "../../../src/coordination/bully/peer-list.ts";
 import { Elector } from "../../../src/coordination/elector.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { NodeName } from "../../../src/core/ids.ts";

@@ -13,7 +13,7 @@ import type {
   SubmitRequest,
 } from "../../../src/api/services.ts";
 import type { StoreLook } from "../../../src/cluster/store-look.ts";
-import type { NodeWish } from "../../../src/coordination/coordination.ts";
+import type { NodeRequest } from "../../../src/coordination/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import { jobId } from "../../../src/core/ids.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
@@ -54,7 +54,7 @@ export class FakeNode implements NodeServices {
   others: readonly NodeInfo[] = [];
   notes: readonly string[] = [];
   minimumNodes = 1;
-  readonly asked: [NodeName, NodeWish][] = [];
+  readonly asked: [NodeName, NodeRequest][] = [];
   samples: readonly ClusterSample[] = [];
   /** What a call of a function is answered; null lets it run out of time. */
   ending: { status: JobStatus; result: unknown } | null = { status: "completed", result: null };
@@ -142,10 +142,10 @@ export class FakeNode implements NodeServices {
     ],
     setStatus: async () => {},
     ask: notOfTheApi,
-    wishes: notOfTheApi,
+    requests: notOfTheApi,
     displaced: () => null,
     findDead: notOfTheApi,
-    laidToRest: notOfTheApi,
+    markRecovered: notOfTheApi,
   };
 
   readonly cluster: NodeServices["cluster"] = {
@@ -175,9 +175,9 @@ export class FakeNode implements NodeServices {
         { ...term, role: "log_compactor", leaseUntil: now },
       ];
     },
-    ask: async (name, wish) => {
+    ask: async (name, request) => {
       const living = this.membership.nodes().some((node) => node.name === name && node.status !== "dead");
-      if (living) this.asked.push([name, wish]);
+      if (living) this.asked.push([name, request]);
       return living;
     },
     remove: async (name: NodeName) => this.membership.nodes().some((node) => node.name === name),

@@ -1,3 +1,5 @@
+/** One round of requests to all peers. */
+
 import type { Heard, Round } from "../../core/bully.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -9,13 +11,13 @@ export interface RoundOptions<Answer, Verdict> {
   /** Our own voter's answer. */
   readonly own: () => Promise<Answer>;
   /**
-   * Never rejects; null: no answer. What is under way when the round is decided goes on, because calling it off would cost
-   * the connection.
+   * Never rejects; null: no answer. Calls under way when the round is decided go on, because cancelling one would cost the
+   * connection.
    */
   readonly ask: (peer: NodeName, deadlineMs: number) => Promise<Heard<Answer> | null>;
   readonly judge: (round: Pick<Round<Answer>, "answers" | "over">) => Verdict | null;
   readonly deadlineMs: number;
-  /** Who has not answered by then is asked again, so that one lost message does not decide. Questions can be repeated. */
+  /** A peer that has not answered by then is asked again, so that one lost message does not decide. Requests can be repeated. */
   readonly againMs: number;
 }
 
@@ -24,8 +26,8 @@ export interface RoundResult<Answer, Verdict> {
   readonly answers: ReadonlyMap<NodeName, Heard<Answer>>;
 }
 
-/** Asks everybody at the same time, and ends as soon as the answers decide: those that are silent cost nothing then. */
-export async function askAround<Answer, Verdict>(
+/** Asks all peers at the same time and ends as soon as the answers decide, so that silent peers cost nothing. */
+export async function askPeers<Answer, Verdict>(
   options: RoundOptions<Answer, Verdict>,
 ): Promise<RoundResult<Answer, Verdict>> {
   const { clock, self, others, own, ask, judge, deadlineMs, againMs } = options;

@@ -1,11 +1,9 @@
-/**
- * Whose votes count, and where they are reached: a list that was set, or the set that the members have agreed on.
- */
+/** The nodes whose votes count and their addresses: a configured list, or the set that the members have agreed on. */
 
 import { createHash } from "node:crypto";
+import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import {
-  compareSets,
   isMember,
   namesOf,
   removalOf,
@@ -18,11 +16,11 @@ import type { Voter } from "./voter.ts";
 
 /** Where the members come from. */
 export type PeerSource =
-  /** The same list on every node, our own name in it. All of them count, also those that are dead. */
+  /** The same list on every node, with our own name in it. All of them count, also dead ones. */
   | { readonly kind: "static"; readonly nodes: Readonly<Record<string, string>> }
   /** Addresses of nodes to join through. None: this node founds the cluster, unless its file knows one. */
   | { readonly kind: "join"; readonly addresses: readonly string[] }
-  /** Addresses that change, as those behind a DNS name. Whoever is up first, with a majority of them, founds the cluster. */
+  /** Addresses that change, as those behind a DNS name. A majority of them that has met founds the cluster. */
   | {
       readonly kind: "discover";
       readonly resolve: () => Promise<readonly string[]>;
@@ -30,43 +28,44 @@ export type PeerSource =
       readonly expect?: number;
     };
 
-export interface RosterOptions {
-  readonly identity: NodeIdentity;
-  readonly source: PeerSource;
-  readonly voter: Voter;
-  /** A set that is newer than ours may be taken over. */
-  readonly onOffer: (set: PeerSet) => void;
-}
-
 interface Listed {
   readonly set: PeerSet | null;
   readonly names: readonly NodeName[];
   readonly others: readonly NodeName[];
 }
 
-export class Roster {
-  readonly #o: RosterOptions;
+export class PeerList {
+  readonly #self: NodeName;
+  readonly #voter: Voter;
   readonly #static: ReadonlyMap<NodeName, string> | null;
-  /** Where members were heard from since they were noted: a restarted one may have moved. */
+  /** Addresses that members reported since the set was agreed on: a restarted node may have moved. */
   readonly #moved = new Map<NodeName, string>();
   #list: Listed | null = null;
-  /** Of the list, where it is a setting: nodes whose lists differ are found out by it. */
+  /** Of the configured list, so that nodes with different lists are noticed; null where nodes join. */
   readonly hash: string | null;
 
-  constructor(options: RosterOptions) {
-    this.#o = options;
-    const { source } = options;
+  constructor(self: NodeName, source: PeerSource, voter: Voter) {
+    this.#self = self;
+    this.#voter = voter;
     this.#static =
       source.kind === "static" ? new Map(Object.entries(source.nodes) as [NodeName, string][]) : null;
     this.hash = this.#static && listHash(this.#static);
+    if (this.#static && !this.#static.has(self)) {
+      throw new BatonError(
+        "BAD_CONFIG",
+        `the list of nodes does not have this node's own name, ${self}; it has ${[...this.#static.keys()].join(", ") || "none"}`,
+        { field: "nodes" },
+      );
+    }
   }
 
+  /** Whether the members agree on the set, so that it can change; false for a configured list. */
   get agreed(): boolean {
     return this.#static === null;
   }
 
   get set(): PeerSet | null {
-    return this.#static ? null : this.#o.voter.peers;
+    return this.#static ? null : this.#voter.peers;
   }
 
   get number(): SetNumber | null {
@@ -74,7 +73,7 @@ export class Roster {
     return set && { epoch: set.epoch, count: set.count };
   }
 
-  /** In the order of names, ourselves among them; empty while this node belongs to no cluster. */
+  /** In the order of names, with our own; empty while this node belongs to no cluster. */
   names(): readonly NodeName[] {
     return this.#listed().names;
   }
@@ -83,12 +82,12 @@ export class Roster {
     return this.#listed().others;
   }
 
-  /** Kept until the set is another one: every request that is passed on asks for it. */
+  /** Cached until the set changes: every request that is passed on reads it. */
   #listed(): Listed {
     const { set } = this;
     if (this.#list?.set === set) return this.#list;
     const names = this.#static ? [...this.#static.keys()].sort() : set ? namesOf(set) : [];
-    this.#list = { set, names, others: names.filter((name) => name !== this.#o.identity.name) };
+    this.#list = { set, names, others: names.filter((name) => name !== this.#self) };
     return this.#list;
   }
 
@@ -102,21 +101,15 @@ export class Roster {
     return this.#static?.get(name) ?? this.#moved.get(name) ?? this.set?.members[name] ?? null;
   }
 
-  /** A member says where it is now. */
+  /** A member reports its address. */
   moved(name: NodeName, address: string): void {
     if (this.set?.members[name] === address) this.#moved.delete(name);
     else this.#moved.set(name, address);
   }
 
-  /** Why a life is no member, if it was sent away. */
+  /** Why an incarnation is not a member any more; null if it was not removed. */
   removal({ name, incarnation }: NodeIdentity): RemovedLife["why"] | null {
     return this.set && !this.has(name) ? removalOf(this.set, name, incarnation) : null;
-  }
-
-  offer(set: PeerSet): void {
-    const ours = this.set;
-    if (!this.agreed || (ours && ours.cluster === set.cluster && compareSets(set, ours) <= 0)) return;
-    this.#o.onOffer(set);
   }
 }
 

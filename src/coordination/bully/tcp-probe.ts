@@ -1,6 +1,6 @@
 /**
- * Whether anybody listens at an address. `refusing` is the machine's own word that nobody does, so the process that did is
- * gone; a machine or a network that says nothing is `silent`, which proves nothing.
+ * Whether a process listens at an address. `refusing`: the machine itself says that none does, so the process is gone.
+ * `silent`: no answer of the machine or the network, which proves nothing.
  */
 
 import { connect } from "node:net";

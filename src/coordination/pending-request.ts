@@ -1,21 +1,21 @@
-import type { NodeWish } from "./coordination.ts";
+import type { NodeRequest } from "./coordination.ts";
 
-/** What was asked of a node, until somebody hears it. There is room for one wish: a newer one takes the place. */
-export class WishSlot {
-  #wish: NodeWish | null = null;
+/** The last request to a node, until it is read. A newer request replaces an older one. */
+export class PendingRequest {
+  #request: NodeRequest | null = null;
   readonly #waiting = new Set<() => void>();
 
-  put(wish: NodeWish): void {
-    this.#wish = wish;
+  put(request: NodeRequest): void {
+    this.#request = request;
     for (const wake of this.#waiting) wake();
   }
 
-  /** Every wish is told to one follower. */
-  async *follow(signal: AbortSignal): AsyncGenerator<NodeWish> {
+  /** Every request goes to one follower. */
+  async *follow(signal: AbortSignal): AsyncGenerator<NodeRequest> {
     while (!signal.aborted) {
-      const wish = this.#wish;
-      this.#wish = null;
-      if (wish) yield wish;
+      const request = this.#request;
+      this.#request = null;
+      if (request) yield request;
       else await this.#change(signal);
     }
   }

@@ -1,13 +1,12 @@
 /**
- * Changes of the set that the members have agreed on, see core/peer-set.ts. The leader makes them, one behind the other, and
- * one counts when a majority of the set before and of the set after it have noted it on their disks.
+ * Changes of the set that the members have agreed on, see core/peer-set.ts. The leader makes them, one after the other, and a
+ * change counts when a majority of the set before and of the set after it have noted it on their disks.
  */
 
-import type { HeldTerm } from "../../core/ballot.ts";
+import { sameLife, type HeldTerm } from "../../core/ballot.ts";
 import { majorityOf } from "../../core/bully.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
-import type { NodeIdentity } from "../../core/node.ts";
 import {
   compareSets,
   isMember,
@@ -18,51 +17,42 @@ import {
   type PeerSet,
   type RemovedLife,
 } from "../../core/peer-set.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { LeaderView } from "./leader-view.ts";
+import { askPeers } from "./ask-peers.ts";
 import { noteAnswer, PATHS } from "./messages.ts";
 import type { PeerCalls } from "./peer-calls.ts";
-import type { Roster } from "./roster.ts";
-import { askAround } from "./round.ts";
-import type { BullySettings } from "./settings.ts";
-import type { Voter } from "./voter.ts";
-
-export interface MembersOptions {
-  readonly identity: NodeIdentity;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly settings: BullySettings;
-  readonly roster: Roster;
-  readonly voter: Voter;
-  readonly view: LeaderView;
-  readonly calls: PeerCalls;
-}
+import type { PeerState } from "./peer-state.ts";
 
 type Noted = "noted" | "denied";
 
-export class Members {
-  readonly #o: MembersOptions;
+export class MemberChanges {
+  readonly #state: PeerState;
+  readonly #calls: PeerCalls;
   /** The set that a majority is known to have noted under our own term. */
   #settled: PeerSet | null = null;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(options: MembersOptions) {
-    this.#o = options;
+  constructor(state: PeerState, calls: PeerCalls) {
+    this.#state = state;
+    this.#calls = calls;
   }
 
-  /** Our own term, or NOT_LEADER with whoever leads. */
+  /** Our own term, if this node leads. */
+  term(): HeldTerm | null {
+    const term = this.#state.leader.sighting()?.term ?? null;
+    return term && sameLife(term, this.#state.identity) ? term : null;
+  }
+
+  /** Our own term, or NOT_LEADER with the name of the leader. */
   require(): HeldTerm {
-    const { view, identity } = this.#o;
-    const term = view.sighting()?.term ?? null;
-    if (term && term.name === identity.name && term.incarnation === identity.incarnation) return term;
+    const term = this.term();
+    if (term) return term;
     throw this.notLeader();
   }
 
   notLeader(): BatonError {
-    const { view, identity, roster } = this.#o;
-    const leader = view.sighting()?.term.name ?? null;
-    const url = leader && roster.address(leader);
+    const { identity, peers } = this.#state;
+    const leader = this.#state.leader.sighting()?.term.name ?? null;
+    const url = leader && peers.address(leader);
     return new BatonError(
       "NOT_LEADER",
       leader
@@ -80,34 +70,35 @@ export class Members {
       added = next !== null;
       return next;
     });
-    if (added) this.#o.log.info({ peer: name, address }, "a node has joined");
+    if (added) this.#state.log.info({ peer: name, address }, "a node has joined");
     return added;
   }
 
-  /** False when it was no member. */
-  async remove(life: RemovedLife): Promise<boolean> {
-    const address = this.#o.roster.address(life.name as NodeName);
+  /** False when it was not a member. */
+  async remove(node: RemovedLife): Promise<boolean> {
+    const { peers, log, identity } = this.#state;
+    const address = peers.address(node.name as NodeName);
     let removed = false;
     const set = await this.#change((set) => {
-      const next = withoutMember(set, life);
+      const next = withoutMember(set, node);
       if (next && namesOf(next).length === 0) {
         throw new BatonError(
           "BAD_REQUEST",
-          `${life.name} is the last member of its cluster; stop it instead`,
+          `${node.name} is the last member of its cluster; stop it instead`,
         );
       }
       removed = next !== null;
       return next;
     });
     if (!removed) return false;
-    this.#o.log.warn({ peer: life.name, why: life.why }, "a node was removed from the cluster");
-    if (address !== null && life.name !== this.#o.identity.name) void this.#tell(life, address, set);
+    log.warn({ peer: node.name, why: node.why }, "a node was removed from the cluster");
+    if (address !== null && node.name !== identity.name) void this.#notify(node, address, set);
     return true;
   }
 
-  /** A leader's word of a change; false when it is not the leader any more. */
+  /** A leader reports a change; false when it is not the leader any more. */
   async noted(term: HeldTerm, ttlMs: number, set: PeerSet): Promise<boolean> {
-    const { voter } = this.#o;
+    const { voter } = this.#state;
     const ours = voter.peers;
     if (ours && ours.cluster !== set.cluster) return false;
     if ((await voter.renew({ term, ttlMs, granted: true })) === "denied") return false;
@@ -130,13 +121,13 @@ export class Members {
     return changed;
   }
 
-  /** It is in force here from the first moment, whether or not it is settled: a majority before and after share a node. */
+  /** The change is in force here at once, even before it is settled: a majority before and one after share a node. */
   async #settle(term: HeldTerm, before: PeerSet, next: PeerSet): Promise<PeerSet> {
-    const { clock, identity, settings, voter, roster } = this.#o;
+    const { clock, identity, settings, voter, peers } = this.#state;
     const names = new Set([...namesOf(before), ...namesOf(next)]);
     names.delete(identity.name);
-    const addresses = new Map([...names].map((name) => [name, roster.address(name) ?? next.members[name]!]));
-    const { verdict } = await askAround<Noted, "settled" | "stale">({
+    const addresses = new Map([...names].map((name) => [name, peers.address(name) ?? next.members[name]!]));
+    const { verdict } = await askPeers<Noted, "settled" | "stale">({
       clock,
       self: identity.name,
       others: [...names],
@@ -173,29 +164,23 @@ export class Members {
     peers: PeerSet,
     deadlineMs: number,
   ): Promise<Noted | null> {
-    const { identity, roster, calls, settings } = this.#o;
-    const body = {
-      op: "note",
-      from: identity,
-      set: roster.number,
-      term,
-      ttlMs: settings.leaseMs,
-      peers,
-    };
-    const asked = await calls.askAt(peer, address, PATHS.join, body, noteAnswer, { deadlineMs });
+    const { identity, settings } = this.#state;
+    const set = this.#state.peers.number;
+    const body = { op: "note", from: identity, set, term, ttlMs: settings.leaseMs, peers };
+    const asked = await this.#calls.askAt(peer, address, PATHS.join, body, noteAnswer, { deadlineMs });
     if (!("answer" in asked)) return null;
     return asked.answer.noted ? "noted" : "denied";
   }
 
-  /** It finds out sooner or later, by what others answer; this makes it sooner. */
-  async #tell(life: RemovedLife, address: string, peers: PeerSet): Promise<void> {
-    const { calls, identity, settings } = this.#o;
-    const options = { deadlineMs: settings.heartbeatTimeoutMs, to: life.name as NodeName };
-    await calls.call(address, PATHS.remove, { op: "told", from: identity, peers }, options);
+  /** The removed node would also learn it from the answers of its peers, but later. */
+  async #notify(node: RemovedLife, address: string, peers: PeerSet): Promise<void> {
+    const { identity, settings } = this.#state;
+    const options = { deadlineMs: settings.heartbeatTimeoutMs, to: node.name as NodeName };
+    await this.#calls.call(address, PATHS.remove, { op: "removed", from: identity, peers }, options);
   }
 
   #set(): PeerSet {
-    const set = this.#o.roster.set;
+    const { set } = this.#state.peers;
     if (set) return set;
     throw new BatonError(
       "BAD_REQUEST",

@@ -1,0 +1,123 @@
+/**
+ * What every peer said of itself last, when it was heard, and what proves that one of its incarnations has ended:
+ *
+ *   another incarnation answers   the same name answers a call of this node: the incarnation before is over for good
+ *   nothing listens               its address refuses connections: over, unless that incarnation is heard again
+ *
+ * Silence proves nothing. Only answers to our own calls prove a new incarnation: a request may have been on its way for so long
+ * that the old incarnation sent it.
+ */
+
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity, NodeInfo } from "../../core/node.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Presence } from "./messages.ts";
+import type { PeerEvents } from "./peer-events.ts";
+
+export interface Entry {
+  readonly presence: Presence;
+  /** Monotonic. */
+  readonly heardAt: number;
+  /** Made once for each presence: every request reads all nodes. */
+  readonly shown: NodeInfo;
+}
+
+export class Presences {
+  readonly #clock: Clock;
+  readonly #deadAfterMs: number;
+  readonly #events: PeerEvents;
+  readonly #entries = new Map<NodeName, Entry>();
+  /** The incarnation that answered last. */
+  readonly #answered = new Map<NodeName, string>();
+  readonly #refusing = new Map<NodeName, string>();
+  #openedAt: number;
+
+  constructor(clock: Clock, deadAfterMs: number, events: PeerEvents) {
+    this.#clock = clock;
+    this.#deadAfterMs = deadAfterMs;
+    this.#events = events;
+    this.#openedAt = clock.monotonic();
+  }
+
+  /** After a start this node has heard no peer yet. Evidence stays valid. */
+  clear(): void {
+    this.#openedAt = this.#clock.monotonic();
+    this.#entries.clear();
+  }
+
+  note(presence: Presence): void {
+    const { node, info, status } = presence;
+    const before = this.#entries.get(node.name)?.presence;
+    const same = before?.node.incarnation === node.incarnation;
+    if (same ? before.beat > presence.beat : this.gone(node)) return;
+    const shown = { ...info, ...node, status, lastSeenAt: this.#clock.now(), alive: status !== "dead" };
+    this.#entries.set(node.name, { presence, heardAt: this.#clock.monotonic(), shown });
+  }
+
+  get(name: NodeName): Presence | null {
+    return this.#entries.get(name)?.presence ?? null;
+  }
+
+  alive(name: NodeName): boolean {
+    const presence = this.get(name);
+    if (!presence || presence.status === "dead" || this.gone(presence.node)) return false;
+    return this.silentMs(name) < this.#deadAfterMs;
+  }
+
+  /** Since the peer was heard, or since this node began to listen. */
+  silentMs(name: NodeName): number {
+    return this.#clock.monotonic() - (this.#entries.get(name)?.heardAt ?? this.#openedAt);
+  }
+
+  /** As the node list shows a peer: what it said, and whether this node believes it alive. */
+  show(name: NodeName, address: string | null): NodeInfo {
+    const entry = this.#entries.get(name);
+    const silent = this.silentMs(name) >= this.#deadAfterMs;
+    if (!entry) {
+      const status = silent ? "dead" : "joining";
+      return { ...UNKNOWN, name, url: address, status, lastSeenAt: 0, alive: false };
+    }
+    const { presence, shown } = entry;
+    const dead = silent || this.gone(presence.node);
+    return dead && shown.alive ? { ...shown, status: "dead", alive: false } : shown;
+  }
+
+  /** Whether this incarnation is proved to be over. */
+  gone({ name, incarnation }: NodeIdentity): boolean {
+    if (this.#refusing.get(name) === incarnation) return true;
+    const answered = this.#answered.get(name);
+    return answered !== undefined && answered !== incarnation;
+  }
+
+  /** An answer to a call of this node. */
+  answered({ name, incarnation }: NodeIdentity): void {
+    const before = this.#answered.get(name);
+    this.#answered.set(name, incarnation);
+    this.#refusing.delete(name);
+    if (before !== incarnation) this.#events.emit("evidence");
+  }
+
+  /** Something that this incarnation can only have sent lately. */
+  heard({ name, incarnation }: NodeIdentity): void {
+    if (this.#refusing.get(name) === incarnation) this.#refusing.delete(name);
+  }
+
+  /** The address of this incarnation refuses connections. */
+  refuses({ name, incarnation }: NodeIdentity): void {
+    if (this.#refusing.get(name) === incarnation) return;
+    this.#refusing.set(name, incarnation);
+    this.#events.emit("evidence");
+  }
+}
+
+const UNKNOWN: Omit<NodeInfo, "name" | "url" | "status" | "lastSeenAt" | "alive"> = {
+  incarnation: "",
+  hostname: "",
+  address: null,
+  httpPort: null,
+  roles: [],
+  capabilities: [],
+  version: "",
+  startedAt: 0,
+  load: { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 },
+};
