@@ -1,7 +1,8 @@
 /** What a node has for people who look at the cluster: what they want to know of the store, live, and what it runs with. */
 
 import { LiveFeed } from "./api/live-feed.ts";
-import type { NodeServices, Schedules } from "./api/services.ts";
+import type { NodeServices } from "./api/node-services.ts";
+import type { Schedules } from "./jobs/schedule-service.ts";
 import type { BacklogReader } from "./cluster/backlog.ts";
 import { StoreLooks } from "./cluster/store-look.ts";
 import type { Settings } from "./config/settings.ts";

@@ -1,7 +1,7 @@
 /** What a node does while it leads: the duties of each leader role, and who stands for which. */
 
 import type { BeforeLeading, LeaderGate } from "./cluster/gated-leadership.ts";
-import type { Duty } from "./cluster/leader-duties.ts";
+import type { Duty } from "./core/term.ts";
 import { LeaderRoles } from "./cluster/leader-roles.ts";
 import { metricsDuty } from "./cluster/metrics-duty.ts";
 import { nodeWatch } from "./cluster/node-watch.ts";

@@ -1,7 +1,7 @@
 /** What a node is made of: everything is built and wired here, and nowhere else. */
 
 import { accessParts } from "./access-parts.ts";
-import type { NodeServices } from "./api/services.ts";
+import type { NodeServices } from "./api/node-services.ts";
 import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";

@@ -6,7 +6,9 @@
  *   stop     drain, deregister, then the same list backwards
  */
 
-import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "./api/services.ts";
+import type { NodeServices } from "./api/node-services.ts";
+import type { SubmitOptions, SubmitRequest } from "./jobs/submitter.ts";
+import type { TaskInfo } from "./jobs/task-registry.ts";
 import { stillForming } from "./cluster/formation.ts";
 import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";

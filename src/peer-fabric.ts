@@ -5,7 +5,9 @@
 
 import type { Server } from "node:http";
 import { join } from "node:path";
-import type { Jobs, Peers, Placement } from "./api/services.ts";
+import type { Jobs } from "./jobs/job-service.ts";
+import type { Peers } from "./transport/hop.ts";
+import type { Placement } from "./cluster/placement.ts";
 import { EVENTS_PATH, PeerEventWire } from "./cluster/peer-event-wire.ts";
 import { agreedToken } from "./access/token-text.ts";
 import { Position } from "./cluster/placement-position.ts";

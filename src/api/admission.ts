@@ -3,9 +3,9 @@
 import type { InFlight } from "../cluster/in-flight.ts";
 import { BatonError } from "../core/errors.ts";
 import { acceptsWork, hasRole } from "../core/node.ts";
-import type { Inbound } from "./hop.ts";
+import type { Inbound } from "../transport/hop.ts";
 import type { Operation } from "./operation.ts";
-import type { NodeServices } from "./services.ts";
+import type { NodeServices } from "./node-services.ts";
 
 export class Admission {
   readonly #services: NodeServices;

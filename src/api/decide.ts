@@ -7,8 +7,8 @@ import type { NodeInfo } from "../core/node.ts";
 import { roleOf } from "../core/role.ts";
 import { decide } from "../core/route.ts";
 import type { Decision, Refusal, Target, View } from "../core/route.ts";
-import type { Inbound } from "./hop.ts";
-import type { NodeServices } from "./services.ts";
+import type { Inbound } from "../transport/hop.ts";
+import type { NodeServices } from "./node-services.ts";
 
 /** Says where a request belongs: here, with another node, with whoever's turn it is, or nowhere. */
 export class Gate {

@@ -11,8 +11,8 @@ import type { Target } from "../core/route.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Failure, PeerRequest, ReplyHead } from "../transport/transport.ts";
 import { ownerUnreachable } from "./decide.ts";
-import { CONFIG_HEADER, DEADLINE_HEADER, PEER_REFUSAL_HEADER, hopPath } from "./hop.ts";
-import type { Peers } from "./services.ts";
+import { PEER_REFUSAL_HEADER, hopHeaders, hopPath } from "../transport/hop.ts";
+import type { Peers } from "../transport/hop.ts";
 
 export interface Passing {
   readonly to: NodeInfo;
@@ -95,18 +95,6 @@ export class Forwarder {
     }
     return unreachable(passing, failure.reason, details);
   }
-}
-
-export function hopHeaders(
-  headers: Readonly<Record<string, string>>,
-  deadlineMs: number,
-  peers: Pick<Peers, "configHash">,
-): Record<string, string> {
-  return {
-    ...headers,
-    [DEADLINE_HEADER]: String(Math.max(1, Math.floor(deadlineMs))),
-    [CONFIG_HEADER]: peers.configHash(),
-  };
 }
 
 function unreachable({ to, target }: Passing, why: string, details: object = {}): BatonError {

@@ -13,8 +13,8 @@ import type { Log } from "../platform/log.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest } from "../transport/transport.ts";
 import type { Admission } from "./admission.ts";
 import type { Gate } from "./decide.ts";
-import { arrival, traceIn } from "./hop.ts";
-import type { Inbound } from "./hop.ts";
+import { arrival, traceIn } from "../transport/hop.ts";
+import type { Inbound } from "../transport/hop.ts";
 import { invalidInput } from "./invalid.ts";
 import type { Finding, Part } from "./invalid.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -23,7 +23,7 @@ import { numbersIn, schemaOf } from "./operation-schema.ts";
 import type { EventReply, Input, Operation } from "./operation.ts";
 import { PathTable } from "./path-table.ts";
 import { problemOf } from "./problem.ts";
-import type { NodeServices } from "./services.ts";
+import type { NodeServices } from "./node-services.ts";
 
 export type Validate = ((value: unknown) => unknown) & { errors?: readonly Finding[] | null };
 

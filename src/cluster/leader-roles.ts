@@ -19,7 +19,8 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
 import { GatedLeadership, type LeaderGate } from "./gated-leadership.ts";
-import { LeaderDuties, type Duty } from "./leader-duties.ts";
+import { LeaderDuties } from "./leader-duties.ts";
+import type { Duty } from "../core/term.ts";
 
 export interface LeaderRolesOptions {
   readonly coordination: Coordination;

@@ -3,7 +3,8 @@
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import type { EventReply, ServerEvent } from "../api/operation.ts";
+import type { EventReply } from "../api/operation.ts";
+import type { ServerEvent } from "../core/server-event.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 

@@ -4,8 +4,8 @@
  */
 
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { arrival, dropInternal, NO_FORWARD_HEADER, OUTSIDE, PEER_REFUSAL_HEADER } from "../api/hop.ts";
-import type { ArrivalOptions, Inbound } from "../api/hop.ts";
+import { arrival, dropInternal, NO_FORWARD_HEADER, OUTSIDE, PEER_REFUSAL_HEADER } from "../transport/hop.ts";
+import type { ArrivalOptions, Inbound } from "../transport/hop.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Authenticator } from "../transport/authenticator.ts";
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
-import { headersOn, traceIn } from "../api/hop.ts";
+import { headersOn, traceIn } from "../transport/hop.ts";
 import type { Operation } from "../api/operation.ts";
-import type { Placed } from "../api/services.ts";
+import type { Placed } from "../cluster/placement.ts";
 import type { NodeInfo } from "../core/node.ts";
 import { traceHeaders } from "../core/trace.ts";
 import { ACTIVE, failureOf, type Span, type Tracing } from "../platform/tracing.ts";

@@ -3,7 +3,7 @@
 import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
-import type { NodeServices } from "../api/services.ts";
+import type { NodeServices } from "../api/node-services.ts";
 import type { InFlight } from "../cluster/in-flight.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Gate } from "../../../src/api/decide.ts";
-import { OUTSIDE } from "../../../src/api/hop.ts";
-import type { Inbound } from "../../../src/api/hop.ts";
-import type { NodeServices, Peers } from "../../../src/api/services.ts";
+import { OUTSIDE } from "../../../src/transport/hop.ts";
+import type { Inbound } from "../../../src/transport/hop.ts";
+import type { NodeServices } from "../../../src/api/node-services.ts";
+import type { Peers } from "../../../src/transport/hop.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import type { Target } from "../../../src/core/route.ts";
