@@ -90,7 +90,7 @@ export function accessParts(options: AccessPartsOptions): AccessParts {
     trustedProxies,
     secure: url.startsWith("https:"),
     mounts: {
-      ...peers?.listener.mounts,
+      ...peers?.mounts,
       ...(replicas && { [ACCESS_PATH]: (request) => replicas.handle(request) }),
     },
   };

@@ -2,6 +2,8 @@
 
 import { accessParts } from "./access-parts.ts";
 import type { NodeServices } from "./api/node-services.ts";
+import { OperationExecutor } from "./api/execute.ts";
+import { PeerRequestHandler } from "./api/peer-request-handler.ts";
 import { openChannels } from "./channels/open.ts";
 import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
@@ -97,7 +99,7 @@ export function buildParts(options: PartsOptions) {
           log,
           draining,
           later: {
-            http: () => http,
+            requests: () => requests,
             jobs: () => jobs,
             leadership: () => leaders.scheduler,
             wakeWorker: () => worker.wake(),
@@ -354,16 +356,22 @@ export function buildParts(options: PartsOptions) {
     placement: peers?.placement ?? null,
     access: entry.access,
   };
+  const { sink, tracing } = metrics.listener;
+  const { mounts, ...access } = entry;
+  const executor = new OperationExecutor({ services, inFlight, tracing });
+  const requests = new PeerRequestHandler({ executor, mounts, log });
   const http: HttpServer | null = options.http
     ? openListener({
         settings,
-        services,
-        inFlight,
+        executor,
         log,
         clock,
-        ...metrics.listener,
-        ...peers?.listener,
-        ...entry,
+        sink,
+        ...access,
+        ...(peers && {
+          peers: { requests, authenticate: peers.authenticate },
+          attach: peers.attach,
+        }),
       })
     : null;
   return {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { Jobs } from "./jobs/job-service.ts";
 import type { Peers } from "./transport/hop.ts";
 import type { Placement } from "./cluster/placement.ts";
+import type { PeerRequestHandler } from "./api/peer-request-handler.ts";
 import { EVENTS_PATH, PeerEventWire } from "./cluster/peer-event-wire.ts";
 import { agreedToken } from "./access/token-text.ts";
 import { Position } from "./cluster/placement-position.ts";
@@ -31,8 +32,7 @@ import {
 import type { NodeName } from "./core/ids.ts";
 import type { NodeIdentity, NodeInfo, OwnInfo } from "./core/node.ts";
 import { inTurn, willing } from "./core/round-robin.ts";
-import { authenticateBy } from "./http/inbound.ts";
-import type { HttpServer } from "./http/server.ts";
+import { authenticateBy } from "./http/authenticate.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
@@ -54,7 +54,7 @@ export interface PeerFabricOptions {
   readonly draining: () => boolean;
   /** Built later, of what is made here. */
   readonly later: {
-    readonly http: () => HttpServer | null;
+    readonly requests: () => PeerRequestHandler;
     readonly jobs: () => Pick<Jobs, "cancel" | "remove">;
     readonly leadership: () => Leadership;
     readonly wakeWorker: () => void;
@@ -66,10 +66,7 @@ export type PeerFabric = ReturnType<typeof openPeerFabric>;
 export function openPeerFabric(options: PeerFabricOptions) {
   const { settings, identity, info, store, terms, clock, random, log, draining, later } = options;
   const secret = openClusterSecret(settings)!;
-  const handler: PeerHandler = async (request) => {
-    const http = later.http();
-    return http ? http.handle(request) : { status: 503 };
-  };
+  const handler: PeerHandler = (request) => later.requests().handle(request);
   const { transport, authenticator } = openPeers({
     self: identity,
     secrets: secret.secrets,
@@ -206,12 +203,10 @@ export function openPeerFabric(options: PeerFabricOptions) {
     /** What all nodes make of their secret; null where everybody knows that. */
     firstToken: secret.from === "nothing" ? null : agreedToken(secret.secrets[0]!),
     warnings: secret.warnings,
+    mounts,
     /** How the listener knows its peers. */
-    listener: {
-      authenticate: authenticateBy(authenticator),
-      mounts,
-      attach: (server: Server) => transport.attach(server),
-    },
+    authenticate: authenticateBy(authenticator),
+    attach: (server: Server) => transport.attach(server),
     /** In the order in which they are started: before the listener, and when peers can be reached. */
     before: [transport, position] as readonly Service[],
     after: (joinServer ? [joinServer, retractions] : [retractions]) as readonly Service[],
