@@ -33,19 +33,13 @@ export type { Random } from "./platform/random.ts";
 export { VERSION } from "./version.ts";
 
 // What a node offers to the program around it
-export type {
-  Health,
-  Jobs,
-  JobView,
-  NodeServices,
-  Queues,
-  ScheduleRequest,
-  Schedules,
-  SubmitOptions,
-  SubmitRequest,
-  TaskInfo,
-  WaitingReason,
-} from "./api/services.ts";
+export type { Health } from "./cluster/readiness.ts";
+export type { Jobs, JobView, WaitingReason } from "./jobs/job-service.ts";
+export type { NodeServices } from "./api/node-services.ts";
+export type { Queues } from "./jobs/queue-service.ts";
+export type { ScheduleRequest, Schedules } from "./jobs/schedule-service.ts";
+export type { SubmitOptions, SubmitRequest } from "./jobs/submitter.ts";
+export type { TaskInfo } from "./jobs/task-registry.ts";
 export type {
   CancelAnswer,
   Guarantees,

@@ -3,7 +3,7 @@
  * counted, one entry a minute for each caller and operation; so is what was refused, for each address.
  */
 
-import type { JournalService } from "../api/services.ts";
+import type { JournalService } from "../cluster/journal.ts";
 import type { Principal } from "../core/access.ts";
 import { principalText } from "../core/access.ts";
 import type { Clock } from "../platform/clock.ts";

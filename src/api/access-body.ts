@@ -9,7 +9,7 @@ import type { Credential } from "../core/credential.ts";
 import { isAlive } from "../core/credential.ts";
 import { BatonError } from "../core/errors.ts";
 import { isoOf } from "./fields.ts";
-import type { NodeServices } from "./services.ts";
+import type { NodeServices } from "./node-services.ts";
 
 export const PermissionName = z
   .enum(PERMISSIONS)

@@ -6,8 +6,10 @@ import type { JobId } from "../core/ids.ts";
 import { traceHeaders } from "../core/trace.ts";
 import { LOG_LEVELS } from "../store/store.ts";
 import type { ClaimedJob } from "../store/store.ts";
-import { RESULT_STATUSES } from "./controller-services.ts";
-import type { AgentResult, AgentView, Lease, ResultAnswer } from "./controller-services.ts";
+import { RESULT_STATUSES } from "../core/agent.ts";
+import type { AgentResult, ResultAnswer } from "../controller/result-desk.ts";
+import type { AgentView } from "../controller/agent-directory.ts";
+import type { Lease } from "../controller/lease-desk.ts";
 import { Instant, JobIdText, Name, isoOf, isoOrNull } from "./fields.ts";
 import { Status } from "./job-body.ts";
 

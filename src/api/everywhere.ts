@@ -6,8 +6,8 @@
 import { fanOut } from "../cluster/fan-out.ts";
 import type { NodeAnswer } from "../cluster/fan-out.ts";
 import type { PeerRequest } from "../transport/transport.ts";
-import { hopPath, principalHeader, type Inbound } from "./hop.ts";
-import type { NodeServices } from "./services.ts";
+import { hopPath, principalHeader, type Inbound } from "../transport/hop.ts";
+import type { NodeServices } from "./node-services.ts";
 
 export interface Everywhere<Answer> {
   readonly here: () => Promise<Answer>;

@@ -1,115 +1,217 @@
 /**
- * Passes a request on to the node that it belongs to, and what that node answers back.
+ * Forwards a request to the node that it belongs to, or new work to the node that takes it, and gives back what that node answers.
  *
- * An answer is passed on as it is, refusals too. One that did not come, or was cut short, becomes an error of this node: 503 with
+ * An answer is given back as it is, refusals too. One that did not come, or was cut short, becomes an error of this node: 503 with
  * the owner's name when it cannot be reached, 504 when it was too slow. Never a part of an answer as if it were the whole.
  */
 
 import { BatonError } from "../core/errors.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { Target } from "../core/route.ts";
-import type { Clock } from "../platform/clock.ts";
+import { traceHeaders } from "../core/trace.ts";
+import { ACTIVE, failureOf, type Span, type Tracing } from "../platform/tracing.ts";
+import {
+  headersBack,
+  headersOn,
+  hopHeaders,
+  hopPath,
+  patienceMs,
+  PEER_REFUSAL_HEADER,
+  traceIn,
+  VIA_HEADER,
+  type Peers,
+} from "../transport/hop.ts";
 import type { Failure, PeerRequest, ReplyHead } from "../transport/transport.ts";
-import { ownerUnreachable } from "./decide.ts";
-import { CONFIG_HEADER, DEADLINE_HEADER, PEER_REFUSAL_HEADER, hopPath } from "./hop.ts";
-import type { Peers } from "./services.ts";
+import type { OperationInput } from "./execute.ts";
+import type { NodeServices } from "./node-services.ts";
+import type { Operation } from "./operation.ts";
+import { ownerUnreachable } from "./route.ts";
 
-export interface Passing {
+interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type WrittenReply =
+  | (Reply & { readonly body: string })
+  /** Of another node only: read as it comes, and cut with `stop`. */
+  | (Reply & {
+      readonly stream: AsyncIterable<Buffer>;
+      readonly stop: AbortController;
+      /** Between two parts of it. */
+      readonly idleMs: number;
+    });
+
+export interface ForwarderOptions {
+  readonly services: NodeServices;
+  readonly peers: Peers;
+  readonly tracing: Tracing;
+}
+
+/** One request to one node. */
+interface Hop {
   readonly to: NodeInfo;
   readonly target: Target;
   readonly mutates: boolean;
-  readonly method: string;
-  readonly path: string;
-  /** Those that may be passed on. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly url: string;
+  readonly request: PeerRequest;
   readonly deadlineMs: number;
+  readonly sentAt: number;
 }
 
-export interface PassedBack {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | AsyncIterable<Buffer>;
-}
-
-/** A node that was not heard of lately is tried all the same, but nobody should wait long for it. */
+/** A suspected node is tried all the same, but a caller should not wait long for it. */
 const SUSPECT_MS = 1_000;
 
 export class Forwarder {
-  readonly #peers: Peers;
-  readonly #clock: Clock;
+  readonly #o: ForwarderOptions;
 
-  constructor(peers: Peers, clock: Clock) {
-    this.#peers = peers;
-    this.#clock = clock;
+  constructor(options: ForwarderOptions) {
+    this.#o = options;
+  }
+
+  /** To the one node that it belongs to. */
+  async forward(
+    operation: Operation,
+    to: NodeInfo,
+    target: Target,
+    input: OperationInput,
+  ): Promise<WrittenReply> {
+    const span = this.#span(operation, input);
+    span?.set({ "baton.target": to.name });
+    const asItComes = (operation.streams || operation.large) && input.request.method !== "HEAD";
+    try {
+      const hop = this.#hop(operation, to, target, input, span);
+      const reply = await (asItComes ? this.#stream(hop, input) : this.#call(hop));
+      span?.set({ "http.response.status_code": reply.status });
+      span?.end();
+      return reply;
+    } catch (error) {
+      span?.end(failureOf(error));
+      throw error;
+    }
+  }
+
+  /** New work, to the node that takes it; null when it stays here, and then its span is dropped. */
+  async place(operation: Operation, input: OperationInput): Promise<WrittenReply | null> {
+    const { services, peers } = this.#o;
+    const { placement } = services;
+    if (!placement || !operation.places) return null;
+    const { waitsMs = 0, ...wanted } = operation.places(services, input);
+    const span = this.#span(operation, input);
+    try {
+      const placed = await placement.place({
+        ...wanted,
+        path: input.request.url,
+        body: input.request.bodyText,
+        headers: headersFor(input, span),
+        deadlineMs: waitsMs + patienceMs(input.headers, peers.requestTimeoutMs),
+      });
+      if (placed.at === "here") return null;
+      const { node, reply } = placed;
+      span?.set({ "baton.target": node.name, "http.response.status_code": reply.status });
+      span?.end();
+      return { status: reply.status, headers: this.#headersBack(reply), body: reply.body };
+    } catch (error) {
+      span?.end(failureOf(error));
+      throw error;
+    }
   }
 
   /** With the whole answer in memory: the cheaper way for small ones. */
-  async pass(passing: Passing): Promise<PassedBack> {
-    const { url, deadlineMs, request } = this.#prepare(passing);
-    const sentAt = this.#clock.monotonic();
-    const outcome = await this.#peers.call(url, request, { deadlineMs, to: passing.to.name });
-    if (outcome.outcome !== "reply") throw this.#failure(outcome, passing, sentAt, deadlineMs);
-    checkReply(outcome, passing);
-    return outcome;
+  async #call(hop: Hop): Promise<WrittenReply> {
+    const { url, request, deadlineMs, to } = hop;
+    const outcome = await this.#o.peers.call(url, request, { deadlineMs, to: to.name });
+    if (outcome.outcome !== "reply") throw this.#failure(outcome, hop);
+    checkReply(outcome, hop);
+    return { status: outcome.status, headers: this.#headersBack(outcome), body: outcome.body };
   }
 
   /** The deadline is for the head; what follows is read as it comes. */
-  async stream(passing: Passing, signal: AbortSignal): Promise<PassedBack> {
-    const { url, deadlineMs, request } = this.#prepare(passing);
-    const sentAt = this.#clock.monotonic();
-    const outcome = await this.#peers.stream(url, request, {
-      headMs: deadlineMs,
-      to: passing.to.name,
-      signal,
-    });
-    if (outcome.outcome !== "reply") throw this.#failure(outcome, passing, sentAt, deadlineMs);
-    checkReply(outcome, passing);
-    return outcome;
+  async #stream(hop: Hop, { caller, headers: asked }: OperationInput): Promise<WrittenReply> {
+    const { peers } = this.#o;
+    const { url, request, deadlineMs, to } = hop;
+    const stop = new AbortController();
+    const callOff = caller?.onGone(() => stop.abort());
+    try {
+      const { signal } = stop;
+      const outcome = await peers.stream(url, request, { headMs: deadlineMs, to: to.name, signal });
+      if (outcome.outcome !== "reply") throw this.#failure(outcome, hop);
+      checkReply(outcome, hop);
+      const length = outcome.headers["content-length"];
+      const headers = this.#headersBack(outcome);
+      if (length !== undefined) headers["content-length"] = length;
+      const idleMs = patienceMs(asked, peers.requestTimeoutMs);
+      return { status: outcome.status, headers, stream: outcome.body, stop, idleMs };
+    } catch (error) {
+      // Also when the reply was refused here: the rest of it is not waited for.
+      stop.abort();
+      throw error;
+    } finally {
+      callOff?.();
+    }
   }
 
-  #prepare(passing: Passing): { url: string; deadlineMs: number; request: PeerRequest } {
-    const { to, method, headers, body } = passing;
-    if (to.url === null) throw unreachable(passing, "it has not told its address yet");
-    if (to.status === "dead") throw unreachable(passing, "it is dead");
-    const deadlineMs = to.alive ? passing.deadlineMs : Math.min(passing.deadlineMs, SUSPECT_MS);
+  #hop(operation: Operation, to: NodeInfo, target: Target, input: OperationInput, span: Span | null): Hop {
+    const { peers, services } = this.#o;
+    const { method, url: path, bodyText: body } = input.request;
+    const { mutates } = operation;
+    if (to.url === null) throw unreachable({ to, target }, "it has not told its address yet");
+    if (to.status === "dead") throw unreachable({ to, target }, "it is dead");
+    const patience = patienceMs(input.headers, peers.requestTimeoutMs);
+    const deadlineMs = to.alive ? patience : Math.min(patience, SUSPECT_MS);
     const request: PeerRequest = {
       method: (method === "HEAD" ? "GET" : method) as PeerRequest["method"],
-      path: hopPath(passing.path, { sentAt: Math.floor(this.#clock.now()) }),
-      headers: hopHeaders(headers, deadlineMs, this.#peers),
+      path: hopPath(path, { sentAt: Math.floor(services.clock.now()) }),
+      headers: hopHeaders(headersFor(input, span), deadlineMs, peers),
       ...(body !== "" && { body }),
     };
-    return { url: to.url, deadlineMs, request };
+    return { to, target, mutates, url: to.url, request, deadlineMs, sentAt: services.clock.monotonic() };
   }
 
-  #failure(failure: Failure, passing: Passing, sentAt: number, deadlineMs: number): BatonError {
-    const late = this.#clock.monotonic() - sentAt >= deadlineMs;
-    const maybeDone = failure.outcome === "unknown" && passing.mutates;
+  #headersBack({ headers }: Pick<ReplyHead, "headers">): Record<string, string> {
+    return { ...headersBack(headers), [VIA_HEADER]: this.#o.services.identity.name };
+  }
+
+  #span(operation: Operation, { request, headers }: OperationInput): Span | null {
+    const { tracing } = this.#o;
+    if (!tracing.on) return null;
+    return tracing.start("baton.proxy", {
+      kind: "client",
+      parent: tracing.active() === null ? traceIn(headers) : ACTIVE,
+      attributes: { "http.request.method": request.method, "http.route": operation.path },
+    });
+  }
+
+  #failure(failure: Failure, hop: Hop): BatonError {
+    const { to, mutates, deadlineMs, sentAt } = hop;
+    const late = this.#o.services.clock.monotonic() - sentAt >= deadlineMs;
+    const maybeDone = failure.outcome === "unknown" && mutates;
     const details = maybeDone ? { outcome: "unknown" } : {};
-    if (failure.outcome === "unknown" && late && passing.to.alive) {
+    if (failure.outcome === "unknown" && late && to.alive) {
       return new BatonError(
         "DEADLINE",
-        `${passing.to.name} did not answer within ${Math.round(deadlineMs)} ms${maybeDone ? "; it may have carried the request out" : ""}`,
-        { owner: passing.to.name, ...details },
+        `${to.name} did not answer within ${Math.round(deadlineMs)} ms${maybeDone ? "; it may have carried the request out" : ""}`,
+        { owner: to.name, ...details },
       );
     }
-    return unreachable(passing, failure.reason, details);
+    return unreachable(hop, failure.reason, details);
   }
 }
 
-export function hopHeaders(
-  headers: Readonly<Record<string, string>>,
-  deadlineMs: number,
-  peers: Pick<Peers, "configHash">,
+/** What goes along to another node. */
+function headersFor(
+  { headers, request, principal }: OperationInput,
+  span: Span | null,
 ): Record<string, string> {
-  return {
-    ...headers,
-    [DEADLINE_HEADER]: String(Math.max(1, Math.floor(deadlineMs))),
-    [CONFIG_HEADER]: peers.configHash(),
-  };
+  const passed = headersOn(headers, request.id, principal);
+  return span ? Object.assign(passed, traceHeaders(span.trace)) : passed;
 }
 
-function unreachable({ to, target }: Passing, why: string, details: object = {}): BatonError {
+function unreachable(
+  { to, target }: Pick<Hop, "to" | "target">,
+  why: string,
+  details: object = {},
+): BatonError {
   if (target.at !== "leader") return ownerUnreachable(to.name, why, { ...details });
   return new BatonError("NO_LEADER", `the leader (${to.name}) cannot be reached from here: ${why}`, {
     leader_id: to.name,
@@ -118,17 +220,13 @@ function unreachable({ to, target }: Passing, why: string, details: object = {})
   });
 }
 
-/** What a peer says about us, or about somewhere else, is no answer to our caller. */
-function checkReply(head: ReplyHead, passing: Passing): void {
+/** What a peer says about us, or about another address, is no answer to our caller. */
+function checkReply(head: ReplyHead, hop: Hop): void {
   const refused = head.headers[PEER_REFUSAL_HEADER];
-  if (refused !== undefined) throw unreachable(passing, `it does not believe us (${refused})`);
+  if (refused !== undefined) throw unreachable(hop, `it does not believe us (${refused})`);
   if (head.status >= 300 && head.status < 400 && head.status !== 304) {
-    throw new BatonError(
-      "BAD_PEER_REPLY",
-      `${passing.to.name} answered with a redirect, which is not followed`,
-      {
-        owner: passing.to.name,
-      },
-    );
+    throw new BatonError("BAD_PEER_REPLY", `${hop.to.name} answered with a redirect, which is not followed`, {
+      owner: hop.to.name,
+    });
   }
 }

@@ -7,7 +7,7 @@ import { traceHeaders } from "../core/trace.ts";
 import { LOG_LEVELS } from "../store/store.ts";
 import type { LogLine } from "../store/store.ts";
 import { isoOf, isoOrNull } from "./fields.ts";
-import type { JobView } from "./services.ts";
+import type { JobView } from "../jobs/job-service.ts";
 
 export const Status = z.enum(JOB_STATUSES);
 

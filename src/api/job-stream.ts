@@ -9,8 +9,8 @@
 import { isFinal } from "../core/job.ts";
 import type { JobId } from "../core/ids.ts";
 import { logLineBody } from "./job-body.ts";
-import type { ServerEvent } from "./operation.ts";
-import type { Jobs } from "./services.ts";
+import type { ServerEvent } from "../core/server-event.ts";
+import type { Jobs } from "../jobs/job-service.ts";
 
 const PAGE = 500;
 

@@ -6,13 +6,15 @@
  */
 
 import type { Clock } from "../platform/clock.ts";
-import { OUTSIDE, type Inbound } from "./hop.ts";
+import { OUTSIDE, type Inbound } from "../transport/hop.ts";
 import type { JournalEntryBody } from "./journal-body.ts";
-import type { ServerEvent } from "./operation.ts";
+import type { ServerEvent } from "../core/server-event.ts";
 import { journalPage } from "./operations/journal.ts";
 import type { OverviewBody } from "./overview-body.ts";
 import { Overview } from "./overview.ts";
-import type { LiveApi, NodeServices } from "./services.ts";
+import type { NodeServices } from "./node-services.ts";
+
+export type LiveApi = Pick<LiveFeed, "overview" | "follow">;
 
 /** One look serves all who ask within it. */
 const FRESH_MS = 1_000;
@@ -21,7 +23,7 @@ const ENTRIES_MAX = 50;
 /** Of a reader that does not keep up: it then gets the newest overview and misses entries. */
 const UNREAD_MAX = 500;
 
-export class LiveFeed implements LiveApi {
+export class LiveFeed {
   readonly #services: Omit<NodeServices, "live">;
   readonly #clock: Clock;
   readonly #overview: Overview;

@@ -6,9 +6,12 @@
 import type { z } from "zod";
 import type { NeededPermission, Principal } from "../core/access.ts";
 import type { Target } from "../core/route.ts";
-import type { Inbound } from "./hop.ts";
+import type { Caller } from "../controller/interest.ts";
+import type { ServerEvent } from "../core/server-event.ts";
+import type { Inbound } from "../transport/hop.ts";
 import type { CookieScope } from "./session-cookie.ts";
-import type { NodeServices, PlacementRequest } from "./services.ts";
+import type { NodeServices } from "./node-services.ts";
+import type { PlacementRequest } from "../cluster/placement.ts";
 
 export type { Permission } from "../core/access.ts";
 
@@ -44,23 +47,9 @@ export interface Input<Params, Query, Body> {
   readonly cookie?: CookieScope;
 }
 
-/** Whoever waits for an answer that may take long, and may leave before it comes. */
-export interface Caller {
-  readonly gone: boolean;
-  /** Calls back once, when they leave; the returned function calls it off. */
-  onGone(leave: () => void): () => void;
-}
-
 /** `waitsMs`: how long an answer may take by the nature of the request, beside the time for the way. */
 export interface Places extends Pick<PlacementRequest, "wants" | "key" | "jobs" | "prefersHere"> {
   readonly waitsMs?: number;
-}
-
-export interface ServerEvent {
-  readonly event: string;
-  /** Where a reader that lost its connection goes on. */
-  readonly id?: string;
-  readonly data: unknown;
 }
 
 /** Answered as `text/event-stream` until the events end or the signal fires (the reader left, or we stop). */

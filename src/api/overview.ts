@@ -8,9 +8,10 @@ import { JOB_STATUSES, type JobStatus } from "../core/job.ts";
 import { mixedQuantiles } from "../core/quantiles.ts";
 import { everywhere } from "./everywhere.ts";
 import { isoOf, isoOrNull } from "./fields.ts";
-import type { Inbound } from "./hop.ts";
+import type { Inbound } from "../transport/hop.ts";
 import { alertBody, alertOf, OverviewBody } from "./overview-body.ts";
-import type { LeaderInfo, NodeServices } from "./services.ts";
+import type { LeaderInfo } from "../cluster/cluster-view.ts";
+import type { NodeServices } from "./node-services.ts";
 
 /** What a leader's lease looks like changes with each renewal: asking the backend for it is not worth holding up an answer. */
 const LEADERS_MS = 500;

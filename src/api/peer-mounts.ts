@@ -3,7 +3,7 @@
 import { BatonError } from "../core/errors.ts";
 import type { QueueInfo } from "../store/store.ts";
 import type { PeerHandler, PeerReply } from "../transport/transport.ts";
-import type { NodeServices } from "./services.ts";
+import type { NodeServices } from "./node-services.ts";
 
 export const QUEUES_PATH = "/peer/queues";
 

@@ -7,7 +7,7 @@ import { BatonError } from "../core/errors.ts";
 import { timingInWords } from "../jobs/cron-words.ts";
 import type { NotedOccurrence } from "../store/store.ts";
 import { Attempts, Name, Payload, Priority, Timeout, isoOf, isoOrNull } from "./fields.ts";
-import type { ScheduleRequest } from "./services.ts";
+import type { ScheduleRequest } from "../jobs/schedule-service.ts";
 
 /** Below a second the bookkeeping of an occurrence would cost more than the job. */
 const EVERY_MS_MIN = 1_000;

@@ -1,7 +1,7 @@
 /** What a person sees when a node has started: where it is, what it promises and what to try. */
 
 import { relative } from "node:path";
-import type { TaskInfo } from "../api/services.ts";
+import type { TaskInfo } from "../jobs/task-registry.ts";
 import type { Guarantees } from "../store/store.ts";
 import { VERSION } from "../version.ts";
 import type { Terminal } from "./terminal.ts";

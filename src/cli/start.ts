@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { Command } from "commander";
-import type { NodeServices } from "../api/services.ts";
+import type { NodeServices } from "../api/node-services.ts";
 import { fabricOf, isPushed } from "../config/fabric.ts";
 import { withPort, type Loaded } from "../config/load.ts";
 import { ADMIN_TOKEN_FILE } from "../config/secret-file.ts";

@@ -101,7 +101,7 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
       "name the data directory of a node with --data",
     );
   }
-  const { createTokenIn } = await import("../access/direct.ts");
+  const { createTokenIn } = await import("./direct-token.ts");
   return createTokenIn(settings, {
     name: options.name,
     permission: options.permission,

@@ -1,12 +1,47 @@
-import type { Cluster, ClusterFabric, ClusterInfo, ClusterSample, LeaderInfo } from "../api/services.ts";
+import type { ClusterSample } from "./metrics-duty.ts";
 import type { Channels } from "../channels/channels.ts";
 import type { Coordination, Leadership, NodeRequest } from "../coordination/coordination.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import { countNodes, type NodeInfo } from "../core/node.ts";
-import { LEADER_ROLES } from "../core/term.ts";
+import { LEADER_ROLES, type LeaderRole } from "../core/term.ts";
 import type { Store } from "../store/store.ts";
 import { readSamples } from "./metrics-duty.ts";
+
+export interface LeaderInfo {
+  readonly role: LeaderRole;
+  readonly node: NodeName;
+  readonly incarnation: string;
+  readonly epoch: number;
+  readonly acquiredAt: number;
+  readonly leaseUntil: number;
+}
+
+export interface ClusterFabric {
+  /** Who keeps each port, as `postgres` or `redis`. */
+  readonly coordination: string;
+  readonly channels: string;
+  readonly dispatch: "pull" | "push";
+}
+
+export interface ClusterInfo {
+  readonly name: string;
+  readonly totalNodes: number;
+  readonly activeNodes: number;
+  readonly drainingNodes: number;
+  readonly deadNodes: number;
+  readonly joiningNodes: number;
+  readonly schedulerLeader: NodeName | null;
+  readonly minimumNodes: number;
+  /** Whether so many nodes have gathered that callers are served. */
+  readonly formed: boolean;
+  /** What holds it together. */
+  readonly fabric: ClusterFabric;
+  /** What people should know of how this cluster works. */
+  readonly notes: readonly string[];
+}
+
+export type Cluster = Pick<ClusterView, "info" | "nodes" | "leaders" | "ask" | "remove" | "metrics">;
 
 export interface ClusterViewOptions {
   readonly name: string;
@@ -22,7 +57,7 @@ export interface ClusterViewOptions {
 }
 
 /** What people ask about the cluster as a whole; the same whichever node they ask. */
-export class ClusterView implements Cluster {
+export class ClusterView {
   readonly #o: ClusterViewOptions;
 
   constructor(options: ClusterViewOptions) {
@@ -69,10 +104,12 @@ export class ClusterView implements Cluster {
     });
   }
 
+  /** False when there is no such node. */
   ask(node: NodeName, request: NodeRequest): Promise<boolean> {
     return this.#o.coordination.membership.ask(node, request);
   }
 
+  /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
   async remove(node: NodeName): Promise<boolean> {
     const { membership } = this.#o.coordination;
     if (membership.remove) return membership.remove(node);
@@ -82,6 +119,7 @@ export class ClusterView implements Cluster {
     );
   }
 
+  /** Newest first; samples that the metrics aggregator wrote. */
   metrics(limit: number): Promise<readonly ClusterSample[]> {
     return readSamples(this.#o.store, limit);
   }

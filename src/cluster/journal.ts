@@ -21,6 +21,8 @@ export interface Note {
   readonly agoMs?: number;
 }
 
+export type JournalService = Pick<Journal, "note" | "list" | "counts">;
+
 export interface JournalOptions {
   readonly store: { readonly journal: Pick<JournalStore, "append" | "list"> };
   readonly node: string;

@@ -13,12 +13,10 @@
  */
 
 import type { Leadership } from "../coordination/coordination.ts";
-import type { Term } from "../core/term.ts";
+import type { Duty, Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
-
-export type Duty = (term: Term, signal: AbortSignal) => Promise<void>;
 
 export interface LeaderDutiesOptions {
   readonly leadership: Pick<Leadership, "changes">;

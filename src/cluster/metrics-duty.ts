@@ -1,9 +1,23 @@
-import type { ClusterSample } from "../api/services.ts";
 import { FINAL_STATUSES, type JobStatus } from "../core/job.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
-import type { Duty } from "./leader-duties.ts";
+import type { Duty } from "../core/term.ts";
+
+export interface ClusterSample {
+  readonly at: number;
+  readonly leaderEpoch: number;
+  readonly nodes: number;
+  readonly jobs: Readonly<Record<JobStatus, number>>;
+  readonly finishedPerSecond: number;
+  readonly load: {
+    /** Shares between 0 and 1, the mean of the nodes. */
+    readonly cpu: number;
+    readonly memory: number;
+    readonly loopLagMsMax: number;
+    readonly running: number;
+  };
+}
 
 export interface MetricsDutyOptions {
   readonly store: Pick<Store, "queues" | "samples">;

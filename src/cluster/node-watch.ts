@@ -4,7 +4,7 @@ import type { Term } from "../core/term.ts";
 import type { LeaseReaper } from "../jobs/lease-reaper.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import type { Duty } from "./leader-duties.ts";
+import type { Duty } from "../core/term.ts";
 
 export interface NodeWatchOptions {
   readonly membership: Membership;

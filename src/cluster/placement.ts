@@ -6,19 +6,42 @@
  * there is put on disk, and only after that the next one is asked (see retractions.ts). So a lost answer does not make two jobs.
  */
 
-import { hopHeaders } from "../api/forward.ts";
-import { PEER_REFUSAL_HEADER, hopPath } from "../api/hop.ts";
-import type { Peers, Placed, Placement, PlacementRequest, RetractedJobs } from "../api/services.ts";
+import { hopHeaders } from "../transport/hop.ts";
+import { PEER_REFUSAL_HEADER, hopPath } from "../transport/hop.ts";
+import type { Peers } from "../transport/hop.ts";
+import type { RetractedJobs } from "./retracted-jobs.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeInfo } from "../core/node.ts";
-import { byKey, canRun, inTurn, willing } from "../core/round-robin.ts";
+import { byKey, canRun, inTurn, willing, type Wants } from "../core/round-robin.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import type { Outcome } from "../transport/transport.ts";
 import type { PlacementStrategy, Rounds } from "./placement-rounds.ts";
 import type { Retractions } from "./retractions.ts";
+
+export interface PlacementRequest {
+  readonly wants: Wants;
+  /** The caller's own key for a single job. */
+  readonly key: string | null;
+  /** How many jobs it makes; null when it is not safe to try it twice. */
+  readonly jobs: number | null;
+  /** Whether this node comes first, if it can do it. */
+  readonly prefersHere: boolean;
+  /** As it came, with its query. */
+  readonly path: string;
+  readonly body: string;
+  /** Those that may be passed on. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly deadlineMs: number;
+}
+
+export type Placed =
+  | { readonly at: "here" }
+  | { readonly at: "peer"; readonly node: NodeInfo; readonly reply: Extract<Outcome, { outcome: "reply" }> };
+
+export type Placement = Pick<RoundRobinPlacement, "place" | "retracted" | "placed">;
 
 export interface PlacementOptions {
   readonly self: NodeName;
@@ -42,7 +65,7 @@ const AGAIN_MS = 50;
 type Reply = Extract<Outcome, { outcome: "reply" }>;
 type Attempt = { readonly took: Reply } | { readonly took: null; readonly why: string };
 
-export class RoundRobinPlacement implements Placement {
+export class RoundRobinPlacement {
   readonly #o: PlacementOptions;
   readonly #placed: Record<string, number> = {};
 
@@ -50,14 +73,17 @@ export class RoundRobinPlacement implements Placement {
     this.#o = options;
   }
 
+  /** Jobs that another node took back, because they were placed elsewhere when no answer came from here. */
   get retracted(): RetractedJobs {
     return this.#o.retracted;
   }
 
+  /** How many requests this node has placed on which, since its start. */
   placed(): Readonly<Record<string, number>> {
     return this.#placed;
   }
 
+  /** Finds a node for new jobs and hands them over, or says that they stay here. Rejects with why no node takes them. */
   async place(request: PlacementRequest): Promise<Placed> {
     const { self, clock } = this.#o;
     const deadlineAt = clock.monotonic() + request.deadlineMs;

@@ -1,10 +1,11 @@
 /** Whether a node can do its work now, and why not: the truth behind `/readyz`. */
 
-import type { Health } from "../api/services.ts";
 import type { Coordination, Leadership, LockSilence, Membership } from "../coordination/coordination.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Store } from "../store/store.ts";
+
+export type Health = Pick<Readiness, "draining" | "forming" | "problem" | "ready">;
 
 export interface ReadinessOptions {
   readonly draining: () => boolean;
@@ -27,7 +28,7 @@ const KEEPERS: Readonly<Record<string, string>> = { redis: "Redis", etcd: "etcd"
 
 type Check = { readonly ok: boolean; readonly reason?: string };
 
-export class Readiness implements Health {
+export class Readiness {
   readonly #o: ReadinessOptions;
   /** One for all who ask: a store that is silent keeps no more than one connection busy with this. */
   #looking: Promise<Check> | null = null;
@@ -40,10 +41,12 @@ export class Readiness implements Health {
     return this.#o.draining();
   }
 
+  /** Why callers are not served yet, as "2 of 3 nodes have gathered"; null once the cluster has formed. */
   get forming(): string | null {
     return this.#o.forming();
   }
 
+  /** Why only a restart will help; null while all is well. */
   get problem(): string | null {
     return this.#o.store.problem ?? this.#displaced;
   }
@@ -52,6 +55,7 @@ export class Readiness implements Health {
     return this.#o.coordination.membership.displaced();
   }
 
+  /** Whether this node can do its work now: each check by name, with the reason when it fails. */
   async ready(): Promise<{ ready: boolean; checks: Readonly<Record<string, Check>> }> {
     const outside = this.forming ?? this.#displaced;
     const checks = {

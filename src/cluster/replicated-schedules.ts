@@ -23,7 +23,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Author, FireVerdict, Firing, NewJob, NotedOccurrence, ScheduleStore } from "../store/store.ts";
 import type { PeerReply, ReceivedRequest } from "../transport/transport.ts";
-import type { Duty } from "./leader-duties.ts";
+import type { Duty } from "../core/term.ts";
 import type { ScheduleDoorOptions } from "./replicated-schedules-door.ts";
 import { notesOf, ScheduleDoor } from "./replicated-schedules-door.ts";
 import type { SchedulePeersOptions } from "./replicated-schedules-peers.ts";

@@ -1,9 +1,11 @@
 /** The receiving side of retractions: jobs here that another node has placed elsewhere, because it got no answer from us. */
 
-import type { Jobs, RetractedJobs } from "../api/services.ts";
+import type { Jobs } from "../jobs/job-service.ts";
 import { jobId, uuidAt, type JobId, type NodeName } from "../core/ids.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+
+export type RetractedJobs = Pick<KeptRetractedJobs, "has" | "confirm" | "takeBack">;
 
 export interface RetractedJobsOptions {
   readonly node: NodeName;
@@ -19,7 +21,7 @@ const REMEMBERED_MS = 600_000;
  * What was taken back is remembered, in memory: the request that would store it may still be on its way, in a buffer of a
  * connection that ends with this process.
  */
-export class KeptRetractedJobs implements RetractedJobs {
+export class KeptRetractedJobs {
   readonly #o: RetractedJobsOptions;
   readonly #takenBack: Recent<string>;
   readonly #confirmed: Recent<JobId>;
@@ -30,10 +32,12 @@ export class KeptRetractedJobs implements RetractedJobs {
     this.#confirmed = new Recent(options.clock, REMEMBERED_MS);
   }
 
+  /** Whether the batch with this first uuid was taken back already, so that it must not be stored any more. */
   has(first: string): boolean {
     return this.#takenBack.has(first);
   }
 
+  /** Another request with the same key was answered with this job: it is not to be taken back any more. */
   confirm(id: JobId): void {
     this.#confirmed.add(id);
   }

@@ -6,7 +6,7 @@
  * What it does not promise: that a node which was only cut off from us, and not from its work, has not run the job meanwhile.
  */
 
-import type { RetractedJobs } from "../api/services.ts";
+import type { RetractedJobs } from "./retracted-jobs.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";

@@ -5,7 +5,7 @@
 
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import type { Duty } from "./leader-duties.ts";
+import type { Duty } from "../core/term.ts";
 
 export interface WatchdogOptions {
   readonly clock: Clock;

@@ -1,14 +1,25 @@
 /** Gathers what `/workz` judges by (core/work-health.ts). Every look at the store has a deadline: the answer comes while it hangs. */
 
-import type { WorkHealth, WorkReport } from "../api/services.ts";
 import { isSuspect, type Budgets } from "../core/job.ts";
-import { judgeWork, UNTAKEN_MS, type WorkFacts } from "../core/work-health.ts";
+import { judgeWork, UNTAKEN_MS, type WorkFacts, type WorkVerdict } from "../core/work-health.ts";
 import { servesQueue, type WorkerSettings } from "../jobs/worker-settings.ts";
 import type { WorkerWatch } from "../jobs/worker-watch.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { JobStore } from "../store/store.ts";
 import type { BacklogReader } from "./backlog.ts";
 import type { Watchdog } from "./watchdog.ts";
+
+export interface WorkReport extends WorkVerdict {
+  readonly slots: number;
+  readonly running: number;
+  /** Jobs that are due in the queues that it serves; null when that is not known. */
+  readonly ready: number | null;
+  /** Since it last asked for jobs; null before the first time. */
+  readonly lastClaimMs: number | null;
+  readonly claimUnderWayMs: number | null;
+}
+
+export type WorkHealth = Pick<WorkCheck, "check">;
 
 export interface WorkCheckOptions {
   readonly watch: Pick<WorkerWatch, "claims">;
@@ -32,7 +43,7 @@ const KNOWN_MS = 30_000;
 const QUEUES_MAX = 4;
 const JOBS_MAX = 50;
 
-export class WorkCheck implements WorkHealth {
+export class WorkCheck {
   readonly #o: WorkCheckOptions;
 
   constructor(options: WorkCheckOptions) {

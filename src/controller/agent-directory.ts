@@ -3,6 +3,7 @@
  * noted here and stored for all together now and then: a new leader then takes an agent for unseen for a few seconds more, no worse.
  */
 
+import type { AgentState } from "../core/agent.ts";
 import type { Term } from "../core/term.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Agent, AgentSeen, AgentStore } from "../store/agents.ts";
@@ -14,6 +15,15 @@ export interface AgentNote {
   readonly version?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly running?: number;
+}
+
+export interface Heartbeat extends AgentNote {
+  /** Names of requests for leases whose answers never arrived: what was leased with them is free again. */
+  readonly unanswered?: readonly string[];
+}
+
+export interface AgentView extends Agent {
+  readonly state: AgentState;
 }
 
 export interface AgentDirectoryOptions {

@@ -7,22 +7,15 @@
  *   DRAINING   sends away who waits for work; takes results, renewals and logs of its own term while that lasts
  */
 
-import type {
-  AgentResult,
-  AgentView,
-  ControllerApi,
-  Heartbeat,
-  LeaseRequest,
-} from "../api/controller-services.ts";
-import type {
-  AgentReport,
-  Lease,
-  RenewedLease,
-  ResultAnswer,
-  UnderEpoch,
-} from "../api/controller-services.ts";
-import type { Caller, ServerEvent } from "../api/operation.ts";
-import type { SubmitOptions, SubmitRequest } from "../api/services.ts";
+import type { AgentResult } from "./result-desk.ts";
+import type { AgentView, Heartbeat } from "./agent-directory.ts";
+import type { LeaseRequest } from "./lease-desk.ts";
+import type { AgentReport, ResultAnswer } from "./result-desk.ts";
+import type { Lease, RenewedLease } from "./lease-desk.ts";
+import type { UnderEpoch } from "./term-guard.ts";
+import type { Caller } from "./interest.ts";
+import type { ServerEvent } from "../core/server-event.ts";
+import type { SubmitOptions, SubmitRequest } from "../jobs/submitter.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
@@ -48,6 +41,12 @@ import { ResultDesk, staleEpoch } from "./result-desk.ts";
 import type { RunBook } from "./run-book.ts";
 import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
 import type { TermGuard } from "./term-guard.ts";
+
+/** Every write rejects with NOT_LEADER unless this node leads, and names the epoch that it was made under. */
+export type ControllerApi = Pick<
+  Controller,
+  "submit" | "lease" | "renew" | "results" | "report" | "heartbeat" | "removeAgent" | "agents" | "events"
+>;
 
 export interface ControllerSettings {
   readonly leaseMs: number;
@@ -105,7 +104,7 @@ const LESSEES_MS = 1_000;
  */
 const GRACE_MS = 1_000;
 
-export class Controller extends Lifecycle implements ControllerApi {
+export class Controller extends Lifecycle {
   readonly #o: ControllerOptions;
   readonly #book: RunBook;
   readonly #desk: LeaseDesk;
@@ -174,6 +173,7 @@ export class Controller extends Lifecycle implements ControllerApi {
 
   // ---------------------------------------------------------------- leases
 
+  /** Null when there was no work in time. */
   async lease(request: LeaseRequest, caller: Caller): Promise<Lease | null> {
     const { guard, settings } = this.#o;
     const term = guard.require("lead");
@@ -204,6 +204,7 @@ export class Controller extends Lifecycle implements ControllerApi {
     return { id: lease, jobs, leaderEpoch: epoch, leader, leaseMs: settings.leaseMs };
   }
 
+  /** Rejects with STALE_EPOCH when the lease is not held any more, or is not that agent's. */
   async renew(agent: string, lease: string): Promise<UnderEpoch<RenewedLease>> {
     const { guard, store, settings } = this.#o;
     const term = guard.require("finish");
@@ -219,10 +220,12 @@ export class Controller extends Lifecycle implements ControllerApi {
     throw staleEpoch(null, { code: "STALE_EPOCH", field: "lease_id", message, leaderEpoch: term.epoch });
   }
 
+  /** One answer a result, in their order. */
   results(results: readonly AgentResult[]): Promise<readonly ResultAnswer[]> {
     return this.#results.settle(results);
   }
 
+  /** How many lines were taken. Rejects with STALE_EPOCH. */
   report(report: AgentReport): Promise<number> {
     return this.#results.report(report);
   }
@@ -268,6 +271,7 @@ export class Controller extends Lifecycle implements ControllerApi {
     return this.#lessees.agents;
   }
 
+  /** After the event with this id, as far as it is kept; null for what happens from now on. */
   events(since: string | null, signal: AbortSignal): AsyncIterable<ServerEvent> {
     return this.#o.events.follow(since, signal);
   }

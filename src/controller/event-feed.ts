@@ -10,7 +10,7 @@
  * Lossy by design: what is too much, or gets lost on the way, leaves a hole in the numbers, and readers are told of a gap.
  */
 
-import type { ServerEvent } from "../api/operation.ts";
+import type { ServerEvent } from "../core/server-event.ts";
 import type { Subscription } from "../channels/channels.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";

@@ -6,7 +6,7 @@
  *   7-41  7-42  7-43        8-45  8-46       <epoch of the leader>-<n>: n goes up by one, and by more where something is missing
  */
 
-import type { ServerEvent } from "../api/operation.ts";
+import type { ServerEvent } from "../core/server-event.ts";
 import type { Role } from "../core/role.ts";
 import type { Clock } from "../platform/clock.ts";
 

@@ -1,9 +1,15 @@
 /** Agents that wait for the same: those of one set of capabilities and queues. What one of them did not find, none of them would. */
 
-import type { Caller } from "../api/operation.ts";
 import type { LeaseId } from "../core/ids.ts";
 import type { Term } from "../core/term.ts";
 import type { ClaimedJob } from "../store/store.ts";
+
+/** Whoever waits for an answer that may take long, and may leave before it comes. */
+export interface Caller {
+  readonly gone: boolean;
+  /** Calls back once, when they leave; the returned function calls it off. */
+  onGone(leave: () => void): () => void;
+}
 
 export interface Wish {
   readonly agent: string;

@@ -9,16 +9,40 @@
  * look is a claim for whoever waits longest; when it finds less than was asked for, the others are not asked for.
  */
 
-import type { Caller } from "../api/operation.ts";
+import type { Caller } from "./interest.ts";
 import { agentLease } from "../core/agent.ts";
 import { hasCode } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
-import type { JobStore } from "../store/store.ts";
+import type { ClaimedJob, JobStore, Renewal } from "../store/store.ts";
+import type { Heartbeat } from "./agent-directory.ts";
 import { Interest, type Issued, type Waiter, type Wish } from "./interest.ts";
 import type { RunBook } from "./run-book.ts";
 import type { TermGuard } from "./term-guard.ts";
+
+export interface LeaseRequest extends Omit<Heartbeat, "running"> {
+  readonly capabilities: readonly string[];
+  readonly queues?: readonly string[];
+  readonly limit: number;
+  readonly timeoutMs: number;
+  readonly leaderEpoch?: number;
+  /** What the agent calls this request. */
+  readonly request?: string;
+}
+
+export interface Lease {
+  readonly id: string;
+  readonly leaderEpoch: number;
+  readonly leader: string;
+  readonly leaseMs: number;
+  readonly jobs: readonly ClaimedJob[];
+}
+
+export interface RenewedLease {
+  readonly leaseMs: number;
+  readonly cancelled: Renewal["cancelled"];
+}
 
 export interface LeaseDeskOptions {
   readonly store: { readonly jobs: Pick<JobStore, "claim" | "settle"> };

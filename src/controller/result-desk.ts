@@ -3,14 +3,7 @@
  * the store has the last say on both, in the transaction of the write.
  */
 
-import type {
-  AgentReport,
-  AgentResult,
-  ResultAnswer,
-  ResultRefusal,
-  RunNamed,
-} from "../api/controller-services.ts";
-import { leaseholder } from "../core/agent.ts";
+import { leaseholder, type RESULT_STATUSES } from "../core/agent.ts";
 import { BatonError, hasCode } from "../core/errors.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { isFinal, type Job, type JobStatus } from "../core/job.ts";
@@ -22,9 +15,54 @@ import { statusAfter } from "../jobs/result-writer.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { JobStore, Outcome, Report, Run, Settlement, Verdict } from "../store/store.ts";
+import type { JobStore, NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store/store.ts";
 import type { RunBook } from "./run-book.ts";
 import type { TermGuard } from "./term-guard.ts";
+
+/** Which run somebody speaks of. An epoch that is missing is as good as an old one. */
+export interface RunNamed {
+  readonly job: JobId;
+  readonly lease: string;
+  readonly jobEpoch: number | null;
+  readonly leaderEpoch: number | null;
+}
+
+export interface AgentResult extends RunNamed {
+  readonly agent?: string;
+  readonly status: (typeof RESULT_STATUSES)[number];
+  readonly result?: unknown;
+  readonly error?: {
+    readonly message: string;
+    readonly code?: string;
+    readonly stack?: string;
+    readonly retryable?: boolean;
+  };
+}
+
+export type ResultAnswer =
+  | {
+      readonly accepted: true;
+      readonly job: JobId;
+      readonly status: JobStatus;
+      readonly leaderEpoch: number;
+      /** It had been accepted before: the first answer stands. */
+      readonly replayed: boolean;
+    }
+  | { readonly accepted: false; readonly job: JobId; readonly refusal: ResultRefusal };
+
+export interface ResultRefusal {
+  readonly code: "STALE_EPOCH" | "NOT_FOUND";
+  readonly message: string;
+  /** The one that is not right: an agent whose `leader_epoch` is old renews its lease at the leader and posts again. */
+  readonly field: "leader_epoch" | "job_epoch" | "lease_id" | "job_id";
+  /** Of whoever leads, as last seen. */
+  readonly leaderEpoch: number | null;
+}
+
+export interface AgentReport extends RunNamed {
+  readonly lines: readonly (Omit<NewLogLine, "at"> & { readonly at: number | null })[];
+  readonly progress: Report["progress"];
+}
 
 export interface ResultDeskOptions {
   readonly store: { readonly jobs: Pick<JobStore, "settle" | "report" | "get"> };

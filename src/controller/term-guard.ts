@@ -7,6 +7,8 @@ import { permits, roleOf, type Role, type Write } from "../core/role.ts";
 import type { Term } from "../core/term.ts";
 
 /** Its body is a contract with agents in any language: these fields and no others, so without a message. */
+export type UnderEpoch<Body> = Body & { readonly leaderEpoch: number };
+
 export class NotLeader extends BatonError {
   constructor(details: NotLeaderDetails) {
     const advice = details.leader_id === null ? "no leader is known" : `${details.leader_id} leads`;

@@ -1,5 +1,7 @@
 /** Who may do what. Each permission includes those before it. */
 
+import { BatonError } from "./errors.ts";
+
 export const PERMISSIONS = ["read", "submit", "operate", "admin"] as const;
 export type Permission = (typeof PERMISSIONS)[number];
 
@@ -42,6 +44,17 @@ export const ACCESS_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?$/;
 /** `token:ci`, `user:ann`, `loopback`. */
 export function principalText({ kind, name }: Pick<Principal, "kind" | "name">): string {
   return kind === "loopback" ? kind : `${kind}:${name}`;
+}
+
+/** Throws FORBIDDEN unless this principal may do what needs the permission. */
+export function requirePermission(principal: Principal | null, needs: NeededPermission): void {
+  if (principal === null ? needs === "public" : allows(principal.permission, needs)) return;
+  const [name, has] = principal ? [principalText(principal), principal.permission] : ["the caller", null];
+  throw new BatonError(
+    "FORBIDDEN",
+    `this needs the permission ${needs}, and ${name} has ${has ?? "none"}; somebody with admin can make a token that has it`,
+    { needs, has, principal: principal && name },
+  );
 }
 
 // ---------------------------------------------------------------- on the way from one node to another

@@ -44,3 +44,6 @@ export function agentState(
   if (agent.removedAt !== null) return "removed";
   return now - agent.lastSeenAt > staleAfterMs ? "stale" : "alive";
 }
+
+/** How an agent says that a run ended. */
+export const RESULT_STATUSES = ["succeeded", "failed", "cancelled", "released"] as const;

@@ -27,6 +27,9 @@ export const TERM_ENDS = {
 
 export type TermEnd = keyof typeof TERM_ENDS;
 
+/** What a leader does for as long as its term lasts, until the signal fires. */
+export type Duty = (term: Term, signal: AbortSignal) => Promise<void>;
+
 /** For log lines, where `role` is what the node is: LEADER, STANDBY or DRAINING. */
 export function termFields({
   role,

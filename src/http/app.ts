@@ -4,58 +4,38 @@ import type { Socket } from "node:net";
 import { AuditTrail } from "../access/audit-trail.ts";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { Admission } from "../api/admission.ts";
-import { Gate } from "../api/decide.ts";
-import { invalidInput } from "../api/invalid.ts";
-import type { Finding } from "../api/invalid.ts";
-import { traceIn } from "../api/hop.ts";
-import { Lateness } from "../api/lateness.ts";
-import { PeerDoor } from "../api/peer-door.ts";
-import type { Compilers, Validate } from "../api/peer-door.ts";
-import { peerMounts } from "../api/peer-mounts.ts";
+import type { OperationExecutor } from "../api/execute.ts";
+import { readJson } from "../api/json-body.ts";
+import type { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { problemOf } from "../api/problem.ts";
-import type { NodeServices } from "../api/services.ts";
 import { OPERATIONS } from "../api/table.ts";
-import type { InFlight } from "../cluster/in-flight.ts";
 import { LOOPBACK } from "../core/access.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
-import { roleOf } from "../core/role.ts";
 import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import { noTracing, type Tracing } from "../platform/tracing.ts";
-import type { PeerHandler } from "../transport/transport.ts";
+import { traceIn } from "../transport/hop.ts";
+import { AuthenticationHook, type Authenticate, type Gatekeeper } from "./authenticate.ts";
 import { checkPrefix, cutPrefix, prefixOf } from "./base-path.ts";
 import { serveDashboard } from "./dashboard.ts";
 import type { DashboardOptions } from "./dashboard.ts";
-import { Entrance } from "./entrance.ts";
-import type { Gatekeeper } from "./entrance.ts";
 import { EventStreams } from "./event-streams.ts";
 import { Guard, isLoopback } from "./guard.ts";
-import { readInbound } from "./inbound.ts";
-import type { Authenticate } from "./inbound.ts";
-import { jsonBodyParser, jsonReader } from "./json-body.ts";
-import type { ReadJson } from "./json-body.ts";
 import { Limits } from "./limits.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
-import { PassOn } from "./pass-on.ts";
 import { servePeers } from "./peer-routes.ts";
 import { countRequests, type RequestSink } from "./request-sink.ts";
 import { bindOperations, leaderHeaders } from "./routes.ts";
 
 export interface AppOptions {
-  readonly services: NodeServices;
+  readonly executor: OperationExecutor;
   readonly host: string;
   readonly bodyLimitBytes: number;
   readonly log: Log;
   readonly clock: Clock;
-  /** Counts the changes that are being made, and refuses them once it is closed. */
-  readonly inFlight?: Pick<InFlight, "enter">;
-  /** Tells calls of nodes; without it there are none, and no `/peer/*`. */
-  readonly authenticate?: Authenticate | null;
-  /** What answers calls of nodes that are none of the table, by their path. */
-  readonly mounts?: Readonly<Record<string, PeerHandler>>;
+  /** Requests of other nodes under `/peer/*`, and those to operations that they have signed; null where there are none. */
+  readonly peers?: { readonly requests: PeerRequestHandler; readonly authenticate: Authenticate } | null;
   /** A prefix under which everything answers too; `/` for none. */
   readonly basePath?: string;
   /** None unless told otherwise. */
@@ -68,16 +48,17 @@ export interface AppOptions {
   readonly trustedProxies?: readonly string[];
   /** Whether callers reach this node by https alone: cookies are then never sent over anything else. */
   readonly secure?: boolean;
-  readonly tracing?: Tracing;
   readonly sink?: RequestSink;
 }
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** For calls of nodes that come by another way than a request of HTTP, from a node that has proved its name. */
-    peerDoor: PeerDoor;
     /** How many streams of events are open. */
     openStreams: () => number;
+  }
+  interface FastifyRequest {
+    /** The body as it came; empty when there was none. */
+    bodyText: string;
   }
 }
 
@@ -91,7 +72,8 @@ const HEADERS_MAX = 100;
 const REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { services, log } = options;
+  const { executor, log, clock, peers = null } = options;
+  const { services } = executor;
   const streams = new EventStreams(options);
   const closing = { now: false };
   const failWith = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
@@ -110,16 +92,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     trustProxy: options.trustedProxies?.length ? [...options.trustedProxies] : false,
     routerOptions: { maxParamLength: HEADER_BYTES_MAX },
     genReqId: requestIds(services.identity.incarnation),
-    ajv: {
-      customOptions: {
-        coerceTypes: false,
-        removeAdditional: false,
-        useDefaults: true,
-        allErrors: false,
-        verbose: true,
-      },
-    },
-    schemaErrorFormatter: (errors, part) => invalidInput(errors as unknown as Finding[], part),
     frameworkErrors: failWith,
     clientErrorHandler: refuseMalformed,
     http: {
@@ -131,64 +103,46 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   app.server.maxHeadersCount = HEADERS_MAX;
 
-  const readJson = jsonReader(app);
   app.decorateRequest("bodyText", "");
   app.decorateRequest("peerInbound", null);
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "string" }, jsonBodyParser(readJson));
-  const { authenticate = null, mounts = {}, clock, tracing = noTracing } = options;
+  app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
   const limits = await Limits.open(app, {
     perSecond: options.rateLimit ?? 0,
     nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
   });
   const audit = new AuditTrail({ journal: services.journal, clock });
   const access = options.access ?? nobodyBut(isLoopback(options.host));
-  const entrance = new Entrance({ access, limits, audit, peers: authenticate !== null });
-  app.addHook("onRoute", entrance.onRoute);
+  const authenticate = peers?.authenticate ?? null;
+  const authentication = new AuthenticationHook({ access, limits, audit, executor, authenticate });
+  app.addHook("onRoute", authentication.onRoute);
   app.addHook("onClose", () => audit.flush());
   const guard = new Guard({ host: options.host, name: services.identity.name });
-  app.addHook("onRequest", introduce(services, guard, entrance));
+  app.addHook("onRequest", introduce(executor, guard, authentication));
   if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
   app.addHook("preClose", () => {
     closing.now = true;
+    peers?.requests.endStreams();
     return streams.endAll();
   });
   app.setErrorHandler(failWith);
   app.setNotFoundHandler((request, reply) => failWith(noSuchRoute(request), request, reply));
 
   await collectRoutes(app, services.version);
-  const admission = new Admission(services, options.inFlight ?? null);
-  const gate = new Gate(services);
-  const { peers = null } = services;
-  const lateness = new Lateness(clock);
-  const passOn = peers ? new PassOn({ services, peers, admission, streams, entrance, tracing }) : null;
-  const lateBy = (from: string, sentAt: number): number => lateness.by(from, sentAt);
-  const shared = { operations: OPERATIONS, services, admission, gate };
-  const door = new PeerDoor({
-    ...shared,
-    compilers: compilersOf(app, readJson),
-    events: (events, reader) => streams.bytes(events, reader),
-    mounts: { ...peerMounts(services), ...mounts },
-    lateness,
-    clock,
-    log,
-  });
-  app.decorate("peerDoor", door);
-  app.decorate("openStreams", () => streams.size);
+  app.decorate("openStreams", () => streams.size + (peers?.requests.streams ?? 0));
   bindOperations(app, {
-    ...shared,
+    operations: OPERATIONS,
+    executor,
     streams,
-    passOn,
-    readInbound: readInbound(authenticate, { clock, lateBy }),
     closing,
-    entrance,
+    authentication,
     limits,
     audit,
     secure: options.secure ?? false,
     prefix,
   });
-  if (authenticate) await servePeers(app, { door, authenticate, streams });
+  if (peers) await servePeers(app, { ...peers, streams });
   await serveDocs(app);
   if (options.dashboard) await serveDashboard(app, options.dashboard);
   if (prefix !== "") {
@@ -203,14 +157,26 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-/** Fastify's own, as they are once it has compiled the routes. */
-function compilersOf(app: FastifyInstance, readJson: ReadJson): Compilers {
-  const where = { method: "POST", url: "/peer", httpPart: "body" };
-  return {
-    validator: (schema) => app.validatorCompiler!({ schema, ...where }) as Validate,
-    serializer: (schema) => app.serializerCompiler!({ schema, ...where }) as (value: unknown) => string,
-    readJson,
-  };
+/** The text is kept with the value: a request that is forwarded goes as it came. */
+function parseJsonBody(
+  request: FastifyRequest,
+  text: string,
+  done: (error: Error | null, body?: unknown) => void,
+): void {
+  const encoding = request.headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    return done(
+      new BatonError("UNSUPPORTED_MEDIA_TYPE", "compressed bodies are not accepted; send plain JSON"),
+    );
+  }
+  request.bodyText = text;
+  let body: unknown;
+  try {
+    body = readJson(text);
+  } catch (error) {
+    return done(error as Error);
+  }
+  done(null, body);
 }
 
 function requestIds(incarnation: string): (request: { headers: NodeJS.Dict<string | string[]> }) => string {
@@ -242,27 +208,24 @@ const PLAIN_ANSWER = {
 } as const;
 
 /** The only hook of every request: who answers, under which epoch, and whether the caller is a web page. */
-function introduce(services: NodeServices, guard: Guard, entrance: Entrance) {
-  const { identity, leadership, health } = services;
+function introduce(executor: OperationExecutor, guard: Guard, authentication: AuthenticationHook) {
+  const { services } = executor;
   return function (
     this: FastifyInstance,
     request: FastifyRequest,
     reply: FastifyReply,
     done: (error?: Error) => void,
   ): void {
-    const draining = health.draining;
     reply.header("x-request-id", request.id);
-    reply.header("x-baton-node", identity.name);
-    reply.header("x-baton-role", roleOf(leadership.held(), draining));
-    reply.header("x-baton-epoch", leadership.current()?.epoch ?? 0);
+    reply.headers(executor.nodeHeaders());
     reply.headers(PLAIN_ANSWER);
     // Also for streams, and for what is refused before it is known what was asked for.
     if (request.url.startsWith("/v1/")) reply.headers(leaderHeaders(services));
-    if (draining) reply.header("connection", "close");
+    if (services.health.draining) reply.header("connection", "close");
     const { method } = request;
     const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
     if (refusal !== null) done(refusal);
-    else if (request.is404) entrance.onNotFound.call(this, request, reply, done);
+    else if (request.is404) authentication.onNotFound.call(this, request, reply, done);
     else done();
   };
 }

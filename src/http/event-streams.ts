@@ -3,12 +3,11 @@
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import type { EventReply, ServerEvent } from "../api/operation.ts";
+import { format, HEARTBEAT, HEARTBEAT_MS } from "../api/event-bytes.ts";
+import type { EventReply } from "../api/operation.ts";
+import type { ServerEvent } from "../core/server-event.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-
-/** Below the shortest idle time-outs of proxies (30 s); a reader's own may be longer. */
-export const HEARTBEAT_MS = 15_000;
 
 /** How often it is asked whether readers may stay. With the two seconds in which nodes hear of a revocation it is below five. */
 const STAY_MS = 2_000;
@@ -70,34 +69,6 @@ export class EventStreams {
     this.#ending = true;
     for (const stop of this.#open.keys()) stop.abort();
     await Promise.all(this.#open.values());
-  }
-
-  /** The same as bytes, for a reader that is not on a socket of ours. */
-  bytes(events: EventReply["events"], reader?: AbortSignal): AsyncIterableIterator<Buffer> {
-    const stop = new AbortController();
-    const closed = Promise.withResolvers<void>();
-    const leave = (): void => stop.abort();
-    if (this.#ending || reader?.aborted) stop.abort();
-    reader?.addEventListener("abort", leave, { once: true });
-    this.#open.set(stop, closed.promise);
-    const over = (): void => {
-      reader?.removeEventListener("abort", leave);
-      this.#open.delete(stop);
-      closed.resolve();
-    };
-    const frames = withBeats(events(stop.signal), this.#clock, stop.signal, over);
-    return {
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-      next: () => frames.next(),
-      // The generator may be waiting for an event that never comes: it is woken first.
-      return: async () => {
-        stop.abort();
-        over();
-        return frames.return(undefined);
-      },
-    };
   }
 
   /**
@@ -193,7 +164,7 @@ export class EventStreams {
     function beat(): void {
       // A reader that took nothing for a whole beat is gone or stuck, and would hold our memory.
       if (response.writableNeedDrain) return void response.destroy();
-      response.write(":\n\n");
+      response.write(HEARTBEAT);
       calledOff = clock.after(HEARTBEAT_MS, beat);
     }
     try {
@@ -235,45 +206,10 @@ class Turn {
   }
 }
 
-/** Events as they are sent, with a sign of life when nothing happens. */
-async function* withBeats(
-  events: AsyncIterable<ServerEvent>,
-  clock: Clock,
-  signal: AbortSignal,
-  over: () => void,
-): AsyncGenerator<Buffer, void> {
-  const iterator = events[Symbol.asyncIterator]();
-  try {
-    for (let next = iterator.next(); !signal.aborted;) {
-      next.catch(() => {}); // looked at below, unless the reader leaves first
-      const waited = new AbortController();
-      const beat = clock.sleep(HEARTBEAT_MS, AbortSignal.any([signal, waited.signal])).then(() => null);
-      const come = await Promise.race([next, beat]).finally(() => waited.abort());
-      if (signal.aborted) return;
-      if (come === null) yield Buffer.from(":\n\n");
-      else if (come.done) return;
-      else {
-        yield Buffer.from(format(come.value));
-        next = iterator.next();
-      }
-    }
-  } finally {
-    over();
-    // Not waited for: it ends with its signal.
-    void Promise.resolve(iterator.return?.()).catch(() => {});
-  }
-}
-
 async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   try {
     await once(response, "drain", { signal });
   } catch {
     // Aborted: the reader left or we stop, and the loop looks at the signal.
   }
-}
-
-/** JSON has no raw line breaks, so one data line holds it. */
-export function format(event: ServerEvent): string {
-  const id = event.id === undefined ? "" : `id: ${event.id}\n`;
-  return `${id}event: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`;
 }

@@ -1,15 +1,14 @@
-/** The door for nodes over plain HTTP: everything under `/peer/`, after its signature was verified. */
+/** Requests of nodes over plain HTTP: everything under `/peer/`, after its signature was verified. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { PeerDoor } from "../api/peer-door.ts";
+import type { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { BatonError } from "../core/errors.ts";
 import type { ReceivedRequest } from "../transport/transport.ts";
+import { notBelieved, signed, type Authenticate } from "./authenticate.ts";
 import type { EventStreams } from "./event-streams.ts";
-import { notBelieved, signed } from "./inbound.ts";
-import type { Authenticate } from "./inbound.ts";
 
 export interface PeerRoutesOptions {
-  readonly door: PeerDoor;
+  readonly requests: PeerRequestHandler;
   readonly authenticate: Authenticate;
   readonly streams: EventStreams;
 }
@@ -48,7 +47,7 @@ async function serve(
     throw new BatonError("METHOD_NOT_ALLOWED", "nodes do not call like this");
   const stop = new AbortController();
   reply.raw.once("close", () => stop.abort());
-  const answer = await options.door.handle({
+  const answer = await options.requests.handle({
     method: request.method,
     path: envelope.path,
     headers: verdict.headers ?? envelope.headers,

@@ -1,38 +1,27 @@
-/** The table of operations as Fastify routes. All that can be done once is done here, at start. */
+/** The operations as Fastify routes: reads a request, executes the operation (api/execute.ts), writes its reply. */
 
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
-import type { Admission } from "../api/admission.ts";
-import type { Gate } from "../api/decide.ts";
-import type { JsonSchema } from "../api/json-schema.ts";
-import { NO_HEADERS } from "../api/operation.ts";
-import { numbersIn, schemaOf } from "../api/operation-schema.ts";
-import type { Caller, Input, Operation } from "../api/operation.ts";
-import { sessionCookie } from "../api/session-cookie.ts";
-import type { CookieScope } from "../api/session-cookie.ts";
-import type { NodeServices } from "../api/services.ts";
+import type { AuditTrail } from "../access/audit-trail.ts";
+import type { Executed, OperationExecutor, OperationInput } from "../api/execute.ts";
+import type { NodeServices } from "../api/node-services.ts";
+import { prepared, schemaOf } from "../api/operation-schema.ts";
+import type { Operation } from "../api/operation.ts";
+import { routerPath } from "../api/peer-request-handler.ts";
+import { sessionCookie, type CookieScope } from "../api/session-cookie.ts";
+import type { Caller } from "../controller/interest.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/role.ts";
-import type { AuditTrail } from "../access/audit-trail.ts";
+import type { AuthenticationHook } from "./authenticate.ts";
 import { addressOf, isHttps } from "./caller.ts";
-import { settle } from "./entrance.ts";
-import type { Entrance } from "./entrance.ts";
 import type { EventStreams } from "./event-streams.ts";
-import { inboundOf } from "./inbound.ts";
-import type { readInbound } from "./inbound.ts";
 import type { Limits } from "./limits.ts";
-import type { PassOn } from "./pass-on.ts";
 
 export interface RoutesOptions {
   readonly operations: readonly Operation[];
-  readonly services: NodeServices;
-  readonly admission: Admission;
-  readonly gate: Gate;
+  readonly executor: OperationExecutor;
   readonly streams: EventStreams;
-  /** Null where every node answers for itself. */
-  readonly passOn: PassOn | null;
-  readonly readInbound: ReturnType<typeof readInbound>;
-  readonly entrance: Entrance;
+  readonly authentication: AuthenticationHook;
   readonly limits: Limits;
   readonly audit: Pick<AuditTrail, "changed" | "counted" | "refused">;
   /** Whether callers reach this node by https alone. */
@@ -49,78 +38,63 @@ export function bindOperations(app: FastifyInstance, options: RoutesOptions): vo
 }
 
 function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
-  const { services, admission, gate, streams, passOn, readInbound, closing, entrance, limits } = options;
-  const { target, mutates, permission } = operation;
-  const schema = schemaOf(operation);
-  const query = schema["querystring"] as JsonSchema | undefined;
+  const { executor, streams, closing, authentication, limits } = options;
+  const { mutates, permission, login, streams: hasEvents, large, waits } = operation;
 
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const inbound = inboundOf(request);
-    const input: Input<unknown, unknown, unknown> = {
-      params: request.params,
-      query: request.query,
-      body: request.body,
-      headers: request.headers,
+    const inbound = await authentication.inboundOf(request, reply, permission);
+    const { params, query, body, headers, principal } = request;
+    const input: OperationInput = {
+      params,
+      query,
+      body,
+      headers,
       inbound,
-      principal: request.principal,
-      ...(operation.waits && { caller: callerOf(reply.raw, entrance.stays(request)) }),
+      principal,
+      request,
+      ...((waits || hasEvents || large) && { caller: callerOf(reply.raw, authentication.stays(request)) }),
       ...(operation.tag === "access" && { cookie: cookieFor(request, options) }),
     };
-    admission.check(operation, inbound);
-    const where = typeof target === "function" ? target(input) : target;
-    const decision = gate.decide(where, mutates, inbound);
-    if (passOn !== null && decision.do === "forward") {
-      const passedBack = await passOn.forward(operation, decision.to, where, request, reply);
-      if (closing.now && !reply.sent) reply.header("connection", "close");
-      return passedBack;
-    }
-    if (passOn !== null && decision.do === "place") {
-      const passedBack = await passOn.place(operation, input, request, reply);
-      if (closing.now) reply.header("connection", "close");
-      if (passedBack !== undefined) return passedBack;
-    }
-    const leave = admission.enter(operation);
-    try {
-      if (decision.do === "refuse") throw gate.refusal(decision.code, where, inbound);
-      const answer = await operation.handler(services, input);
-      if ("events" in answer) return streams.send(reply, answer.events, entrance.stays(request));
-      if (closing.now) reply.header("connection", "close");
-      if (answer.headers !== NO_HEADERS && answer.headers) reply.headers(answer.headers);
-      // One that was made above the prefix would come along with this one, and of two neither counts.
-      if (operation.login && input.cookie && input.cookie.path !== "/")
-        reply.header("set-cookie", sessionCookie("", { ...input.cookie, path: "/" }));
-      if (answer.status !== 200) reply.code(answer.status);
-      return answer.body;
-    } finally {
-      leave();
-    }
+    prepared(operation).validate(input);
+    if (login) await limits.login(request, reply);
+    const answer = await executor.execute(operation, input);
+    // One that was made above the prefix would come along with this one, and of two neither counts.
+    const outdated =
+      login && input.cookie && input.cookie.path !== "/" ? { ...input.cookie, path: "/" } : null;
+    return write(answer, request, reply, outdated && sessionCookie("", outdated));
   }
 
-  async function signedOrNot(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await readInbound(request, reply);
-    await entrance.afterSignature(request, reply, permission);
+  function write(
+    answer: Executed,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    cookie: string | null,
+  ): unknown {
+    if ("events" in answer) return streams.send(reply, answer.events, authentication.stays(request));
+    if ("stream" in answer)
+      return streams.relay(reply, answer, answer.stream, answer.stop, authentication.stays(request));
+    if (closing.now) reply.header("connection", "close");
+    reply.headers(answer.headers);
+    if (cookie !== null) reply.header("set-cookie", cookie);
+    if (answer.status !== 200) reply.code(answer.status);
+    return answer.body;
   }
 
-  const toNumbers = query ? numbersIn(query) : null;
   app.route({
     method: operation.method,
-    url: fastifyPath(operation.path),
-    schema,
+    url: routerPath(operation.path),
+    // For the document only: requests and replies of nodes are checked and written by the same functions (operation-schema.ts).
+    schema: schemaOf(operation),
+    validatorCompiler: () => () => true,
+    serializerCompiler: () => JSON.stringify,
     config: { access: permission, hop: true },
     // A HEAD of a stream would be a stream.
-    exposeHeadRoute: operation.method === "GET" && operation.streams !== true,
-    preValidation: (request, reply, done) => {
-      const asked = request.query as Record<string, unknown>;
-      toNumbers?.(asked);
-      if (asked["internal"] === undefined) done();
-      else void settle(signedOrNot(request, reply), done);
-    },
-    ...(operation.login && { preHandler: (request, reply) => limits.login(request, reply) }),
+    exposeHeadRoute: operation.method === "GET" && hasEvents !== true,
     ...(mutates && { onResponse: audited(operation, options) }),
-    // Said when the answer is known: whoever waited for long may have waited for somebody who led.
+    // When the answer is known: another node may lead since the request came.
     ...(operation.tag === "controller" && {
       onSend: (_request: FastifyRequest, reply: FastifyReply, payload: unknown, done: DoneSending) => {
-        reply.headers(leaderHeaders(services));
+        reply.headers(leaderHeaders(executor.services));
         done(null, payload);
       },
     }),
@@ -128,13 +102,13 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
   });
 }
 
-/** After the answer, so that nobody waits for it. What a node passed on is told of there, where the caller came in. */
-function audited(operation: Operation, { audit, services }: RoutesOptions) {
+/** After the answer, so that the caller does not wait for it. What a node forwarded is recorded there, where the caller came in. */
+function audited(operation: Operation, { audit, executor }: RoutesOptions) {
   const { name, frequent = false, audits } = operation;
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const { principal, peerInbound, params, query, body } = request;
     const { statusCode: status } = reply;
-    // Refused at the entrance: counted there. Nobody there, or too many: only told of where it is about a login.
+    // Refused by authentication: counted there. Without a principal only logins are recorded.
     if (peerInbound !== null || (principal === null && operation.permission !== "public")) return done();
     // A login that was not even tried: strangers could fill the journal with them.
     if (principal === null && status !== 200 && status !== 401)
@@ -151,7 +125,7 @@ function audited(operation: Operation, { audit, services }: RoutesOptions) {
         status,
         address: addressOf(request),
         requestId: request.id,
-        ...(typeof servedBy === "string" && servedBy !== services.identity.name && { servedBy }),
+        ...(typeof servedBy === "string" && servedBy !== executor.services.identity.name && { servedBy }),
       });
     }
     done();
@@ -175,7 +149,7 @@ function cookieFor(request: FastifyRequest, { secure, prefix }: RoutesOptions): 
   return { secure: secure || isHttps(request), path: isBelow ? prefix : "/" };
 }
 
-/** Whoever may not stay is as good as gone: a token that was revoked meanwhile gets nothing any more. */
+/** A caller whose token was revoked meanwhile is as good as gone. */
 function callerOf(response: ServerResponse, stays: (() => boolean) | null): Caller {
   return {
     get gone() {
@@ -186,11 +160,6 @@ function callerOf(response: ServerResponse, stays: (() => boolean) | null): Call
       return () => response.off("close", leave);
     },
   };
-}
-
-/** `/jobs/{id}` becomes `/jobs/:id`. */
-function fastifyPath(path: string): string {
-  return path.replaceAll(/\{(\w+)\}/g, ":$1");
 }
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
@@ -205,7 +174,7 @@ function refuseOtherMethods(app: FastifyInstance, operations: readonly Operation
     const allow = [...allowed].sort().join(", ");
     app.route({
       method: METHODS.filter((method) => !allowed.has(method)),
-      url: fastifyPath(path),
+      url: routerPath(path),
       schema: { hide: true },
       exposeHeadRoute: false,
       // Before the body is read: whatever it is, it does not matter.

@@ -3,43 +3,20 @@
 import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
-import type { NodeServices } from "../api/services.ts";
-import type { InFlight } from "../cluster/in-flight.ts";
 import { BatonError } from "../core/errors.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { Tracing } from "../platform/tracing.ts";
-import type { PeerHandler } from "../transport/transport.ts";
 import type { Access } from "../access/access.ts";
-import { buildApp } from "./app.ts";
-import type { DashboardOptions } from "./dashboard.ts";
+import { buildApp, type AppOptions } from "./app.ts";
 import { bracketed } from "./guard.ts";
-import type { Authenticate } from "./inbound.ts";
-import type { RequestSink } from "./request-sink.ts";
 
-export interface HttpServerOptions {
-  readonly services: NodeServices;
-  /** Loopback unless told otherwise: whoever can reach the port can run jobs. */
+export interface HttpServerOptions extends Omit<AppOptions, "host" | "bodyLimitBytes" | "access"> {
+  /** Loopback unless another is given: every program that can reach the port can run jobs. */
   readonly host?: string;
   /** 0 for a free one. */
   readonly port: number;
   readonly bodyLimitBytes?: number;
-  readonly log: Log;
-  readonly clock: Clock;
-  /** Counts the changes that are being made, and refuses them once it is closed. */
-  readonly inFlight?: Pick<InFlight, "enter">;
-  /** Begins and ends with the listener: nobody else asks who may come in. */
+  /** Begins and ends with the listener, which alone uses it. */
   readonly access?: Access;
-  readonly rateLimit?: number;
-  readonly trustedProxies?: readonly string[];
-  readonly secure?: boolean;
-  readonly authenticate?: Authenticate | null;
-  readonly mounts?: Readonly<Record<string, PeerHandler>>;
-  readonly basePath?: string;
-  readonly dashboard?: DashboardOptions;
-  readonly tracing?: Tracing;
-  readonly sink?: RequestSink;
   /** Called before it listens, for what else is spoken on the same port; what it gives back ends that. */
   readonly attach?: (server: Server) => () => Promise<void>;
   /** How long requests that are being served may take after `stop`. */
@@ -79,13 +56,6 @@ export class HttpServer extends Lifecycle {
   get streams(): number {
     return this.#app?.openStreams() ?? 0;
   }
-
-  /** Answers calls of nodes that have proved their name, by whatever way they came. */
-  readonly handle: PeerHandler = async (request) => {
-    if (this.#app) return this.#app.peerDoor.handle(request);
-    const body = JSON.stringify({ error: "STOPPED", message: "this node does not listen now" });
-    return { status: 503, headers: { "content-type": "application/json" }, body };
-  };
 
   protected override async onStart(): Promise<void> {
     const { port, bodyLimitBytes = BODY_LIMIT_BYTES, attach, ...rest } = this.#options;

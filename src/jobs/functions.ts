@@ -1,13 +1,23 @@
-import type { FunctionAnswer, Functions, Jobs, SubmitOptions } from "../api/services.ts";
-import { FUNCTIONS_QUEUE, isFinal } from "../core/job.ts";
+import type { Jobs } from "./job-service.ts";
+import type { SubmitOptions } from "./submitter.ts";
+import type { JobId } from "../core/ids.ts";
+import { FUNCTIONS_QUEUE, isFinal, type Job } from "../core/job.ts";
 import type { Clock } from "../platform/clock.ts";
+
+export type FunctionAnswer =
+  | { readonly ended: true; readonly job: Job; readonly result: string | null }
+  /** The time was up first; the job goes on. */
+  | { readonly ended: false; readonly id: JobId };
+
+export type Functions = Pick<FunctionCalls, "timeoutMs" | "call">;
 
 /**
  * Runs a task for a caller who waits. It is a job like others, in a queue of its own that nodes with the role `function`
  * serve: it survives the node that was asked, and has logs, a timeout and a place in the lists. It has one attempt, because
  * its caller is there to decide about another.
  */
-export class FunctionCalls implements Functions {
+export class FunctionCalls {
+  /** How long a call waits for a caller who does not say: the setting `functions.timeout`. */
   readonly timeoutMs: number;
   readonly #jobs: Jobs;
   readonly #clock: Clock;
@@ -26,6 +36,7 @@ export class FunctionCalls implements Functions {
     this.#clock = options.clock;
   }
 
+  /** Runs a task for a caller who waits. */
   async call(
     task: string,
     payload: unknown,

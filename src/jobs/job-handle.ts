@@ -1,4 +1,4 @@
-import type { Jobs, JobView } from "../api/services.ts";
+import type { Jobs, JobView } from "./job-service.ts";
 import type { JobId } from "../core/ids.ts";
 import { isFinal, type JobError, type JobStatus } from "../core/job.ts";
 

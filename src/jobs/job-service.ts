@@ -1,4 +1,4 @@
-import type { Jobs, JobView, SubmitOptions, SubmitRequest, WaitingReason } from "../api/services.ts";
+import type { SubmitOptions, SubmitRequest } from "./submitter.ts";
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import type { CancelWish } from "../channels/messages.ts";
@@ -19,6 +19,31 @@ import type { JobRuns } from "../store/past-runs.ts";
 import type { Followers } from "./followers.ts";
 import type { Submitter } from "./submitter.ts";
 import type { TaskRegistry } from "./task-registry.ts";
+
+/** A job, and the one sentence on why it is not running. */
+export interface JobView extends Job {
+  /** Null unless the job waits. */
+  readonly waitingFor: WaitingReason | null;
+}
+
+export interface WaitingReason {
+  readonly code:
+    | "not_due"
+    | "retry_delay"
+    | "queue_paused"
+    | "unknown_task"
+    | "suspect"
+    | "workers_busy"
+    | "draining"
+    | "no_worker";
+  readonly message: string;
+}
+
+/** What callers do with jobs. */
+export type Jobs = Pick<
+  JobService,
+  "submit" | "get" | "result" | "list" | "brief" | "runs" | "logs" | "cancel" | "retry" | "remove" | "changes"
+>;
 
 export interface JobServiceOptions {
   readonly store: Store;
@@ -48,14 +73,14 @@ export interface KnownAgent {
   readonly state: AgentState;
 }
 
-/** What callers do with jobs. */
-export class JobService implements Jobs {
+export class JobService {
   readonly #o: JobServiceOptions;
 
   constructor(options: JobServiceOptions) {
     this.#o = options;
   }
 
+  /** All of them or none. Rejects with BAD_REQUEST or BAD_PAYLOAD and the field at fault. */
   submit(requests: readonly SubmitRequest[], options?: SubmitOptions): Promise<readonly Submitted[]> {
     return this.#o.submitter.submit(requests, options);
   }
@@ -77,6 +102,7 @@ export class JobService implements Jobs {
     return this.#o.store.jobs.brief(query);
   }
 
+  /** Runs that did not end the job. */
   runs(id: JobId): Promise<JobRuns> {
     return this.#o.store.jobs.runs(id);
   }
@@ -112,6 +138,7 @@ export class JobService implements Jobs {
     return answer;
   }
 
+  /** Yields at once, then whenever the job may have changed (and now and then regardless), until the signal. */
   changes(id: JobId, signal: AbortSignal): AsyncIterable<void> {
     return this.#o.watchers.changes(id, signal);
   }

@@ -1,6 +1,7 @@
-import type { Queues } from "../api/services.ts";
 import { SharedLook } from "../core/shared-look.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
+
+export type Queues = Pick<QueueService, "list" | "waitingSince" | "setPaused">;
 
 export interface QueueServiceOptions {
   readonly store: Pick<Store, "queues">;
@@ -8,7 +9,7 @@ export interface QueueServiceOptions {
   readonly onReady: () => void;
 }
 
-export class QueueService implements Queues {
+export class QueueService {
   readonly #o: QueueServiceOptions;
   /** Counting many jobs takes a database a while, and all who have the page open ask at the same time. */
   readonly #counts: SharedLook<readonly QueueInfo[]>;
@@ -22,6 +23,7 @@ export class QueueService implements Queues {
     return this.#counts.get();
   }
 
+  /** Since when the oldest due job of each queue waits. */
   waitingSince(): Promise<ReadonlyMap<string, number>> {
     return this.#o.store.queues.waitingSince();
   }

@@ -13,7 +13,7 @@
 
 import type { Channels, Message } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
-import type { Duty } from "../cluster/leader-duties.ts";
+import type { Duty } from "../core/term.ts";
 import { hasCode } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
 import type { RetryPolicy } from "../core/retry.ts";

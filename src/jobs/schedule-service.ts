@@ -3,7 +3,7 @@
  * the leader fires (schedule-duty.ts), and it is told at once that something changed.
  */
 
-import type { Jobs, ScheduleRequest, Schedules } from "../api/services.ts";
+import type { Jobs } from "./job-service.ts";
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/names.ts";
 import { BatonError } from "../core/errors.ts";
@@ -11,13 +11,35 @@ import type { ErrorCode } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
 import { THING_NAME } from "../core/ids.ts";
 import { ATTEMPTS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../core/job.ts";
-import type { Schedule, ScheduleDefinition, Timing } from "../core/schedule.ts";
+import type { MissedPolicy, OverlapPolicy, Schedule, ScheduleDefinition, Timing } from "../core/schedule.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../core/schedule.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { NotedOccurrence, ScheduleStore } from "../store/store.ts";
 import { compileTiming } from "./cron.ts";
 import { checkPayload, type AnyTask } from "./task.ts";
+
+export interface ScheduleRequest {
+  readonly name: string;
+  readonly task: string;
+  readonly payload?: unknown;
+  /** Exactly one of `cron` and `everyMs`. */
+  readonly cron?: string;
+  readonly everyMs?: number;
+  readonly zone?: string;
+  readonly queue?: string;
+  readonly priority?: number;
+  readonly maxAttempts?: number;
+  readonly timeoutMs?: number;
+  readonly missed?: MissedPolicy;
+  readonly missedMax?: number;
+  readonly overlap?: OverlapPolicy;
+}
+
+export type Schedules = Pick<
+  ScheduleService,
+  "put" | "get" | "list" | "remove" | "setPaused" | "trigger" | "preview" | "history"
+>;
 
 export interface ScheduleServiceOptions {
   readonly store: { readonly schedules: ScheduleStore };
@@ -44,7 +66,7 @@ const MISSED_MAX_DEFAULT = 100;
  */
 const ANCHOR = 0;
 
-export class ScheduleService implements Schedules {
+export class ScheduleService {
   readonly #options: ScheduleServiceOptions;
 
   constructor(options: ScheduleServiceOptions) {
@@ -97,6 +119,7 @@ export class ScheduleService implements Schedules {
     return schedule;
   }
 
+  /** Submits its job now, outside the schedule; null if there is no such schedule. */
   async trigger(name: string): Promise<JobId | null> {
     const schedule = await this.#options.store.schedules.get(name);
     if (!schedule) return null;
@@ -114,6 +137,7 @@ export class ScheduleService implements Schedules {
     return submitted!.id;
   }
 
+  /** The next instants at which it would fire, whether it is stored or not. Rejects with BAD_SCHEDULE. */
   preview(timing: { cron?: string; everyMs?: number; zone?: string }, count: number): readonly number[] {
     wholeNumber("count", count, 1, PREVIEW_MAX);
     const { following } = compileTiming(timingOf(timing));

@@ -1,6 +1,5 @@
-import type { SubmitOptions, SubmitRequest } from "../api/services.ts";
 import { BatonError, nearest } from "../core/errors.ts";
-import { jobId, THING_NAME, type NodeName } from "../core/ids.ts";
+import { jobId, THING_NAME, type JobId, type NodeName } from "../core/ids.ts";
 import {
   ATTEMPTS_MAX,
   DELAY_MS_MAX,
@@ -16,6 +15,32 @@ import type { Author, Store, NewJob, Submitted, TransactionClient } from "../sto
 import type { JobSpans } from "./job-spans.ts";
 import { checkPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
+
+/** As a caller writes it, apart from the spelling; everything but the task has a default. */
+export interface SubmitRequest {
+  /** Chosen by the node that the caller spoke to; begins with the name of the node that stores it. */
+  readonly id?: JobId;
+  readonly task: string;
+  readonly payload?: unknown;
+  readonly queue?: string;
+  readonly priority?: number;
+  /** Wall time in ms. Not together with `delayMs`. */
+  readonly runAt?: number;
+  readonly delayMs?: number;
+  readonly maxAttempts?: number;
+  readonly timeoutMs?: number;
+  readonly idempotencyKey?: string;
+}
+
+export interface SubmitOptions {
+  /**
+   * A connection to the node's own PostgreSQL database with a transaction open: the jobs are committed or rolled back
+   * with whatever else it does.
+   */
+  readonly client?: TransactionClient;
+  /** The trace of whoever submits (core/trace.ts), unless one is active here: it goes with the jobs to whoever runs them. */
+  readonly trace?: string | null;
+}
 
 export interface SubmitterOptions {
   readonly node: NodeName;

@@ -1,7 +1,14 @@
-import type { TaskInfo } from "../api/services.ts";
 import { BatonError } from "../core/errors.ts";
 import { payloadSchema } from "./payload-schema.ts";
 import { checkTask, type Task } from "./task.ts";
+
+export interface TaskInfo {
+  readonly name: string;
+  readonly isolation: "none" | "thread";
+  readonly hasSchema: boolean;
+  /** JSON Schema of the payload; null where there is none, or where it cannot be said in JSON Schema. */
+  readonly schema: Readonly<Record<string, unknown>> | null;
+}
 
 /** The tasks that this node can run. */
 export class TaskRegistry {

@@ -1,7 +1,6 @@
 /** The backends of nodes that know each other: the transport between them, and the coordination that they form together. */
 
 import { agreedToken } from "../access/token-text.ts";
-import type { Peers } from "../api/services.ts";
 import { isEverywhere, parseAddress } from "../config/address.ts";
 import { discoverNodes, parseDiscovery } from "../config/discovery.ts";
 import { openClusterSecret } from "../config/secret.ts";
@@ -9,6 +8,7 @@ import type { Settings } from "../config/settings.ts";
 import { openPeers as openPeerCoordination, type PeerSource } from "../coordination/open.ts";
 import type { NodeInfo, OwnInfo } from "../core/node.ts";
 import type { TermStore } from "../store/store.ts";
+import type { Peers } from "../transport/hop.ts";
 import { openPeers } from "../transport/open.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";
 import type { Platform } from "./platform.ts";

@@ -1,11 +1,11 @@
 /** The fifth layer: what a node does while it leads, for each leader role. Duties begin and end with the terms that the elections give. */
 
-import { LeaderDuties, type Duty } from "../cluster/leader-duties.ts";
+import { LeaderDuties } from "../cluster/leader-duties.ts";
 import type { LeaderElections } from "../cluster/leader-elections.ts";
 import { metricsDuty } from "../cluster/metrics-duty.ts";
 import { nodeWatch } from "../cluster/node-watch.ts";
 import { jobId } from "../core/ids.ts";
-import { LEADER_ROLES, type LeaderRole } from "../core/term.ts";
+import { LEADER_ROLES, type Duty, type LeaderRole } from "../core/term.ts";
 import { retentionDuty } from "../jobs/retention.ts";
 import { scheduleDuty } from "../jobs/schedule-duty.ts";
 import type { Service } from "../platform/service.ts";

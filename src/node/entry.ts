@@ -3,8 +3,10 @@
  * the transport answers 503.
  */
 
+import { OperationExecutor } from "../api/execute.ts";
 import { LiveFeed } from "../api/live-feed.ts";
-import type { NodeServices } from "../api/services.ts";
+import type { NodeServices } from "../api/node-services.ts";
+import { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { BacklogReader } from "../cluster/backlog.ts";
 import { ClusterView } from "../cluster/cluster-view.ts";
 import type { LeaderElections } from "../cluster/leader-elections.ts";
@@ -14,11 +16,10 @@ import { WorkCheck } from "../cluster/work-check.ts";
 import { parseAddress } from "../config/address.ts";
 import { shownSettings } from "../config/shown-settings.ts";
 import { JoinServer } from "../coordination/open.ts";
-import { authenticateBy } from "../http/inbound.ts";
+import { authenticateBy } from "../http/authenticate.ts";
 import { HttpServer } from "../http/server.ts";
 import { FunctionCalls } from "../jobs/functions.ts";
 import { authenticated } from "../transport/authenticator.ts";
-import type { PeerHandler } from "../transport/transport.ts";
 import { VERSION } from "../version.ts";
 import type { PeerBackend } from "./backend-peers.ts";
 import type { Backend } from "./backend.ts";
@@ -35,10 +36,12 @@ export function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, list
   const entrance = accessOf(p, b, e);
   const backlog = new BacklogReader({ store: b.store, clock: p.clock });
   const services = servicesOf(p, b, e, w, { backlog, access: entrance.access });
-  const http = listens ? listener(p, b, w, services, entrance) : null;
-  const joinServer = b.peers && joinServerOf(p, b.peers, http);
+  const executor = new OperationExecutor({ services, inFlight: w.inFlight, tracing: p.tracing });
+  const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
+  const http = listens ? listener(p, b, executor, requests, entrance) : null;
+  const joinServer = requests && joinServerOf(p, b.peers!, requests);
+  if (requests) b.peers!.transport.serve(requests.handle);
   if (http) {
-    b.peers?.transport.serve(http.handle);
     p.state.publish({
       connections: () => http.connections,
       url: () => (http.running ? http.url : null),
@@ -140,21 +143,34 @@ function servicesOf(
   return { ...services, live: new LiveFeed(services, clock) };
 }
 
+/** How other nodes reach the operations, and what else nodes ask of each other. */
+function peerRequests(
+  { log }: Platform,
+  { coordination }: PeerBackend,
+  { mounts }: Work,
+  executor: OperationExecutor,
+  entrance: AccessEntry,
+): PeerRequestHandler {
+  return new PeerRequestHandler({
+    executor,
+    mounts: { ...mounts, ...entrance.mounts, "/peer": (request) => coordination.handle(request) },
+    log,
+  });
+}
+
 function listener(
-  { settings, tracing, metrics, log, clock }: Platform,
+  { settings, metrics, log, clock }: Platform,
   { peers }: Backend,
-  { inFlight, mounts }: Work,
-  services: NodeServices,
+  executor: OperationExecutor,
+  requests: PeerRequestHandler | null,
   entrance: AccessEntry,
 ): HttpServer {
   const { http, dashboard } = settings;
   return new HttpServer({
-    services,
-    inFlight,
+    executor,
     access: entrance.access,
     log,
     clock,
-    tracing,
     sink: metrics.http,
     host: http.host,
     port: http.port,
@@ -164,15 +180,11 @@ function listener(
     rateLimit: http.rateLimit,
     trustedProxies: http.trustedProxies,
     secure: http.url.startsWith("https:"),
-    ...(peers && {
-      authenticate: authenticateBy(peers.authenticator),
-      attach: (server) => peers.transport.attach(server),
-      mounts: {
-        ...mounts,
-        ...entrance.mounts,
-        "/peer": (request) => peers.coordination.handle(request),
-      },
-    }),
+    ...(peers &&
+      requests && {
+        peers: { requests, authenticate: authenticateBy(peers.authenticator) },
+        attach: (server) => peers.transport.attach(server),
+      }),
   });
 }
 
@@ -180,19 +192,18 @@ function listener(
 function joinServerOf(
   { settings, clock, log }: Platform,
   { coordination, authenticator }: PeerBackend,
-  http: HttpServer | null,
+  requests: PeerRequestHandler,
 ): JoinServer | null {
   const { addr, user, pass } = settings.manager;
   const address = parseAddress(addr);
   if (!address) return null;
-  const handler: PeerHandler = http?.handle ?? (async () => ({ status: 503 }));
   return new JoinServer({
     host: address.host || "0.0.0.0",
     port: address.port,
     user,
     pass,
     coordination,
-    peers: authenticated(authenticator, handler),
+    peers: authenticated(authenticator, requests.handle),
     clock,
     log,
   });

@@ -9,7 +9,7 @@
  * Each start builds everything anew, so nothing of an earlier start is left over.
  */
 
-import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "../api/services.ts";
+import type { NodeServices } from "../api/node-services.ts";
 import { stillForming } from "../cluster/formation.ts";
 import { fabricOf } from "../config/fabric.ts";
 import { loadSettings } from "../config/load.ts";
@@ -20,7 +20,8 @@ import type { DrainProgress, NodeStatus } from "../core/node.ts";
 import { JobHandle } from "../jobs/job-handle.ts";
 import type { Task } from "../jobs/task.ts";
 import { loadTaskFolder } from "../jobs/task-folder.ts";
-import { TaskRegistry } from "../jobs/task-registry.ts";
+import type { SubmitOptions, SubmitRequest } from "../jobs/submitter.ts";
+import { TaskRegistry, type TaskInfo } from "../jobs/task-registry.ts";
 import { Lifecycle, type Service } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
 import { backend } from "./backend.ts";

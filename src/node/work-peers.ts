@@ -4,7 +4,6 @@
  */
 
 import { join } from "node:path";
-import type { Jobs } from "../api/services.ts";
 import type { LeaderElections } from "../cluster/leader-elections.ts";
 import { Position } from "../cluster/placement-position.ts";
 import { Rounds } from "../cluster/placement-rounds.ts";
@@ -16,6 +15,7 @@ import { Retractions, RETRACTIONS_PATH } from "../cluster/retractions.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeInfo } from "../core/node.ts";
 import { inTurn, willing } from "../core/round-robin.ts";
+import type { Jobs } from "../jobs/job-service.ts";
 import type { Store } from "../store/store.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { PeerBackend } from "./backend-peers.ts";

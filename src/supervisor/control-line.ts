@@ -5,7 +5,7 @@
  * the sentinel (sentinel.ts) for a process that is too busy to notice.
  */
 
-import type { NodeServices } from "../api/services.ts";
+import type { NodeServices } from "../api/node-services.ts";
 import type { BeforeLeading } from "../cluster/gated-leadership.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";

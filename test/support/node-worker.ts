@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { SubmitRequest } from "../../src/api/services.ts";
+import type { SubmitRequest } from "../../src/jobs/submitter.ts";
 import { openChannels } from "../../src/channels/open.ts";
 import type { JobId, NodeName } from "../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../src/core/job.ts";

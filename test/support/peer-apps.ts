@@ -1,5 +1,5 @@
 /**
- * Several nodes in one process, each with its own jobs: the real API and its door, over real sockets or in memory. Instead of a
+ * Several nodes in one process, each with its own jobs: the real API, over real sockets or in memory. Instead of a
  * signature a call between them carries a word that only they know.
  */
 
@@ -8,8 +8,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
+import { OperationExecutor } from "../../src/api/execute.ts";
+import { PeerRequestHandler } from "../../src/api/peer-request-handler.ts";
 import { LiveFeed } from "../../src/api/live-feed.ts";
-import type { NodeServices, Peers } from "../../src/api/services.ts";
+import type { NodeServices } from "../../src/api/node-services.ts";
+import type { Peers } from "../../src/transport/hop.ts";
 import { InFlight } from "../../src/cluster/in-flight.ts";
 import { Position } from "../../src/cluster/placement-position.ts";
 import { Rounds } from "../../src/cluster/placement-rounds.ts";
@@ -21,7 +24,7 @@ import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeInfo } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/term.ts";
 import { buildApp } from "../../src/http/app.ts";
-import type { Authenticate } from "../../src/http/inbound.ts";
+import type { Authenticate } from "../../src/http/authenticate.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -37,6 +40,7 @@ export interface PeerApp {
   readonly url: string;
   readonly node: FakeNode;
   readonly app: FastifyInstance;
+  readonly requests: PeerRequestHandler;
   readonly log: ReturnType<typeof keptLog>;
   readonly placement: RoundRobinPlacement;
   readonly retractions: Retractions;
@@ -173,18 +177,13 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       "/peer/retractions": (request: Parameters<PeerHandler>[0]) => retractions.handle(request),
     };
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({
-      services,
-      ...limits,
-      log,
-      clock,
-      inFlight,
-      mounts,
-      authenticate: options.authenticate?.(name) ?? authenticate,
-    });
+    const executor = new OperationExecutor({ services, inFlight });
+    const requests = new PeerRequestHandler({ executor, mounts, log });
+    const peerCalls = { requests, authenticate: options.authenticate?.(name) ?? authenticate };
+    const app = await buildApp({ executor, ...limits, log, clock, peers: peerCalls });
     let kill: () => Promise<void>;
     if (network) {
-      const handle = app.peerDoor.handle;
+      const { handle } = requests;
       const end = network.listen(url, options.meddle?.(name, handle) ?? handle);
       kill = async () => end();
     } else {
@@ -201,7 +200,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       await transport.stop();
       await app.close();
     });
-    nodes.push({ name: self, url, node, app, log, placement, retractions, inFlight, sent, kill });
+    nodes.push({ name: self, url, node, app, requests, log, placement, retractions, inFlight, sent, kill });
   };
 
   try {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Duty } from "../../src/cluster/leader-duties.ts";
+import type { Duty } from "../../src/core/term.ts";
 import { LeaderDuties } from "../../src/cluster/leader-duties.ts";
 import { Feed } from "../../src/coordination/feed.ts";
 import type { NodeName } from "../../src/core/ids.ts";

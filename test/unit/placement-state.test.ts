@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Lateness } from "../../src/api/lateness.ts";
-import type { Jobs } from "../../src/api/services.ts";
+import type { Jobs } from "../../src/jobs/job-service.ts";
 import { Position } from "../../src/cluster/placement-position.ts";
 import { KeptRetractedJobs } from "../../src/cluster/retracted-jobs.ts";
 import { RetractionFile } from "../../src/cluster/retractions-file.ts";

@@ -280,7 +280,7 @@ describe("S85: an answer that is lost", () => {
     } as const;
     await a.retractions.note(b.name, first, 1);
     await a.retractions.deliver();
-    const reply = await b.app.peerDoor.handle(late);
+    const reply = await b.requests.handle(late);
     assert.deepEqual([reply.status, JSON.parse(reply.body!).error], [504, "DEADLINE"]);
     assert.deepEqual(stored(cluster), []);
   });
@@ -290,7 +290,7 @@ describe("S85: an answer that is lost", () => {
     const [a, b] = cluster.nodes as [PeerApp, PeerApp];
     const first = "0198c0de-0000-7000-8000-000000000000";
     const call = (uuid: string) =>
-      b.app.peerDoor.handle({
+      b.requests.handle({
         from: a.name,
         method: "POST",
         path: `/jobs?internal=1&internal_first=${uuid}`,

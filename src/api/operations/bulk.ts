@@ -5,9 +5,10 @@ import { parseJobId, type JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/job.ts";
 import type { BriefJob, JobQuery } from "../../store/store.ts";
 import { asksOthers, everywhere } from "../everywhere.ts";
-import type { Inbound } from "../hop.ts";
+import type { Inbound } from "../../transport/hop.ts";
 import { answer, operation } from "../operation.ts";
-import type { Jobs, NodeServices } from "../services.ts";
+import type { Jobs } from "../../jobs/job-service.ts";
+import type { NodeServices } from "../node-services.ts";
 import { bad, BulkAnswer, BulkBody, statusesOf } from "./bulk-body.ts";
 
 const PAGE = 500;

@@ -6,10 +6,11 @@ import type { NodeAnswer } from "../../cluster/fan-out.ts";
 import { mergePages } from "../../core/merge-pages.ts";
 import { readCursor, writeCursor } from "../cluster-cursor.ts";
 import type { ClusterCursor, Place } from "../cluster-cursor.ts";
-import { hopPath } from "../hop.ts";
+import { hopPath } from "../../transport/hop.ts";
 import { JobSummaryBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { NodeServices, Peers } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
+import type { Peers } from "../../transport/hop.ts";
 import { countOf, JobsQuery, jobQuery } from "./jobs.ts";
 
 /** One place for each node. */

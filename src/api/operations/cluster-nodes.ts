@@ -7,7 +7,7 @@ import type { NodeName } from "../../core/ids.ts";
 import { NodeParams } from "../fields.ts";
 import { NodeBody, nodeBody } from "../node-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { Cluster } from "../services.ts";
+import type { Cluster } from "../../cluster/cluster-view.ts";
 
 function noSuchNode(cluster: Cluster, name: string): BatonError {
   const nodes = cluster.nodes().map((node) => node.name);

@@ -6,7 +6,7 @@ import type { JobStatus } from "../../core/job.ts";
 import { everywhere } from "../everywhere.ts";
 import { isoOf, limit } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
-import type { ClusterSample } from "../services.ts";
+import type { ClusterSample } from "../../cluster/metrics-duty.ts";
 
 export const ClusterBody = z.object({
   name: z.string(),

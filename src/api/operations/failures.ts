@@ -6,7 +6,7 @@ import type { BriefJob } from "../../store/store.ts";
 import { everywhere, searchOf } from "../everywhere.ts";
 import { Instant, isoOf, limit, Name } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
-import type { Jobs } from "../services.ts";
+import type { Jobs } from "../../jobs/job-service.ts";
 
 /** Failed jobs that are looked at; of more, the groups are told of the newest. */
 const LOOKED_AT_MAX = 5_000;

@@ -5,7 +5,7 @@ import { BatonError } from "../../core/errors.ts";
 import type { Job } from "../../core/job.ts";
 import { Name, Payload } from "../fields.ts";
 import { Status } from "../job-body.ts";
-import { traceIn } from "../hop.ts";
+import { traceIn } from "../../transport/hop.ts";
 import { answer, operation } from "../operation.ts";
 import { withoutIndex } from "./submit.ts";
 

@@ -5,7 +5,7 @@ import { WORK_CODES } from "../../core/work-health.ts";
 import { roleOf } from "../../core/role.ts";
 import type { Role } from "../../core/role.ts";
 import { answer, operation } from "../operation.ts";
-import type { NodeServices } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
 
 export const RoleName = z.enum(["LEADER", "STANDBY", "DRAINING"]);
 

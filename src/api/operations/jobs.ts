@@ -9,7 +9,8 @@ import type { JobQuery } from "../../store/store.ts";
 import { IdParams, Instant, Name, Reason, limit } from "../fields.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { Jobs, JobView, NodeServices } from "../services.ts";
+import type { Jobs, JobView } from "../../jobs/job-service.ts";
+import type { NodeServices } from "../node-services.ts";
 
 export function ownerOf(input: { readonly params: { readonly id: string } }): Target {
   return { at: "owner", job: input.params.id as JobId };

@@ -5,10 +5,10 @@ import { BatonError } from "../../core/errors.ts";
 import { mergePages } from "../../core/merge-pages.ts";
 import { asksOthers, everywhere, searchOf } from "../everywhere.ts";
 import { limit } from "../fields.ts";
-import type { Inbound } from "../hop.ts";
+import type { Inbound } from "../../transport/hop.ts";
 import { JournalEntryBody, journalEntryBody, JournalKindName, kindsOf } from "../journal-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { NodeServices } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
 
 const JournalQuery = z.strictObject({
   kind: JournalKindName.optional(),

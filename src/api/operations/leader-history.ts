@@ -5,10 +5,10 @@ import { termHistory, type TermEntry } from "../../core/term-history.ts";
 import { LEADER_ROLES } from "../../core/term.ts";
 import { asksOthers } from "../everywhere.ts";
 import { isoOf, isoOrNull, limit } from "../fields.ts";
-import type { Inbound } from "../hop.ts";
+import type { Inbound } from "../../transport/hop.ts";
 import type { JournalEntryBody } from "../journal-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { NodeServices } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
 import { journalPage } from "./journal.ts";
 
 /** A term has an entry for its beginning and one or two for its end. */

@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { fanOut } from "../../cluster/fan-out.ts";
-import { hopPath } from "../hop.ts";
+import { hopPath } from "../../transport/hop.ts";
 import { answer, operation } from "../operation.ts";
-import type { NodeServices } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
 import { countOf } from "./jobs.ts";
 
 const Counts = z.record(z.string(), z.number());

@@ -12,7 +12,7 @@ import { acceptsWork, servesQueue, type NodeInfo } from "../../core/node.ts";
 import { isoOrNull, NameParams } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
 import { queueParts, QUEUES_PATH, type QueuePart } from "../peer-mounts.ts";
-import type { NodeServices } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
 
 const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<
   JobStatus,

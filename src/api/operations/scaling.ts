@@ -9,7 +9,7 @@ import { desiredWorkers, type ScalingFacts } from "../../core/scaling.ts";
 import { everywhere, searchOf } from "../everywhere.ts";
 import { Name } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
-import type { NodeServices } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
 
 const WORKERS_MAX = 10_000;
 const Workers = z

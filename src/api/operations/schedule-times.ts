@@ -6,7 +6,7 @@ import { timingInWords } from "../../jobs/cron-words.ts";
 import { NameParams, isoOf, limit } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
 import { OccurrenceBody, PreviewRequest, occurrenceBody, requireOneTiming } from "../schedule-body.ts";
-import type { Schedules } from "../services.ts";
+import type { Schedules } from "../../jobs/schedule-service.ts";
 import { noSuchSchedule } from "./schedules.ts";
 
 const COUNT = 10;

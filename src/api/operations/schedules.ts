@@ -6,7 +6,7 @@ import { NameParams } from "../fields.ts";
 import { answer, operation } from "../operation.ts";
 import { NamedScheduleRequest, ScheduleBody, ScheduleRequestBody } from "../schedule-body.ts";
 import { scheduleBody, scheduleRequest } from "../schedule-body.ts";
-import type { NodeServices } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
 
 const StoredBody = ScheduleBody.extend({ outcome: z.enum(["created", "replaced", "unchanged"]) });
 export type StoredScheduleBody = z.output<typeof StoredBody>;

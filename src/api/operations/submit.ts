@@ -7,9 +7,10 @@ import type { Submitted } from "../../store/store.ts";
 import { Attempts, Delay, IdempotencyKey, Instant, Name, Payload, Priority, Timeout } from "../fields.ts";
 import { Status } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import { traceIn } from "../hop.ts";
-import type { Inbound } from "../hop.ts";
-import type { NodeServices, SubmitRequest } from "../services.ts";
+import { traceIn } from "../../transport/hop.ts";
+import type { Inbound } from "../../transport/hop.ts";
+import type { NodeServices } from "../node-services.ts";
+import type { SubmitRequest } from "../../jobs/submitter.ts";
 
 export const JobRequestBody = z.strictObject({
   task: Name,

@@ -14,7 +14,7 @@ import type { JournalEntry } from "../../store/journal.ts";
 import { IdParams, isoOf, isoOrNull } from "../fields.ts";
 import { JobErrorBody } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { JournalService } from "../services.ts";
+import type { JournalService } from "../../cluster/journal.ts";
 import { findJob, ownerOf } from "./jobs.ts";
 
 /** Of one job and of one assignment; more would be no story. */

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import { AgentBody, AgentName, HeartbeatBody, agentBody } from "../controller-body.ts";
-import { controllerOf } from "../controller-services.ts";
+import { controllerOf } from "../node-services.ts";
 import { answer, operation } from "../operation.ts";
 
 const common = { tag: "controller", target: { at: "here" } } as const;

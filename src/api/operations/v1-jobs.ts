@@ -3,12 +3,13 @@
 import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import { parseJobId, type JobId } from "../../core/ids.ts";
-import { controllerOf } from "../controller-services.ts";
+import { controllerOf } from "../node-services.ts";
 import { IdParams, JobIdText } from "../fields.ts";
-import { traceIn } from "../hop.ts";
+import { traceIn } from "../../transport/hop.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
-import type { NodeServices, SubmitRequest } from "../services.ts";
+import type { NodeServices } from "../node-services.ts";
+import type { SubmitRequest } from "../../jobs/submitter.ts";
 import { JobsQuery, findJob, jobQuery } from "./jobs.ts";
 import { JobRequestBody, request, withoutIndex } from "./submit.ts";
 

@@ -15,9 +15,9 @@ import {
   resultBody,
   runNamed,
 } from "../controller-body.ts";
-import { controllerOf } from "../controller-services.ts";
+import { controllerOf } from "../node-services.ts";
 import { answer, operation } from "../operation.ts";
-import type { Caller } from "../operation.ts";
+import type { Caller } from "../../controller/interest.ts";
 
 const common = {
   method: "POST",

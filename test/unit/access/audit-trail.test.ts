@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { AuditTrail } from "../../../src/access/audit-trail.ts";
-import type { JournalService } from "../../../src/api/services.ts";
+import type { JournalService } from "../../../src/cluster/journal.ts";
 import type { Principal } from "../../../src/core/access.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 

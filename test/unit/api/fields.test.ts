@@ -5,7 +5,7 @@ import { z } from "zod";
 import { JOB_ID } from "../../../src/api/fields.ts";
 import { jsonSchema } from "../../../src/api/json-schema.ts";
 import { isJobId } from "../../../src/core/ids.ts";
-import { nestedDeeperThan } from "../../../src/http/json-body.ts";
+import { nestedDeeperThan } from "../../../src/api/json-body.ts";
 
 describe("the pattern of a job id", () => {
   it("accepts exactly what the core takes for one", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Operation } from "../../../src/api/operation.ts";
-import { OUTSIDE } from "../../../src/api/hop.ts";
+import { OUTSIDE } from "../../../src/transport/hop.ts";
 import { OPERATIONS } from "../../../src/api/table.ts";
 
 const rows: readonly Operation[] = OPERATIONS;

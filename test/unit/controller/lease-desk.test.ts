@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Caller } from "../../../src/api/operation.ts";
+import type { Caller } from "../../../src/controller/interest.ts";
 import type { Issued } from "../../../src/controller/interest.ts";
 import { LeaseDesk } from "../../../src/controller/lease-desk.ts";
 import { RunBook } from "../../../src/controller/run-book.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { AgentResult } from "../../../src/api/controller-services.ts";
+import type { AgentResult } from "../../../src/controller/result-desk.ts";
 import { ResultDesk } from "../../../src/controller/result-desk.ts";
 import { RunBook } from "../../../src/controller/run-book.ts";
 import { NotLeader, TermGuard } from "../../../src/controller/term-guard.ts";

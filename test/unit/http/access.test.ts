@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
+import { OperationExecutor } from "../../../src/api/execute.ts";
+import { PeerRequestHandler } from "../../../src/api/peer-request-handler.ts";
 import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/table.ts";
 import { allows, PERMISSIONS } from "../../../src/core/access.ts";
@@ -45,13 +47,15 @@ describe("a node that asks who calls", () => {
 
   it("tells nobody anything without credentials, at whatever route, method and path", async () => {
     const services = new FakeNode();
+    const executor = new OperationExecutor({ services });
+    const log = keptLog();
     const app = await buildApp({
-      services,
+      executor,
       host: "10.0.0.1",
       bodyLimitBytes: 1_048_576,
-      log: keptLog(),
+      log,
       clock: services.clock,
-      authenticate: () => null,
+      peers: { requests: new PeerRequestHandler({ executor, log }), authenticate: () => null },
       dashboard: { enabled: true },
     });
     try {
@@ -433,7 +437,12 @@ describe("limits", () => {
     // Without credentials behind it: each try ends with 404, and no password is hashed for it.
     const services = new FakeNode();
     const listener = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({ services, ...listener, log: keptLog(), clock: services.clock });
+    const app = await buildApp({
+      executor: new OperationExecutor({ services }),
+      ...listener,
+      log: keptLog(),
+      clock: services.clock,
+    });
     const login = async (user: string, remoteAddress: string) => {
       const payload = { user, password: "a guess" };
       const answer = await app.inject({ method: "POST", url: "/session", payload, remoteAddress });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/table.ts";
 import { InFlight } from "../../../src/cluster/in-flight.ts";
@@ -32,7 +33,12 @@ beforeEach(async () => {
   node = new FakeNode();
   inFlight = new InFlight(node.clock);
   const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-  app = await buildApp({ services: node, ...limits, log: keptLog(), clock: node.clock, inFlight });
+  app = await buildApp({
+    executor: new OperationExecutor({ services: node, inFlight }),
+    ...limits,
+    log: keptLog(),
+    clock: node.clock,
+  });
 });
 afterEach(() => app.close());
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { before, describe, it } from "node:test";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";
@@ -264,7 +265,12 @@ describe("the journal", () => {
     const notes: { subject: string | null; detail: unknown }[] = [];
     services.journal.note = ({ subject, detail }) => void notes.push({ subject: subject ?? null, detail });
     const listener = { host: "10.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({ services, ...listener, log: keptLog(), clock: services.clock });
+    const app = await buildApp({
+      executor: new OperationExecutor({ services }),
+      ...listener,
+      log: keptLog(),
+      clock: services.clock,
+    });
     const post = async (payload: object, headers: Record<string, string> = {}) =>
       (await app.inject({ method: "POST", url: "/session", payload, headers })).statusCode;
     const seen = new Set<number>();

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { FastifyInstance } from "fastify";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
@@ -15,7 +16,12 @@ let app: FastifyInstance;
 before(async () => {
   node = new FakeNode();
   const limits = { host: "127.0.0.1", bodyLimitBytes: 100_000 };
-  app = await buildApp({ services: node, ...limits, log, clock: node.clock });
+  app = await buildApp({
+    executor: new OperationExecutor({ services: node }),
+    ...limits,
+    log,
+    clock: node.clock,
+  });
 });
 after(() => app.close());
 beforeEach(() => node.kept.clear());
@@ -150,7 +156,12 @@ describe("a payload", () => {
 
   it("of 100,000 levels is refused without a crash", async () => {
     const limits = { host: "127.0.0.1", bodyLimitBytes: 10_000_000 };
-    const wide = await buildApp({ services: node, ...limits, log, clock: node.clock });
+    const wide = await buildApp({
+      executor: new OperationExecutor({ services: node }),
+      ...limits,
+      log,
+      clock: node.clock,
+    });
     try {
       for (const text of [
         nested(100_000),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import type { BulkAnswer } from "../../../src/api/operations/bulk-body.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
@@ -36,7 +37,12 @@ describe("many jobs at once", () => {
   let app: FastifyInstance;
   before(async () => {
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    app = await buildApp({ services: node, ...limits, log: keptLog(), clock: node.clock });
+    app = await buildApp({
+      executor: new OperationExecutor({ services: node }),
+      ...limits,
+      log: keptLog(),
+      clock: node.clock,
+    });
   });
   after(() => app.close());
   beforeEach(() => node.reset());
@@ -109,7 +115,12 @@ describe("failures and leaders", () => {
   let app: FastifyInstance;
   before(async () => {
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    app = await buildApp({ services: node, ...limits, log: keptLog(), clock: node.clock });
+    app = await buildApp({
+      executor: new OperationExecutor({ services: node }),
+      ...limits,
+      log: keptLog(),
+      clock: node.clock,
+    });
   });
   after(() => app.close());
   beforeEach(() => node.reset());

@@ -2,16 +2,13 @@
 
 import { EventEmitter, on } from "node:events";
 import { LiveFeed } from "../../../src/api/live-feed.ts";
-import type {
-  ClusterInfo,
-  ClusterSample,
-  FunctionAnswer,
-  JobView,
-  LeaderInfo,
-  NodeServices,
-  ScheduleRequest,
-  SubmitRequest,
-} from "../../../src/api/services.ts";
+import type { ClusterInfo, LeaderInfo } from "../../../src/cluster/cluster-view.ts";
+import type { ClusterSample } from "../../../src/cluster/metrics-duty.ts";
+import type { FunctionAnswer } from "../../../src/jobs/functions.ts";
+import type { JobView } from "../../../src/jobs/job-service.ts";
+import type { NodeServices } from "../../../src/api/node-services.ts";
+import type { ScheduleRequest } from "../../../src/jobs/schedule-service.ts";
+import type { SubmitRequest } from "../../../src/jobs/submitter.ts";
 import type { StoreLook } from "../../../src/cluster/store-look.ts";
 import type { NodeRequest } from "../../../src/coordination/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import { OPERATIONS } from "../../../src/api/table.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
@@ -24,7 +25,12 @@ let document: {
 before(async () => {
   const node = new FakeNode();
   const limits = { host: "127.0.0.1", bodyLimitBytes: 1_000 };
-  app = await buildApp({ services: node, ...limits, log: keptLog(), clock: node.clock });
+  app = await buildApp({
+    executor: new OperationExecutor({ services: node }),
+    ...limits,
+    log: keptLog(),
+    clock: node.clock,
+  });
   document = (await app.inject("/openapi.json")).json();
 });
 after(() => app.close());

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import { OverviewBody } from "../../../src/api/overview-body.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
@@ -20,7 +21,12 @@ describe("the overview", () => {
   let app: FastifyInstance;
   before(async () => {
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    app = await buildApp({ services: node, ...limits, log: keptLog(), clock: node.clock });
+    app = await buildApp({
+      executor: new OperationExecutor({ services: node }),
+      ...limits,
+      log: keptLog(),
+      clock: node.clock,
+    });
   });
   after(() => app.close());
   beforeEach(async () => {
@@ -180,7 +186,12 @@ describe("the settings of a node", () => {
   it("are told with their sources", async () => {
     const node = new FakeNode();
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({ services: node, ...limits, log: keptLog(), clock: node.clock });
+    const app = await buildApp({
+      executor: new OperationExecutor({ services: node }),
+      ...limits,
+      log: keptLog(),
+      clock: node.clock,
+    });
     const answer = await app.inject({ method: "GET", url: "/node/settings" });
     assert.deepEqual(answer.json(), {
       node: "node-a",

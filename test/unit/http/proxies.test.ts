@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
 import { describe, it } from "node:test";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import { Agent, request } from "undici";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
@@ -193,7 +194,12 @@ describe("the logins that a cluster grants", () => {
     const other = (name: string, alive: boolean): NodeInfo => ({ ...self, name: name as NodeName, alive });
     services.others = [other("b", true), other("c", true), other("d", false)];
     const listener = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
-    const app = await buildApp({ services, ...listener, log: keptLog(), clock: services.clock });
+    const app = await buildApp({
+      executor: new OperationExecutor({ services }),
+      ...listener,
+      log: keptLog(),
+      clock: services.clock,
+    });
     try {
       const statuses: number[] = [];
       for (let n = 0; n < 6; n++) {

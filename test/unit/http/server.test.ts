@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { OperationExecutor } from "../../../src/api/execute.ts";
 import { Agent, request } from "undici";
 import { HttpServer } from "../../../src/http/server.ts";
 import { hasCode } from "../../../src/core/errors.ts";
@@ -18,7 +19,12 @@ beforeEach(async () => {
   node = new FakeNode();
   agent = new Agent();
   sockets = [];
-  server = new HttpServer({ services: node, port: 0, log: keptLog(), clock: systemClock });
+  server = new HttpServer({
+    executor: new OperationExecutor({ services: node }),
+    port: 0,
+    log: keptLog(),
+    clock: systemClock,
+  });
   await server.start();
 });
 afterEach(async () => {
@@ -190,7 +196,12 @@ describe("a node that does not lead", () => {
 describe("starting and stopping", () => {
   it("names a port that is in use, and starts elsewhere later", async () => {
     const port = Number(new URL(server.url).port);
-    const second = new HttpServer({ services: node, port, log: keptLog(), clock: systemClock });
+    const second = new HttpServer({
+      executor: new OperationExecutor({ services: node }),
+      port,
+      log: keptLog(),
+      clock: systemClock,
+    });
     await assert.rejects(second.start(), (error) => {
       assert.ok(hasCode(error, "BAD_CONFIG"));
       assert.match(error.message, new RegExp(`port ${port} .*in use.*another port`));
@@ -204,7 +215,7 @@ describe("starting and stopping", () => {
 
   it("names a host that is none of ours", async () => {
     const lost = new HttpServer({
-      services: node,
+      executor: new OperationExecutor({ services: node }),
       host: "192.0.2.1",
       port: 0,
       log: keptLog(),
@@ -217,7 +228,12 @@ describe("starting and stopping", () => {
   });
 
   it("has no address before it starts, may stop before that, twice, and start again", async () => {
-    const another = new HttpServer({ services: node, port: 0, log: keptLog(), clock: systemClock });
+    const another = new HttpServer({
+      executor: new OperationExecutor({ services: node }),
+      port: 0,
+      log: keptLog(),
+      clock: systemClock,
+    });
     assert.throws(() => another.url, /not been started/);
     await another.stop();
     await another.start();
@@ -279,7 +295,13 @@ describe("starting and stopping", () => {
 
   it("cuts a request that hangs, after a while", async () => {
     const log = keptLog();
-    const hanging = new HttpServer({ services: node, port: 0, log, clock: node.clock, stopMsMax: 2_000 });
+    const hanging = new HttpServer({
+      executor: new OperationExecutor({ services: node }),
+      port: 0,
+      log,
+      clock: node.clock,
+      stopMsMax: 2_000,
+    });
     await hanging.start();
     node.hold = new Promise(() => {});
     const answer = request(`${hanging.url}/jobs`, {

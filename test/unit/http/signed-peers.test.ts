@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NodeName } from "../../../src/core/ids.ts";
-import { authenticateBy } from "../../../src/http/inbound.ts";
+import { authenticateBy } from "../../../src/http/authenticate.ts";
 import { systemClock as clock } from "../../../src/platform/clock.ts";
 import { systemRandom as random } from "../../../src/platform/random.ts";
 import { Authenticator } from "../../../src/transport/authenticator.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
-import type { SubmitRequest } from "../../../src/api/services.ts";
+import type { SubmitRequest } from "../../../src/jobs/submitter.ts";
 import type { LeaseId } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";

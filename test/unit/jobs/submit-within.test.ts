@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { Pool } from "pg";
 import { z } from "zod";
-import type { SubmitOptions, SubmitRequest } from "../../../src/api/services.ts";
+import type { SubmitOptions, SubmitRequest } from "../../../src/jobs/submitter.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Job } from "../../../src/core/job.ts";
 import { Submitter } from "../../../src/jobs/submitter.ts";

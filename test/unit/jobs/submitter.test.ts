@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { SubmitRequest } from "../../../src/api/services.ts";
+import type { SubmitRequest } from "../../../src/jobs/submitter.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { parseJobId } from "../../../src/core/ids.ts";

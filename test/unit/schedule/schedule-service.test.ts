@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { ScheduleRequest } from "../../../src/api/services.ts";
+import type { ScheduleRequest } from "../../../src/jobs/schedule-service.ts";
 import { topics } from "../../../src/channels/names.ts";
 import type { ErrorCode } from "../../../src/core/errors.ts";
 import { hasCode } from "../../../src/core/errors.ts";

@@ -2,7 +2,7 @@
 
 import type { Channels, Message } from "../../../src/channels/channels.ts";
 import { MemoryChannels } from "../../../src/channels/memory/memory.ts";
-import type { ScheduleRequest } from "../../../src/api/services.ts";
+import type { ScheduleRequest } from "../../../src/jobs/schedule-service.ts";
 import type { JobId, LeaseId, NodeName } from "../../../src/core/ids.ts";
 import { jobId } from "../../../src/core/ids.ts";
 import type { Job } from "../../../src/core/job.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { TokenRequest } from "../../../src/access/token-desk.ts";
-import type { NodeServices } from "../../../src/api/services.ts";
+import type { NodeServices } from "../../../src/api/node-services.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";

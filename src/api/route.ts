@@ -1,17 +1,20 @@
-/** Where a request is answered: the one place in which the API asks `core/route.ts`. */
+/**
+ * Where a request is answered: here, by another node, or nowhere, with the refusal. The decision itself is pure (core/route.ts); this
+ * gives it the view of the cluster that this node has.
+ */
 
 import { BatonError } from "../core/errors.ts";
 import { parseJobId } from "../core/ids.ts";
 import type { NodeName } from "../core/ids.ts";
-import type { NodeInfo } from "../core/node.ts";
+import { acceptsWork, hasRole, type NodeInfo } from "../core/node.ts";
 import { roleOf } from "../core/role.ts";
 import { decide } from "../core/route.ts";
 import type { Decision, Refusal, Target, View } from "../core/route.ts";
-import type { Inbound } from "./hop.ts";
-import type { NodeServices } from "./services.ts";
+import type { Inbound } from "../transport/hop.ts";
+import type { NodeServices } from "./node-services.ts";
+import type { Operation } from "./operation.ts";
 
-/** Says where a request belongs: here, with another node, with whoever's turn it is, or nowhere. */
-export class Gate {
+export class RequestRouter {
   readonly #services: NodeServices;
   readonly #fromOutside: View;
   readonly #fromPeers: View;
@@ -22,17 +25,31 @@ export class Gate {
     this.#fromPeers = new LiveView(services, true);
   }
 
+  /** Throws when requests of this kind are not served here, wherever they belong. What a node forwards was admitted there. */
+  admit(operation: Pick<Operation, "tag" | "mutates">, inbound: Inbound): void {
+    if (isUpkeep(operation) || isController(operation) || inbound.from !== null) return;
+    const { roles, health } = this.#services;
+    if (!roles.has("gateway")) throw this.#notAGateway();
+    if (operation.mutates && health.forming !== null) {
+      throw new BatonError(
+        "CLUSTER_FORMING",
+        `the cluster is still forming (${health.forming}) and takes no changes yet; try again in a moment`,
+      );
+    }
+  }
+
+  /** The node that it belongs to, the next one in turn (`place`), or a refusal. */
   decide(target: Target, mutates: boolean, inbound: Inbound): Decision {
     const view = inbound.from === null ? this.#fromOutside : this.#fromPeers;
     const decision = decide(target, mutates, view);
     if (decision.do === "serve") return decision;
-    // What only a leader carries out, anybody may write down where all nodes read the same store: the leader is told of it.
+    // What only a leader carries out, any node may write down in a store that all nodes read: the leader finds it there.
     if (target.at === "leader" && view.sharedStore) return { do: "serve" };
     if (decision.do === "refuse") return decision;
     if (inbound.mayForward && this.#services.peers) return decision;
     if (target.at === "leader") return { do: "refuse", code: "NOT_LEADER" };
     if (target.at === "owner") return { do: "refuse", code: "OWNER_UNREACHABLE" };
-    // Placement is a wish, not a rule: a node that cannot pass a job on keeps it, unless it is about to leave.
+    // Placement is a preference: a node that cannot forward a job keeps it, unless it is about to leave.
     return view.draining ? { do: "refuse", code: "DRAINING" } : { do: "serve" };
   }
 
@@ -47,6 +64,18 @@ export class Gate {
       case "LOOP":
         return this.#loop(target, inbound);
     }
+  }
+
+  #notAGateway(): BatonError {
+    const gateways = this.#services.cluster
+      .nodes()
+      .filter((node) => hasRole(node, "gateway") && acceptsWork(node) && node.alive)
+      .flatMap((node) => node.url ?? []);
+    const advice =
+      gateways.length === 0
+        ? "none is known; start a node with the role gateway"
+        : `send the request to ${gateways.join(" or ")}`;
+    return new BatonError("NOT_A_GATEWAY", `this node does not serve callers: ${advice}`, { gateways });
   }
 
   #notReachable(target: Target, { mayForward }: Inbound): BatonError {
@@ -89,6 +118,19 @@ export class Gate {
   }
 }
 
+/**
+ * What operators do gets through to every node, before the cluster has formed and while it drains: a drained node could not be resumed
+ * otherwise. Their requests are passed on at once, so nothing is lost by not waiting for them.
+ */
+export function isUpkeep({ tag }: Pick<Operation, "tag">): boolean {
+  return tag === "node" || tag === "cluster" || tag === "access";
+}
+
+/** The leader is the controller, gateway or not; it decides itself what it takes while it drains. */
+export function isController({ tag }: Pick<Operation, "tag">): boolean {
+  return tag === "controller";
+}
+
 function ownerOf(target: Target): NodeName | null {
   return target.at === "owner" ? (parseJobId(target.job)?.birthplace ?? null) : null;
 }
@@ -105,7 +147,7 @@ export function ownerUnreachable(
   );
 }
 
-/** Reads the services when asked, so that a request pays only for what its decision looks at. */
+/** Reads the services when it is read, so that a request pays only for what its decision needs. */
 class LiveView implements View {
   readonly self: NodeName;
   readonly sharedStore: boolean;
@@ -135,7 +177,7 @@ class LiveView implements View {
     return this.#services.membership.nodes();
   }
 
-  /** Who belongs to the cluster is agreed under a leader; without one, or before it has gathered, somebody may be missing. */
+  /** The members are agreed under a leader; without one, or before the cluster has formed, a node may be missing. */
   get settled(): boolean {
     const { health, peers } = this.#services;
     return this.leader !== null && health.forming === null && peers?.agreed() !== false;

@@ -6,9 +6,9 @@ import { isPostgresUrl } from "../config/store-url.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
 import { openStore } from "../store/open.ts";
-import type { TokenRequest } from "./token-desk.ts";
-import { tokenOf } from "./token-desk.ts";
-import { newToken } from "./token-text.ts";
+import type { TokenRequest } from "../access/token-desk.ts";
+import { tokenOf } from "../access/token-desk.ts";
+import { newToken } from "../access/token-text.ts";
 
 export interface DirectRequest extends Omit<TokenRequest, "by"> {
   readonly clock: Clock;

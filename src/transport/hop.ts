@@ -12,6 +12,7 @@ import { isUuid } from "../core/ids.ts";
 import type { NodeName } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Transport } from "./transport.ts";
 
 /** How a request got here. */
 export interface Inbound {
@@ -27,6 +28,16 @@ export interface Inbound {
   readonly mayForward: boolean;
   /** Who asks, of a request that was passed on by the word of the node that did; null for nobody. */
   readonly principal: Principal | null;
+}
+
+/** Addresses come from the view of the cluster alone, never from a request. */
+export interface Peers extends Pick<Transport, "call" | "stream"> {
+  /** For a request that is passed on, unless its caller waits less. */
+  readonly requestTimeoutMs: number;
+  /** Stands for this node's idea of who is in the cluster: nodes of differing ideas could send a request in circles. */
+  configHash(): string;
+  /** False while nodes that live have another idea of it than this one. */
+  agreed(): boolean;
 }
 
 export const OUTSIDE: Inbound = {
@@ -131,6 +142,18 @@ function withoutInternal(path: string): string {
 
 function isInternal(name: string): boolean {
   return name.startsWith("internal");
+}
+
+export function hopHeaders(
+  headers: Readonly<Record<string, string>>,
+  deadlineMs: number,
+  peers: Pick<Peers, "configHash">,
+): Record<string, string> {
+  return {
+    ...headers,
+    [DEADLINE_HEADER]: String(Math.max(1, Math.floor(deadlineMs))),
+    [CONFIG_HEADER]: peers.configHash(),
+  };
 }
 
 /** How long the caller waits: as it says, and never longer than we allow. */

@@ -1,6 +1,7 @@
 /**
- * Lets callers in, or not: who are they, and may they do this. Every route has it as its first hook, whoever has declared the route; one
- * that says nothing needs `read`.
+ * Authenticates callers over HTTP: who are they, and may they do this. Every route has it as its first hook, whichever module has
+ * declared the route; one that says nothing needs `read`. A call is a node's because of its verified signature: `internal=1` alone, or
+ * any other word of a query or a header, means nothing and is dropped.
  *
  *   open (loopback) -------------------------------------------> in, as `loopback`
  *   public ----------------------------------------------------> in, as nobody
@@ -13,10 +14,19 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from "fastify";
 import type { Access, Shown } from "../access/access.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
+import type { OperationExecutor } from "../api/execute.ts";
 import { sessionIn } from "../api/session-cookie.ts";
-import { allows, principalText } from "../core/access.ts";
+import { principalText, requirePermission } from "../core/access.ts";
 import type { NeededPermission, Principal } from "../core/access.ts";
 import { BatonError } from "../core/errors.ts";
+import type { Authenticator } from "../transport/authenticator.ts";
+import {
+  dropInternal,
+  NO_FORWARD_HEADER,
+  OUTSIDE,
+  PEER_REFUSAL_HEADER,
+  type Inbound,
+} from "../transport/hop.ts";
 import { HEADER } from "../transport/signing.ts";
 import { addressOf } from "./caller.ts";
 import type { Limits } from "./limits.ts";
@@ -25,31 +35,66 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Null for nobody: public routes, and until a signature was looked at. */
     principal: Principal | null;
+    /** Null for callers from outside. */
+    peerInbound: Inbound | null;
   }
   interface FastifyContextConfig {
     /** What a caller must be allowed to do; `read` if it is left out. `peer`: the route looks at signatures by itself. */
     access?: NeededPermission | "peer";
-    /** The route asks `afterSignature` before it does anything: calls of nodes are then told apart by their body. */
+    /** The route asks `inboundOf` before it does anything: a node's signature covers the body. */
     hop?: true;
   }
 }
 
+export interface SignedRequest {
+  readonly method: string;
+  /** With its query, as it came. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * Null: there is no signature, so it is a caller from outside. `refused`: there is one, and it is not believed. With `headers`,
+ * only those were signed, and whatever else came along may have been added on the way.
+ */
+export type Verdict =
+  | { readonly from: string; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly refused: string }
+  | null;
+export type Authenticate = (request: SignedRequest) => Verdict | Promise<Verdict>;
+
+export function authenticateBy(authenticator: Pick<Authenticator, "check">): Authenticate {
+  return (request) => {
+    const judged = authenticator.check(request);
+    switch (judged.verdict) {
+      case "accepted":
+        return { from: judged.from.name, headers: judged.headers };
+      case "refused":
+        return { refused: judged.reason };
+      case "outside":
+        return null;
+    }
+  };
+}
+
 export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
 
-export interface EntranceOptions {
+export interface AuthenticationOptions {
   readonly access: Gatekeeper;
   readonly limits: Limits;
   readonly audit: Pick<AuditTrail, "refused">;
-  /** Whether there are other nodes that sign their calls. */
-  readonly peers: boolean;
+  readonly executor: Pick<OperationExecutor, "inboundFrom">;
+  /** Checks signatures of nodes; null where there are no others that sign. */
+  readonly authenticate: Authenticate | null;
 }
 
-export class Entrance {
+export class AuthenticationHook {
   /** For a path that is not there: those who may not look are not told so. */
   readonly onNotFound: onRequestHookHandler;
-  readonly #o: EntranceOptions;
+  readonly #o: AuthenticationOptions;
 
-  constructor(options: EntranceOptions) {
+  constructor(options: AuthenticationOptions) {
     this.#o = options;
     this.onNotFound = this.#hook("read", false);
   }
@@ -70,13 +115,34 @@ export class Entrance {
     route.onRequest = [first, ...(others as onRequestHookHandler[])];
   };
 
-  /** For a route with `hop`, once it is known whether a node has signed it. Throws the refusal. */
-  async afterSignature(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<void> {
-    const inbound = request.peerInbound;
-    if (inbound !== null) {
-      request.principal = inbound.principal;
-      if (inbound.principal) this.#check(inbound.principal, needs);
-    } else if (request.principal === null && needs !== "public") await this.#admit(request, reply, needs);
+  /** For a route with `hop`, once its body is read: how the request got here. Throws the refusal. */
+  async inboundOf(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<Inbound> {
+    if (isInternal(request)) await this.#checkSignature(request, reply, needs);
+    const { peerInbound, headers, principal } = request;
+    if (peerInbound !== null) return peerInbound;
+    return { ...OUTSIDE, mayForward: headers[NO_FORWARD_HEADER] === undefined, principal };
+  }
+
+  async #checkSignature(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    needs: NeededPermission,
+  ): Promise<void> {
+    const { authenticate, executor } = this.#o;
+    const query = request.query as Record<string, unknown>;
+    const verdict = authenticate === null ? null : await authenticate(signed(request, request.bodyText));
+    if (verdict === null) {
+      dropInternal(query);
+      if (request.principal === null && needs !== "public") await this.#admit(request, reply, needs);
+      return;
+    }
+    if ("refused" in verdict) throw notBelieved(reply, verdict.refused);
+    const { from, headers } = verdict;
+    if (headers) dropOthers(request.headers, headers);
+    const inbound = executor.inboundFrom(from, query, request.headers);
+    request.peerInbound = inbound;
+    request.principal = inbound.principal;
+    requirePermission(inbound.principal, needs);
   }
 
   /**
@@ -91,13 +157,14 @@ export class Entrance {
   }
 
   #hook(needs: NeededPermission, hop: boolean): onRequestHookHandler {
-    const { access, limits, peers } = this.#o;
+    const { access, limits, authenticate } = this.#o;
     const { limitsRequests } = limits;
     return (request, reply, done) => {
       const { headers } = request;
       if (access.open && !isPassedOn(headers)) request.principal = access.anybody;
       else if (needs === "public") return done();
-      else if (hop && peers && headers[HEADER.signature] !== undefined && isInternal(request)) return done();
+      else if (hop && authenticate && headers[HEADER.signature] !== undefined && isInternal(request))
+        return done();
       else {
         const shown = shownIn(request);
         const known = shown && access.identify(shown);
@@ -139,7 +206,7 @@ export class Entrance {
     const { access, audit } = this.#o;
     try {
       if (shown.by === "cookie") checkOrigin(request, reply);
-      this.#check(known, needs);
+      requirePermission(known, needs);
     } catch (error) {
       audit.refused(addressOf(request), "FORBIDDEN", principalText(known));
       throw error;
@@ -148,19 +215,10 @@ export class Entrance {
     if (needs !== "read" && known.id !== null && access.stale) throw cannotCheck();
     request.principal = known;
   }
-
-  #check(principal: Principal, needs: NeededPermission): void {
-    if (allows(principal.permission, needs)) return;
-    throw new BatonError(
-      "FORBIDDEN",
-      `this needs the permission ${needs}, and ${principalText(principal)} has ${principal.permission}; somebody with admin can make a token that has it`,
-      { needs, has: principal.permission, principal: principalText(principal) },
-    );
-  }
 }
 
 /** Few requests need it, so the others do not pay for a promise. */
-export async function settle(step: Promise<void>, done: (error?: Error) => void): Promise<void> {
+async function settle(step: Promise<void>, done: (error?: Error) => void): Promise<void> {
   try {
     await step;
   } catch (error) {
@@ -229,4 +287,23 @@ function cannotCheck(): BatonError {
     "STORE_UNAVAILABLE",
     "credentials cannot be checked now, because the store cannot be read; try again in a moment",
   );
+}
+
+function dropOthers(all: Record<string, unknown>, kept: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(all)) if (kept[name] === undefined) delete all[name];
+}
+
+export function signed(request: FastifyRequest, body: string): SignedRequest {
+  // Node joins repeated headers, apart from set-cookie, which nobody signs.
+  return {
+    method: request.method,
+    path: request.url,
+    headers: request.headers as Record<string, string>,
+    body,
+  };
+}
+
+export function notBelieved(reply: FastifyReply, why: string): BatonError {
+  reply.header(PEER_REFUSAL_HEADER, why.replaceAll(/[^\x20-\x7e]/g, "?"));
+  return new BatonError("UNAUTHENTICATED", `this call of a node is not believed: ${why}`);
 }

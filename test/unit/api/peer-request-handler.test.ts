@@ -11,8 +11,8 @@ import type { PeerApp } from "../../support/peer-apps.ts";
 const ID = "node-a-0198c0de-0000-7000-8000-000000000000";
 const ROWS: readonly Operation[] = OPERATIONS;
 
-function knock(at: PeerApp, method: ReceivedRequest["method"], path: string, body = "", headers = {}) {
-  return at.app.peerDoor.handle({ from: "node-b", method, path, headers, body });
+function send(at: PeerApp, method: ReceivedRequest["method"], path: string, body = "", headers = {}) {
+  return at.requests.handle({ from: "node-b", method, path, headers, body });
 }
 
 async function one(clock = new ManualClock()) {
@@ -22,8 +22,8 @@ async function one(clock = new ManualClock()) {
 
 const bodyOf = (reply: PeerReply) => JSON.parse(reply.body!);
 
-describe("the door for nodes", () => {
-  it("lets in whom the calling node speaks for, by the same permissions as the entrance does", async () => {
+describe("a request of another node", () => {
+  it("lets in whom the calling node speaks for, by the same permissions as over HTTP", async () => {
     const { cluster, a } = await one();
     await using _ = cluster;
     for (const row of ROWS) {
@@ -32,16 +32,16 @@ describe("the door for nodes", () => {
         const principal = { kind: "token", name: "ci", permission, id: "1" } as const;
         const headers = { "x-baton-principal": writePrincipal(principal) };
         const body = row.method === "GET" ? "" : "{broken";
-        const { status } = await knock(a, row.method, `${path}?internal=1`, body, headers);
+        const { status } = await send(a, row.method, `${path}?internal=1`, body, headers);
         const label = `${permission}: ${row.method} ${row.path} ${status}`;
         assert.equal(status === 403, !allows(permission, row.permission), label);
       }
     }
     for (const forged of ["", "admin", "root token ci", "admin token ci\nx"]) {
-      const reply = await knock(a, "GET", "/status?internal=1", "", { "x-baton-principal": forged });
+      const reply = await send(a, "GET", "/status?internal=1", "", { "x-baton-principal": forged });
       assert.deepEqual([reply.status, bodyOf(reply).error], [403, "FORBIDDEN"], forged);
     }
-    const own = await knock(a, "GET", "/session?internal=1");
+    const own = await send(a, "GET", "/session?internal=1");
     assert.equal(bodyOf(own).principal, "node:node-b", "a node that speaks for nobody speaks for itself");
   });
 
@@ -80,7 +80,7 @@ describe("the door for nodes", () => {
       const direct = await a.app.inject({ method: row.method, url: path, payload, headers });
       anew();
       const text = payload === undefined ? "" : JSON.stringify(payload);
-      const reply = await knock(a, row.method, `${path}?internal=1`, text, headers);
+      const reply = await send(a, row.method, `${path}?internal=1`, text, headers);
       assert.equal(reply.status, direct.statusCode, row.name);
       assert.equal(reply.body, direct.body, row.name);
       for (const name of ["content-type", "x-request-id", "x-baton-node", "x-baton-role", "x-baton-epoch"]) {
@@ -119,14 +119,14 @@ describe("the door for nodes", () => {
       ["POST", "/peer/queues", "{}", 400, "BAD_REQUEST"],
     ];
     for (const [method, path, body, status, code] of cases) {
-      const reply = await knock(a, method, path, body);
+      const reply = await send(a, method, path, body);
       assert.deepEqual(
         [reply.status, bodyOf(reply).error],
         [status, code],
         `${method} ${path} ${body.slice(0, 30)}`,
       );
     }
-    assert.equal((await knock(a, "GET", "/admin/jobs?limit=5&internal=1")).status, 200);
+    assert.equal((await send(a, "GET", "/admin/jobs?limit=5&internal=1")).status, 200);
     assert.equal(a.log.lines.length, 0, "refusals are no faults");
   });
 
@@ -135,11 +135,11 @@ describe("the door for nodes", () => {
     await using _ = cluster;
     const { promise, resolve } = Promise.withResolvers<void>();
     a.node.hold = promise;
-    const inside = knock(a, "POST", "/jobs?internal=1", '{"task":"hello"}');
+    const inside = send(a, "POST", "/jobs?internal=1", '{"task":"hello"}');
     while (a.node.submits === 0) await new Promise((turn) => setImmediate(turn));
     assert.equal(a.inFlight.count, 1);
     a.inFlight.close();
-    const late = await knock(a, "POST", "/jobs?internal=1", '{"task":"hello"}');
+    const late = await send(a, "POST", "/jobs?internal=1", '{"task":"hello"}');
     assert.deepEqual([late.status, bodyOf(late).error, late.headers!["retry-after"]], [503, "DRAINING", "1"]);
     resolve();
     assert.equal((await inside).status, 200);
@@ -152,19 +152,19 @@ describe("the door for nodes", () => {
     a.node.roles = new Set(["worker"] as const);
     const id = a.node.add();
     assert.equal((await a.app.inject(`/jobs/${id}`)).statusCode, 421);
-    assert.equal((await knock(a, "GET", `/jobs/${id}`)).status, 200);
+    assert.equal((await send(a, "GET", `/jobs/${id}`)).status, 200);
   });
 
   it("does not store what nobody waits for any more", async () => {
     const { cluster, a, clock } = await one();
     await using _ = cluster;
-    const send = (tookMs: number) =>
-      knock(a, "POST", `/jobs?internal=1&internal_sent=${clock.now() - tookMs}`, '{"task":"hello"}', {
+    const sent = (tookMs: number) =>
+      send(a, "POST", `/jobs?internal=1&internal_sent=${clock.now() - tookMs}`, '{"task":"hello"}', {
         "x-baton-deadline-ms": "2000",
       });
-    assert.equal((await send(1)).status, 200);
-    assert.equal((await send(1_500)).status, 200);
-    const late = await send(2_500);
+    assert.equal((await sent(1)).status, 200);
+    assert.equal((await sent(1_500)).status, 200);
+    const late = await sent(2_500);
     assert.deepEqual([late.status, bodyOf(late).error], [504, "DEADLINE"]);
     assert.equal(a.node.kept.size, 2);
   });
@@ -174,7 +174,7 @@ describe("the door for nodes", () => {
     await using _ = cluster;
     const id = a.node.add("processing");
     a.node.log(id, "first");
-    const reply = await knock(a, "GET", `/jobs/${id}/logs`, "", { accept: "text/event-stream" });
+    const reply = await send(a, "GET", `/jobs/${id}/logs`, "", { accept: "text/event-stream" });
     assert.match(reply.headers!["content-type"]!, /^text\/event-stream/);
     const events = reply.stream![Symbol.asyncIterator]();
     assert.match((await events.next()).value!.toString(), /^id: 1\nevent: log\n/);
@@ -194,7 +194,7 @@ describe("the door for nodes", () => {
     const { cluster, a } = await one();
     await using _ = cluster;
     a.node.trouble = new Error("secret detail");
-    const reply = await knock(a, "POST", "/jobs?internal=1", '{"task":"hello"}', { "x-request-id": "r-7" });
+    const reply = await send(a, "POST", "/jobs?internal=1", '{"task":"hello"}', { "x-request-id": "r-7" });
     assert.deepEqual([reply.status, bodyOf(reply).request_id], [500, "r-7"]);
     assert.doesNotMatch(reply.body!, /secret/);
     assert.equal(a.log.lines.at(-1)!.fields["reqId"], "r-7");

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Gate } from "../../../src/api/decide.ts";
-import { OUTSIDE } from "../../../src/api/hop.ts";
-import type { Inbound } from "../../../src/api/hop.ts";
-import type { NodeServices, Peers } from "../../../src/api/services.ts";
+import { RequestRouter } from "../../../src/api/route.ts";
+import { OUTSIDE } from "../../../src/transport/hop.ts";
+import type { Inbound } from "../../../src/transport/hop.ts";
+import type { NodeServices } from "../../../src/api/node-services.ts";
+import type { Peers } from "../../../src/transport/hop.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import type { Target } from "../../../src/core/route.ts";
@@ -12,7 +13,10 @@ import { FakeNode } from "../http/fake-node.ts";
 const UUID = "0198c0de-0000-7000-8000-000000000000";
 
 /** The fake node with others beside it; with a way to them unless told otherwise. */
-function among(others: readonly string[], over: Partial<NodeServices> = {}): { node: FakeNode; gate: Gate } {
+function among(
+  others: readonly string[],
+  over: Partial<NodeServices> = {},
+): { node: FakeNode; router: RequestRouter } {
   const node = new FakeNode();
   const self = node.membership.nodes()[0]!;
   const nodes: NodeInfo[] = [...others.map((name) => ({ ...self, name: name as NodeName })), self];
@@ -21,7 +25,7 @@ function among(others: readonly string[], over: Partial<NodeServices> = {}): { n
     peers: PEERS,
     ...over,
   });
-  return { node, gate: new Gate(services) };
+  return { node, router: new RequestRouter(services) };
 }
 
 const PEERS: Peers = {
@@ -34,8 +38,8 @@ const PEERS: Peers = {
 const fromPeer: Inbound = { ...OUTSIDE, from: "node-b", configHash: "theirs", mayForward: false };
 
 /** What is done, to whom, or the code of the refusal. */
-function where(gate: Gate, target: Target, mutates: boolean, inbound = OUTSIDE): string {
-  const decision = gate.decide(target, mutates, inbound);
+function where(router: RequestRouter, target: Target, mutates: boolean, inbound = OUTSIDE): string {
+  const decision = router.decide(target, mutates, inbound);
   if (decision.do === "forward") return `to ${decision.to.name}`;
   return decision.do === "refuse" ? decision.code : decision.do;
 }
@@ -47,24 +51,24 @@ describe("where a request is answered", () => {
   const shared = { guarantees: { name: "pg", durability: "power loss", shared: true } } as const;
 
   it("is here for all that a single node is asked", () => {
-    const { gate } = among([]);
+    const { router } = among([]);
     for (const target of [{ at: "here" }, { at: "any" }, { at: "leader" }, ours, theirs] as const) {
-      assert.equal(where(gate, target, true), "serve");
-      assert.equal(where(gate, target, false), "serve");
+      assert.equal(where(router, target, true), "serve");
+      assert.equal(where(router, target, false), "serve");
     }
   });
 
   it("is with the owner of a job where each node keeps its own", () => {
-    const { gate } = among(["node-b"]);
-    assert.equal(where(gate, ours, true), "serve");
-    assert.equal(where(gate, theirs, false), "to node-b");
+    const { router } = among(["node-b"]);
+    assert.equal(where(router, ours, true), "serve");
+    assert.equal(where(router, theirs, false), "to node-b");
   });
 
   it("is nowhere for a job of another node when there is no way to it, or the caller wants none", () => {
-    const { gate } = among(["node-b"], { peers: null });
-    assert.equal(where(gate, theirs, false), "OWNER_UNREACHABLE");
+    const { router } = among(["node-b"], { peers: null });
+    assert.equal(where(router, theirs, false), "OWNER_UNREACHABLE");
     const stays = { ...OUTSIDE, mayForward: false };
-    const other = among(["node-b"]).gate;
+    const other = among(["node-b"]).router;
     assert.equal(where(other, theirs, false, stays), "OWNER_UNREACHABLE");
     const { details } = other.refusal("OWNER_UNREACHABLE", theirs, stays);
     assert.deepEqual(details, {
@@ -75,22 +79,22 @@ describe("where a request is answered", () => {
   });
 
   it("is here for a job of nobody, unless the list of nodes is not agreed upon", () => {
-    const { node, gate } = among(["node-b"]);
-    assert.equal(where(gate, nobodys, false), "serve");
+    const { node, router } = among(["node-b"]);
+    assert.equal(where(router, nobodys, false), "serve");
     const peers = { ...PEERS, agreed: () => false };
-    assert.equal(where(among(["node-b"], { peers }).gate, nobodys, false), "OWNER_UNREACHABLE");
+    assert.equal(where(among(["node-b"], { peers }).router, nobodys, false), "OWNER_UNREACHABLE");
     node.health.forming = "1 of 2 nodes";
-    assert.equal(where(gate, nobodys, false), "OWNER_UNREACHABLE");
-    assert.deepEqual(gate.refusal("OWNER_UNREACHABLE", nobodys, OUTSIDE).details, {
+    assert.equal(where(router, nobodys, false), "OWNER_UNREACHABLE");
+    assert.deepEqual(router.refusal("OWNER_UNREACHABLE", nobodys, OUTSIDE).details, {
       owner: "evil.com",
       detail: "unknown_node",
     });
   });
 
   it("S86: is not passed on a second time, and both views are told", () => {
-    const { gate } = among(["node-b"]);
-    assert.equal(where(gate, theirs, false, fromPeer), "LOOP");
-    assert.deepEqual(gate.refusal("LOOP", theirs, fromPeer).details, {
+    const { router } = among(["node-b"]);
+    assert.equal(where(router, theirs, false, fromPeer), "LOOP");
+    assert.deepEqual(router.refusal("LOOP", theirs, fromPeer).details, {
       owner: "node-b",
       sender: "node-b",
       sender_config: "theirs",
@@ -100,33 +104,33 @@ describe("where a request is answered", () => {
   });
 
   it("is here for every job of a shared store", () => {
-    const { gate } = among(["node-b"], shared);
-    assert.equal(where(gate, theirs, true), "serve");
-    assert.equal(where(gate, theirs, false), "serve");
+    const { router } = among(["node-b"], shared);
+    assert.equal(where(router, theirs, true), "serve");
+    assert.equal(where(router, theirs, false), "serve");
   });
 
   it("is here for what the leader carries out, where all write the same store", () => {
-    const { node, gate } = among(["node-b"], shared);
+    const { node, router } = among(["node-b"], shared);
     node.leading = false;
-    assert.equal(where(gate, { at: "leader" }, true), "serve");
+    assert.equal(where(router, { at: "leader" }, true), "serve");
   });
 
   it("is with whoever's turn it is for a new job, and here when it was passed on or cannot be", () => {
-    const { node, gate } = among(["node-b"]);
-    assert.equal(where(gate, { at: "any" }, true), "place");
-    assert.equal(where(gate, { at: "any" }, true, fromPeer), "serve");
+    const { node, router } = among(["node-b"]);
+    assert.equal(where(router, { at: "any" }, true), "place");
+    assert.equal(where(router, { at: "any" }, true, fromPeer), "serve");
     const alone = among(["node-b"], { peers: null });
-    assert.equal(where(alone.gate, { at: "any" }, true), "serve");
+    assert.equal(where(alone.router, { at: "any" }, true), "serve");
     alone.node.health.draining = true;
-    assert.equal(where(alone.gate, { at: "any" }, true), "DRAINING");
+    assert.equal(where(alone.router, { at: "any" }, true), "DRAINING");
     node.health.draining = true;
-    assert.equal(where(gate, { at: "any" }, true), "place");
-    assert.equal(where(gate, { at: "any" }, true, fromPeer), "DRAINING");
-    assert.equal(where(gate, { at: "any" }, false), "serve");
+    assert.equal(where(router, { at: "any" }, true), "place");
+    assert.equal(where(router, { at: "any" }, true, fromPeer), "DRAINING");
+    assert.equal(where(router, { at: "any" }, false), "serve");
   });
 
   it("is with the leader, who is named to a caller that wants no forwarding", () => {
-    const { node, gate } = among(["node-b"], {
+    const { node, router } = among(["node-b"], {
       leadership: {
         ...new FakeNode().leadership,
         held: () => null,
@@ -134,11 +138,11 @@ describe("where a request is answered", () => {
       },
     });
     assert.equal(node.health.draining, false);
-    assert.equal(where(gate, { at: "leader" }, true), "to node-b");
+    assert.equal(where(router, { at: "leader" }, true), "to node-b");
     const stays = { ...OUTSIDE, mayForward: false };
-    assert.equal(where(gate, { at: "leader" }, true, stays), "NOT_LEADER");
-    assert.equal(where(gate, { at: "leader" }, true, fromPeer), "NOT_LEADER");
-    assert.deepEqual(gate.refusal("NOT_LEADER", { at: "leader" }, stays).details, {
+    assert.equal(where(router, { at: "leader" }, true, stays), "NOT_LEADER");
+    assert.equal(where(router, { at: "leader" }, true, fromPeer), "NOT_LEADER");
+    assert.deepEqual(router.refusal("NOT_LEADER", { at: "leader" }, stays).details, {
       leader_id: "node-b",
       leader_url: "http://127.0.0.1:4000",
       leader_epoch: 7,

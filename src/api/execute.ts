@@ -1,0 +1,141 @@
+/**
+ * Executes an operation for a caller, over HTTP or on behalf of another node: routes the request (route.ts), forwards it to the node
+ * that it belongs to (forward.ts), or calls the handler here and writes its reply as text.
+ *
+ * Who the caller is has been established before (http/authenticate.ts, or the transport for a node), and the input has been validated
+ * (operation-schema.ts). How the reply gets to the caller is the business of the two adapters: http/routes.ts and
+ * peer-request-handler.ts.
+ */
+
+import type { InFlight } from "../cluster/in-flight.ts";
+import { BatonError } from "../core/errors.ts";
+import { roleOf } from "../core/role.ts";
+import { noTracing, type Tracing } from "../platform/tracing.ts";
+import { arrival, type Inbound } from "../transport/hop.ts";
+import { Forwarder, type WrittenReply } from "./forward.ts";
+import { Lateness } from "./lateness.ts";
+import type { NodeServices } from "./node-services.ts";
+import { prepared } from "./operation-schema.ts";
+import { NO_HEADERS, type EventReply, type Input, type Operation } from "./operation.ts";
+import { isController, isUpkeep, RequestRouter } from "./route.ts";
+
+/** An input, with the request as it came: it is forwarded like that. */
+export interface OperationInput extends Input<any, any, any> {
+  readonly request: {
+    readonly id: string;
+    readonly method: string;
+    /** With its query. */
+    readonly url: string;
+    readonly bodyText: string;
+  };
+}
+
+/** What the caller gets, unless it is refused: written here, or as another node has written it; or events of this node. */
+export type Executed = WrittenReply | EventReply;
+
+export interface OperationExecutorOptions {
+  readonly services: NodeServices;
+  /** Counts the changes that are being made, and refuses them once it is closed. */
+  readonly inFlight?: Pick<InFlight, "enter">;
+  readonly tracing?: Tracing;
+}
+
+const JSON_REPLY = { "content-type": "application/json; charset=utf-8" } as const;
+
+export class OperationExecutor {
+  readonly services: NodeServices;
+  readonly #inFlight: Pick<InFlight, "enter"> | null;
+  readonly #router: RequestRouter;
+  /** Null where every node answers for itself. */
+  readonly #forwarder: Forwarder | null;
+  readonly #lateness: Lateness;
+
+  constructor({ services, inFlight, tracing = noTracing }: OperationExecutorOptions) {
+    this.services = services;
+    this.#inFlight = inFlight ?? null;
+    this.#router = new RequestRouter(services);
+    this.#forwarder = services.peers ? new Forwarder({ services, peers: services.peers, tracing }) : null;
+    this.#lateness = new Lateness(services.clock);
+  }
+
+  /** How a request got here that a node has sent. Takes what nodes say to each other out of the query. */
+  inboundFrom(
+    from: string,
+    query: Record<string, unknown>,
+    headers: Input<any, any, any>["headers"],
+  ): Inbound {
+    return arrival(from, query, headers, {
+      clock: this.services.clock,
+      lateBy: (sender, sentAt) => this.#lateness.by(sender, sentAt),
+    });
+  }
+
+  /** What every answer says of the node that gives it. */
+  nodeHeaders(): Record<"x-baton-node" | "x-baton-role" | "x-baton-epoch", string> {
+    const { identity, leadership, health } = this.services;
+    return {
+      "x-baton-node": identity.name,
+      "x-baton-role": roleOf(leadership.held(), health.draining),
+      "x-baton-epoch": String(leadership.current()?.epoch ?? 0),
+    };
+  }
+
+  /** Rejects with the refusal. */
+  async execute(operation: Operation, input: OperationInput): Promise<Executed> {
+    const { inbound } = input;
+    this.#router.admit(operation, inbound);
+    const target = typeof operation.target === "function" ? operation.target(input) : operation.target;
+    const decision = this.#router.decide(target, operation.mutates, inbound);
+    if (this.#forwarder !== null && decision.do === "forward") {
+      const leave = this.#pass(operation);
+      try {
+        return await this.#forwarder.forward(operation, decision.to, target, input);
+      } finally {
+        leave();
+      }
+    }
+    if (this.#forwarder !== null && decision.do === "place") {
+      const leave = this.#pass(operation);
+      try {
+        const placed = await this.#forwarder.place(operation, input);
+        if (placed !== null) return placed;
+      } finally {
+        leave();
+      }
+    }
+    const leave = this.#enter(operation);
+    try {
+      if (decision.do === "refuse") throw this.#router.refusal(decision.code, target, inbound);
+      return reply(operation, await operation.handler(this.services, input));
+    } finally {
+      leave();
+    }
+  }
+
+  /** For what is done here. Throws the refusal, or gives the function that counts it as done. */
+  #enter(operation: Operation): () => void {
+    if (isUpkeep(operation) || !operation.mutates || this.#inFlight === null) return nothing;
+    const leave = this.#inFlight.enter();
+    if (leave !== null) return leave;
+    if (isController(operation)) return nothing;
+    // A job that is kept here alone can be cancelled nowhere else, and one that is stuck would hold up the drain.
+    if (this.services.peers && typeof operation.target === "function") return nothing;
+    throw new BatonError("DRAINING", "this node is draining and takes no more changes; try another node");
+  }
+
+  /** For what another node does: waited for like the rest, and not refused by a node that drains. */
+  #pass(operation: Operation): () => void {
+    return (operation.mutates && this.#inFlight?.enter()) || nothing;
+  }
+}
+
+function reply(operation: Operation, answer: Awaited<ReturnType<Operation["handler"]>>): Executed {
+  if ("events" in answer) return answer;
+  const { status, body } = answer;
+  const headers: Record<string, string> =
+    answer.headers === NO_HEADERS || !answer.headers ? JSON_REPLY : { ...JSON_REPLY, ...answer.headers };
+  const isText = typeof body === "string" && headers["content-type"]!.startsWith("text/");
+  return { status, headers, body: isText ? body : prepared(operation).write(status, body) };
+}
+
+function nothing(): void {}

@@ -1,0 +1,65 @@
+/** What the operations of the API work with: the services of a node. The composition builds it; a test may hand in another. */
+
+import type { Access } from "../access/access.ts";
+import type { Cluster } from "../cluster/cluster-view.ts";
+import type { JournalService } from "../cluster/journal.ts";
+import type { Placement } from "../cluster/placement.ts";
+import type { Health } from "../cluster/readiness.ts";
+import type { StoreLook } from "../cluster/store-look.ts";
+import type { WorkHealth } from "../cluster/work-check.ts";
+import type { ShownSetting } from "../config/shown-settings.ts";
+import type { ControllerApi } from "../controller/controller.ts";
+import type { Leadership, Membership } from "../coordination/coordination.ts";
+import { BatonError } from "../core/errors.ts";
+import type { NodeIdentity, NodeRole } from "../core/node.ts";
+import type { Functions } from "../jobs/functions.ts";
+import type { Jobs } from "../jobs/job-service.ts";
+import type { Queues } from "../jobs/queue-service.ts";
+import type { Schedules } from "../jobs/schedule-service.ts";
+import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Guarantees } from "../store/store.ts";
+import type { Peers } from "../transport/hop.ts";
+import type { LiveApi } from "./live-feed.ts";
+
+export interface NodeServices {
+  readonly identity: NodeIdentity;
+  readonly version: string;
+  readonly startedAt: number;
+  readonly clock: Clock;
+  readonly guarantees: Guarantees;
+  readonly roles: ReadonlySet<NodeRole>;
+  readonly cluster: Cluster;
+  readonly functions: Functions;
+  readonly jobs: Jobs;
+  readonly queues: Queues;
+  readonly schedules: Schedules;
+  readonly leadership: Leadership;
+  readonly membership: Membership;
+  readonly health: Health;
+  readonly work: WorkHealth;
+  /** What is measured here, as text for Prometheus. */
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  /** The tasks that this node can run. */
+  readonly tasks: Pick<TaskRegistry, "list">;
+  /** What happened to the cluster. */
+  readonly journal: JournalService;
+  /** What people want to know of the store; one look for all who ask. */
+  readonly insight: { look(): Promise<StoreLook> };
+  readonly live: LiveApi;
+  readonly settings: { list(): readonly ShownSetting[] };
+  /** What agents and callers do under `/v1`; left out by stand-ins only. */
+  readonly controller?: ControllerApi;
+  /** The way to the other nodes, where each keeps its own jobs; null or left out where nothing is ever passed on. */
+  readonly peers?: Peers | null;
+  /** Which node gets new jobs; with `peers` only. */
+  readonly placement?: Placement | null;
+  /** Tokens, users and sessions; left out by stand-ins only. */
+  readonly access?: Pick<Access, "open" | "tokens" | "users" | "sessions" | "first">;
+}
+
+/** A node that serves the table has one; only a stand-in in a test may do without. */
+export function controllerOf({ controller }: Pick<NodeServices, "controller">): ControllerApi {
+  if (controller) return controller;
+  throw new BatonError("STOPPED", "this node has no controller");
+}

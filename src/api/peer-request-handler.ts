@@ -1,0 +1,181 @@
+/**
+ * Serves requests of other nodes, which have proved their name before: over a connection between nodes, in memory, or under `/peer/*`
+ * of a listener. They execute the same operations under the same rules as callers over HTTP, but not through the HTTP server. Paths
+ * under `/peer/` are none of the operations: the handler that is mounted there answers.
+ */
+
+import FindMyWay from "find-my-way";
+import { requirePermission } from "../core/access.ts";
+import { BatonError } from "../core/errors.ts";
+import { traceFields } from "../core/trace.ts";
+import type { Log } from "../platform/log.ts";
+import { traceIn } from "../transport/hop.ts";
+import type { PeerHandler, PeerReply, ReceivedRequest } from "../transport/transport.ts";
+import { eventBytes } from "./event-bytes.ts";
+import type { OperationExecutor, OperationInput } from "./execute.ts";
+import { readJson } from "./json-body.ts";
+import { prepared } from "./operation-schema.ts";
+import type { EventReply, Operation } from "./operation.ts";
+import { peerMounts } from "./peer-mounts.ts";
+import { problemOf } from "./problem.ts";
+import { OPERATIONS } from "./table.ts";
+
+export interface PeerRequestHandlerOptions {
+  readonly executor: OperationExecutor;
+  /** By the path under which they answer: `/peer/election`. The longest that fits is taken. */
+  readonly mounts?: Readonly<Record<string, PeerHandler>>;
+  readonly log: Log;
+}
+
+const JSON_TYPE = "application/json; charset=utf-8";
+/** As long as a header may be; an id that is too long is refused as an id. */
+const PARAM_LENGTH_MAX = 16_384;
+
+export class PeerRequestHandler {
+  readonly #executor: OperationExecutor;
+  readonly #log: Log;
+  readonly #mounts: readonly (readonly [path: string, handler: PeerHandler])[];
+  readonly #operations = FindMyWay({ maxParamLength: PARAM_LENGTH_MAX, onBadUrl: () => {} });
+  readonly #streams = new Set<AbortController>();
+  #unnamed = 0;
+
+  constructor({ executor, mounts, log }: PeerRequestHandlerOptions) {
+    this.#executor = executor;
+    this.#log = log;
+    this.#mounts = Object.entries({ ...peerMounts(executor.services), ...mounts }).sort(
+      ([a], [b]) => b.length - a.length,
+    );
+    for (const operation of OPERATIONS) {
+      this.#operations.on(operation.method, routerPath(operation.path), () => {}, operation);
+    }
+  }
+
+  /** How many streams of events nodes are reading. */
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  endStreams(): void {
+    for (const stop of this.#streams) stop.abort();
+  }
+
+  /** Never rejects: a node that could not carry a request out says so. */
+  readonly handle: PeerHandler = async (request) => {
+    try {
+      if (request.path.startsWith("/peer/")) return await this.#mounted(request);
+      return await this.#execute(request);
+    } catch (error) {
+      return this.#fail(error, request);
+    }
+  };
+
+  #mounted(request: ReceivedRequest): Promise<PeerReply> {
+    const [path] = request.path.split("?", 1) as [string];
+    const found = this.#mounts.find(
+      ([mount]) => path === mount || (path.startsWith(mount) && path[mount.length] === "/"),
+    );
+    if (!found) throw new BatonError("NOT_FOUND", `there is nothing for nodes at ${path.slice(0, 200)}`);
+    return found[1](request);
+  }
+
+  async #execute(request: ReceivedRequest): Promise<PeerReply> {
+    const { from, method, headers } = request;
+    const { operation, params, query } = this.#find(request);
+    const inbound = this.#executor.inboundFrom(from, query, headers);
+    // The node that forwarded it has checked this too, by its own table.
+    requirePermission(inbound.principal, operation.permission);
+    const id = this.#idOf(request);
+    const input: OperationInput = {
+      params,
+      query,
+      body: readJson(request.body),
+      headers,
+      inbound,
+      principal: inbound.principal,
+      request: { id, method, url: request.path, bodyText: request.body },
+    };
+    prepared(operation).validate(input);
+    const answer = await this.#executor.execute(operation, input);
+    if ("events" in answer) {
+      const type = {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-cache, no-transform",
+      };
+      return {
+        status: 200,
+        headers: this.#headers(id, type),
+        stream: this.#stream(answer.events, request.signal),
+      };
+    }
+    const { status, ...rest } = answer;
+    return { ...rest, status, headers: this.#headers(id, answer.headers) };
+  }
+
+  #find({ method, path }: ReceivedRequest): {
+    readonly operation: Operation;
+    readonly params: Record<string, string | undefined>;
+    readonly query: Record<string, unknown>;
+  } {
+    const found = this.#operations.find(method, path);
+    if (!found)
+      throw new BatonError(
+        "NOT_FOUND",
+        `there is nothing at ${method} ${path.split("?", 1)[0]!.slice(0, 200)}`,
+      );
+    const operation = found.store as Operation | null;
+    if (operation) return { operation, params: found.params, query: found.searchParams };
+    throw new BatonError("BAD_REQUEST", "the path is not a valid URL; percent-encode special characters");
+  }
+
+  #stream(events: EventReply["events"], reader: AbortSignal | undefined): AsyncIterableIterator<Buffer> {
+    const stop = new AbortController();
+    const leave = (): void => stop.abort();
+    if (reader?.aborted) stop.abort();
+    reader?.addEventListener("abort", leave, { once: true });
+    this.#streams.add(stop);
+    const over = (): void => {
+      reader?.removeEventListener("abort", leave);
+      this.#streams.delete(stop);
+    };
+    const frames = eventBytes(events(stop.signal), this.#executor.services.clock, stop.signal, over);
+    return {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+      next: () => frames.next(),
+      // The generator may be waiting for an event that never comes: it is woken first.
+      return: async () => {
+        stop.abort();
+        over();
+        return frames.return(undefined);
+      },
+    };
+  }
+
+  #headers(id: string, headers: Readonly<Record<string, string>>): Record<string, string> {
+    return { "x-request-id": id, ...this.#executor.nodeHeaders(), ...headers };
+  }
+
+  #idOf({ headers }: ReceivedRequest): string {
+    const { incarnation } = this.#executor.services.identity;
+    return headers["x-request-id"] ?? `${incarnation.slice(0, 8)}-p${(++this.#unnamed).toString(36)}`;
+  }
+
+  #fail(error: unknown, request: ReceivedRequest): PeerReply {
+    const reqId = this.#idOf(request);
+    const problem = problemOf(error, reqId);
+    if (problem.fault) {
+      const { method, path, from } = request;
+      const trace = traceFields(traceIn(request.headers));
+      this.#log.error({ error, reqId, method, path, from, ...trace }, "a request of a node failed");
+    }
+    const headers = this.#headers(reqId, { "content-type": JSON_TYPE });
+    if (problem.retryAfter) headers["retry-after"] = "1";
+    return { status: problem.status, headers, body: JSON.stringify(problem.body) };
+  }
+}
+
+/** `/jobs/{id}` becomes `/jobs/:id`, as find-my-way and Fastify write it. */
+export function routerPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1");
+}
