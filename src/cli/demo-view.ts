@@ -26,18 +26,25 @@ export function agreedLeader(seen: readonly Seen[]): AgreedLeader | null {
   return null;
 }
 
-/** One line for each thing that is not as it was. */
-export function changes(before: readonly Seen[], now: readonly Seen[]): string[] {
+export interface Change {
+  readonly text: string;
+  /** The node that leads now, if that is the change. */
+  readonly leader?: string;
+}
+
+/** One for each thing that is not as it was. */
+export function changes(before: readonly Seen[], now: readonly Seen[]): Change[] {
   const lines = now.flatMap((node) => {
     const was = before.find(({ name }) => name === node.name);
     if (!was || (was.says === null) === (node.says === null)) return [];
-    if (node.says !== null) return [`${node.name} answers`];
-    return node.pid === null ? [] : [`${node.name} does not answer`];
+    if (node.says !== null) return [{ text: `${node.name} answers` }];
+    return node.pid === null ? [] : [{ text: `${node.name} does not answer` }];
   });
   const [old, leader] = [agreedLeader(before), agreedLeader(now)];
-  if (leader === null) return old === null ? lines : [...lines, "no leader that most nodes agree on"];
+  if (leader === null)
+    return old === null ? lines : [...lines, { text: "no leader that most nodes agree on" }];
   if (leader.name === old?.name && leader.epoch === old.epoch) return lines;
-  return [...lines, `${leader.name} leads under epoch ${leader.epoch}`];
+  return [...lines, { text: `${leader.name} leads under epoch ${leader.epoch}`, leader: leader.name }];
 }
 
 export function killCommand(pid: number): string {

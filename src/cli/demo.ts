@@ -12,7 +12,7 @@ import { DEMO_DRAIN_MS, DEMO_NODES, demoPorts, demoTasks, writeDemoFiles } from 
 import { DemoNode } from "./demo-node.ts";
 import type { DemoSeed } from "./demo-seed.ts";
 import { sow } from "./demo-seed.ts";
-import type { Seen } from "./demo-view.ts";
+import type { Change, Seen } from "./demo-view.ts";
 import { agreedLeader, changes, killCommand } from "./demo-view.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import { invocation } from "./invocation.ts";
@@ -148,7 +148,7 @@ async function watch(
     for (const { name, says } of now) if (says) answered.add(name);
     if (signal.aborted) return;
     if (before !== null) {
-      for (const line of changes(before, now)) tell(terminal, withKill(line, now));
+      for (const change of changes(before, now)) tell(terminal, withKill(change, now));
       before = now;
     } else {
       const gathered = agreedLeader(now) !== null && now.every(({ says }) => says !== null);
@@ -230,11 +230,10 @@ function tell(terminal: Terminal, line: string): void {
   say(terminal, `  ${styled(terminal.err, "dim", time)} ${line}`);
 }
 
-/** The next one to kill stands beside the news that it leads. */
-function withKill(line: string, seen: readonly Seen[]): string {
-  const [, name] = /^(\S+) leads under/.exec(line) ?? [];
-  const pid = seen.find((node) => node.name === name)?.pid;
-  return pid ? `${line}    ${killCommand(pid)}` : line;
+/** A new leader is shown with the command that kills it. */
+function withKill({ text, leader }: Change, seen: readonly Seen[]): string {
+  const pid = seen.find(({ name }) => name === leader)?.pid;
+  return pid ? `${text}    ${killCommand(pid)}` : text;
 }
 
 function indented(text: string): string {

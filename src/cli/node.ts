@@ -147,7 +147,8 @@ async function untilDrained(
       if (node.load.jobs === 0 && seen > drainingSince && (drain?.waiting ?? 0) === 0) return { node, drain };
       const handed = drain && drain.owned > 0 ? `; ${drainText(drain)}` : "";
       const left = node.load.jobs + (drain?.waiting ?? 0);
-      show(`${name} is draining, ${jobsText(node.load.jobs)}${handed}`, left);
+      const note = `${jobsText(node.load.jobs)}${handed}`;
+      show(`${name} is draining, ${note}`, { left, note });
     } else if (drainingSince === null) show(`${name} was asked to drain and is ${node.status}`);
     else throw new CliFailure(EXIT.failure, `${name} is ${node.status} again: somebody has resumed it`);
     if (clock.monotonic() >= until) {
@@ -161,8 +162,8 @@ async function untilDrained(
   }
 }
 
-/** `left`: what must still end or change hands, once that is known. */
-type Show = (text: string, left?: number) => void;
+/** `left`: what must still end or change hands, once that is known; `note`: the text without the name. */
+type Show = (text: string, draining?: { readonly left: number; readonly note: string }) => void;
 
 /** Every change in a line of its own. */
 function watchLines(terminal: Terminal): Show {
@@ -178,10 +179,9 @@ function onOneLine(terminal: Terminal, line: ProgressLine, name: string): Show {
   const { err, clock } = terminal;
   const since = clock.monotonic();
   let most = 0;
-  return (text, left = 0) => {
+  return (text, { left, note } = { left: 0, note: text }) => {
     most = Math.max(most, left);
     if (!err.isTTY || most === 0) return line.show(text);
-    const note = text.slice(`${name} is draining, `.length);
     const progress = {
       label: name,
       done: most - left,

@@ -8,6 +8,7 @@ import type { Setting, SettingPath } from "../config/settings.ts";
 import { SETTINGS } from "../config/settings.ts";
 import type { Terminal } from "./terminal.ts";
 import { say } from "./terminal.ts";
+import { adviceText } from "../config/mistake.ts";
 
 const FLAGGED = (SETTINGS as readonly Setting[]).filter((row) => row.flag !== undefined);
 const SETTINGS_GROUP = "Settings, over those of a file:";
@@ -61,7 +62,7 @@ export function flagsOf(
 
 export function loadFrom(terminal: Terminal, options: Readonly<Record<string, unknown>>): Loaded {
   const loaded = loadQuietly(terminal, options);
-  for (const warning of loaded.warnings) say(terminal, `warning: ${warning}`);
+  for (const warning of loaded.warnings) say(terminal, `warning: ${adviceText(warning)}`);
   return loaded;
 }
 

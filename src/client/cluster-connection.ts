@@ -242,8 +242,9 @@ function lastWord({ call, error, maybeDone }: Trying): BatonClientError {
     return new BatonClientError("TIMEOUT", `no node answered within ${call.timeoutMs} ms`, { maybeDone });
   }
   if (error.maybeDone === maybeDone) return error;
-  const { status, body, cause } = error;
-  const details = { ...(status !== null && { status }), body, cause, maybeDone };
+  const { status, body, cause, systemCode } = error;
+  const known = { ...(status !== null && { status }), ...(systemCode !== null && { systemCode }) };
+  const details = { ...known, body, cause, maybeDone };
   return new BatonClientError(error.code, error.message, details);
 }
 

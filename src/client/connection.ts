@@ -155,7 +155,7 @@ export class UndiciConnection implements Connection {
   /** Of a stream, which only reads: whether anything was sent does not matter. */
   #failure(error: unknown, timeoutMs: number | null): BatonClientError {
     if (timeoutMs !== null) return this.#late(timeoutMs, false, error);
-    const code = (error as { code?: string }).code ?? "unknown";
+    const code = (error as { code?: string }).code ?? UNKNOWN;
     return NO_CONNECTION.has(code) ? this.#noConnection(code, error) : this.#broke(code, error);
   }
 
@@ -170,13 +170,19 @@ export class UndiciConnection implements Connection {
 
   #noConnection(code: string, cause?: unknown): BatonClientError {
     const message = `no connection to ${this.#origin} (${code}); does a node run there?`;
-    return new BatonClientError("UNREACHABLE", message, { cause });
+    return new BatonClientError("UNREACHABLE", message, { cause, ...systemCode(code) });
   }
 
   #broke(code: string, cause?: unknown): BatonClientError {
     const message = `the connection to ${this.#origin} broke (${code})`;
-    return new BatonClientError("UNREACHABLE", message, { cause, maybeDone: true });
+    return new BatonClientError("UNREACHABLE", message, { cause, maybeDone: true, ...systemCode(code) });
   }
+}
+
+const UNKNOWN = "unknown";
+
+function systemCode(code: string): { systemCode?: string } {
+  return code === UNKNOWN ? {} : { systemCode: code };
 }
 
 const NO_CONNECTION: ReadonlySet<string> = new Set([

@@ -21,6 +21,7 @@ interface Details extends ErrorOptions {
   readonly status?: number;
   readonly body?: unknown;
   readonly maybeDone?: boolean;
+  readonly systemCode?: string;
 }
 
 export class BatonClientError extends Error {
@@ -31,6 +32,8 @@ export class BatonClientError extends Error {
   readonly body: unknown;
   /** Whether the request may have been carried out although no answer came. Repeat it only if that does no harm. */
   readonly maybeDone: boolean;
+  /** Why there is no connection, as the operating system or the HTTP client says it: `ECONNREFUSED`; null otherwise. */
+  readonly systemCode: string | null;
 
   constructor(code: ClientErrorCode, message: string, details: Details = {}) {
     super(message, details);
@@ -39,6 +42,7 @@ export class BatonClientError extends Error {
     this.status = details.status ?? null;
     this.body = details.body ?? null;
     this.maybeDone = details.maybeDone ?? false;
+    this.systemCode = details.systemCode ?? null;
   }
 
   /** `unknown`: it may have been carried out. `none`: it was certainly not. */

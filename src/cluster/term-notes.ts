@@ -5,7 +5,7 @@
 
 import type { TermChange } from "../coordination/elector.ts";
 import type { NodeInfo } from "../core/node.ts";
-import type { Term } from "../core/term.ts";
+import { TERM_ENDS, type Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { JournalEntry, JournalQuery } from "../store/journal.ts";
@@ -41,7 +41,7 @@ export class TermNotes {
     const { role } = change.term;
     this.#looks.get(role)?.();
     this.#looks.delete(role);
-    if (change.is === "ended") return this.#ended(change.term, change.reason);
+    if (change.is === "ended") return this.#ended(change.term, TERM_ENDS[change.reason]);
     const { term, before } = change;
     journal.note({ kind: "term.started", subject: term.role, detail: { ...told(term) } });
     const since = clock.monotonic();

@@ -3,6 +3,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import type { Document, YAMLMap } from "yaml";
 import type { Found } from "./source.ts";
+import type { Advice } from "./mistake.ts";
 
 export interface Entry {
   readonly key: string;
@@ -21,7 +22,7 @@ export class SettingsDocument {
   readonly found: Found[] = [];
   /** Each as `file:line:col: message`. */
   readonly mistakes: string[] = [];
-  readonly warnings: string[] = [];
+  readonly warnings: Advice[] = [];
   readonly #file: string;
   readonly #lines = new LineCounter();
   readonly #document: Document;
@@ -54,7 +55,7 @@ export class SettingsDocument {
   }
 
   warn(message: string): void {
-    this.warnings.push(`${this.#file}: ${message}`);
+    this.warnings.push({ message: `${this.#file}: ${message}`, remedy: null });
   }
 
   #entriesOf(map: YAMLMap): Entry[] {

@@ -9,13 +9,14 @@ import { nearest } from "../core/errors.ts";
 import type { Setting } from "./setting.ts";
 import { environmentName, SETTINGS } from "./settings.ts";
 import type { Found } from "./source.ts";
+import { adviceText, type Advice } from "./mistake.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface EnvironmentContent {
   readonly found: readonly Found[];
   readonly mistakes: readonly string[];
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Advice[];
 }
 
 interface Variable {
@@ -53,7 +54,7 @@ export function mayBeFile(row: Setting): boolean {
 export function readEnvironment(environment: Environment, cwd: string): EnvironmentContent {
   const found: Found[] = [];
   const mistakes: string[] = [];
-  const warnings: string[] = [];
+  const warnings: Advice[] = [];
   const saidBy = new Map<string, string>();
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith("BATON_") || value === undefined || value === "") continue;
@@ -79,13 +80,14 @@ export function readEnvironment(environment: Environment, cwd: string): Environm
       mistakes.push(`unknown variable ${variable}${guess ? `; did you mean ${guess}?` : ""}`);
     } else if (VARIABLE_BY_SINGLE.has(variable)) {
       // Mostly a warning: Kubernetes sets BATON_HTTP_PORT by itself for a service named baton-http.
-      warnings.push(`${variable} is ignored; did you mean ${VARIABLE_BY_SINGLE.get(variable)}?`);
+      const meantName = VARIABLE_BY_SINGLE.get(variable)!;
+      warnings.push({ message: `${variable} is ignored`, remedy: `did you mean ${meantName}?` });
     }
   }
   return { found, mistakes, warnings };
 }
 
-type SecretFile = { readonly text: string; readonly warning?: string } | { readonly mistake: string };
+type SecretFile = { readonly text: string; readonly warning?: Advice } | { readonly mistake: string };
 
 function readSecretFile(variable: string, path: string, ownerOnly = false): SecretFile {
   try {
@@ -94,8 +96,11 @@ function readSecretFile(variable: string, path: string, ownerOnly = false): Secr
     // Mostly a warning: Kubernetes and Docker mount secrets readable for all, in a container with one user.
     const open = process.platform !== "win32" && (statSync(path).mode & 0o004) !== 0;
     if (!open) return { text };
-    const why = `${path} (${variable}) can be read by every user; type: chmod 600 ${path}`;
-    return ownerOnly ? { mistake: `${why} (in Kubernetes, defaultMode: 0440)` } : { text, warning: why };
+    const message = `${path} (${variable}) can be read by every user`;
+    const warning = { message, remedy: `type: chmod 600 ${path}` };
+    return ownerOnly
+      ? { mistake: `${adviceText(warning)} (in Kubernetes, defaultMode: 0440)` }
+      : { text, warning };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     const why =

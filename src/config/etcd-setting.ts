@@ -14,7 +14,7 @@ export function readEtcd(found: unknown): string {
     if (parseEtcdUrl(found).user?.password !== MASK) return found;
   } catch (error) {
     if (!(error instanceof BatonError)) throw error;
-    throw new Mistake(error.message.replace(/^the URL of etcd /, ""));
+    throw new Mistake(String(error.details["problem"]));
   }
   throw new Mistake(
     `has ${MASK} in place of its password, as \`baton config print\` shows it; write the real one`,

@@ -7,12 +7,13 @@ import type { Entry } from "./document.ts";
 import { SettingsDocument } from "./document.ts";
 import { SETTING_BY_PATH, SETTINGS } from "./settings.ts";
 import type { Found } from "./source.ts";
+import type { Advice } from "./mistake.ts";
 
 export interface FileContent {
   readonly found: readonly Found[];
   /** Each as `file:line:col: message`. */
   readonly mistakes: readonly string[];
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Advice[];
 }
 
 /** The file of another system: known by its keys, and put into our words, each at its place. */

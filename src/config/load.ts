@@ -12,7 +12,7 @@ import type { Environment } from "./environment.ts";
 import { readEnvironment } from "./environment.ts";
 import { readSettingsFile } from "./file.ts";
 import { ownListener } from "./listener.ts";
-import { Mistake } from "./mistake.ts";
+import { Mistake, type Advice } from "./mistake.ts";
 import { peerMistakes } from "./peer-checks.ts";
 import { PROFILES } from "./profiles.ts";
 import type { ProfileName } from "./profiles.ts";
@@ -43,7 +43,7 @@ export interface Loaded {
   readonly sources: ReadonlyMap<string, Source>;
   /** The file that was read, as it is shown; null if there was none. */
   readonly file: string | null;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Advice[];
 }
 
 /** Rejects nothing quietly: throws BAD_CONFIG, with one line for each mistake and the lines in `details.mistakes`. */
@@ -142,7 +142,7 @@ interface FileRead {
   readonly directory: string;
   readonly found: readonly Found[];
   readonly mistakes: readonly string[];
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Advice[];
 }
 
 /** By whom a file may be named, the first who does winning; `LANGID_CLUSTER_CONFIG_FILE` is LangID's own variable. */

@@ -13,7 +13,7 @@ export function readRedis(found: unknown): string {
     if (parseRedisUrl(found).password !== MASK) return found;
   } catch (error) {
     if (!(error instanceof BatonError)) throw error;
-    throw new Mistake(error.message.replace(/^the URL of Redis /, ""));
+    throw new Mistake(String(error.details["problem"]));
   }
   throw new Mistake(
     `has ${MASK} in place of its password, as \`baton config print\` shows it; write the real one`,

@@ -16,6 +16,7 @@ import type { Environment } from "./environment.ts";
 import { fabricOf } from "./fabric.ts";
 import { machineSecret } from "./machine-secret.ts";
 import type { Settings } from "./settings.ts";
+import { adviceText, type Advice } from "./mistake.ts";
 
 export interface ClusterSecret {
   /** The first signs, all are believed. One, or two while it is changed. */
@@ -60,10 +61,19 @@ export function weakness(secret: string): string | null {
 
 /** What forbids the start, each in one sentence with the line to type. */
 export function secretMistakes(settings: SecretSettings): string[] {
+  return secretAdvice(settings).map(adviceText);
+}
+
+export function secretAdvice(settings: SecretSettings): Advice[] {
   if (fabricOf(settings) !== "peers") return [];
   const count = secretsIn(settings).length;
-  if (count > SECRETS_MAX) return [`cluster.secret has ${count} secrets; it may have two, the new one first`];
-  return settings.cluster.insecure ? [] : weaknesses(settings).map((why) => `${why}; ${REMEDY}`);
+  if (count > SECRETS_MAX) {
+    const message = `cluster.secret has ${count} secrets; it may have two, the new one first`;
+    return [{ message, remedy: null }];
+  }
+  return settings.cluster.insecure
+    ? []
+    : weaknesses(settings).map((message) => ({ message, remedy: REMEDY }));
 }
 
 /**

@@ -18,8 +18,8 @@
 
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import type { LeaderRole, Term } from "../core/term.ts";
-import { sameTerm, termFields } from "../core/term.ts";
+import type { LeaderRole, Term, TermEnd } from "../core/term.ts";
+import { sameTerm, TERM_ENDS, termFields } from "../core/term.ts";
 import { slept, trustedUntil } from "../core/trust.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
@@ -45,7 +45,7 @@ export interface ElectorOptions {
 /** A term of ours, for whoever writes it down. `before`: whom we had last seen leading. */
 export type TermChange =
   | { readonly is: "started"; readonly term: Term; readonly before: Term | null }
-  | { readonly is: "ended"; readonly term: Term; readonly reason: string };
+  | { readonly is: "ended"; readonly term: Term; readonly reason: TermEnd };
 
 /** Both clocks at one instant. */
 interface Stamp {
@@ -207,7 +207,7 @@ export class Elector extends Lifecycle implements Leadership {
       if (!term || this.#term !== term) return;
       const now = this.#clock.monotonic();
       const lapsesAt = this.#lapsesAt();
-      if (now >= lapsesAt) return this.#giveUp("not confirmed in time");
+      if (now >= lapsesAt) return this.#giveUp("lapsed");
       const doubtful = this.#doubtful();
       const due = doubtful || hinted ? now : Math.max(this.#confirmed.mono + this.#settings.renewMs, retryAt);
       if (due > now) {
@@ -221,14 +221,14 @@ export class Elector extends Lifecycle implements Leadership {
         stopping,
       });
       if (this.#term !== term) return;
-      if (this.#clock.monotonic() >= lapsesAt) return this.#giveUp("not confirmed in time");
+      if (this.#clock.monotonic() >= lapsesAt) return this.#giveUp("lapsed");
       if (answer.given && answer.value) {
         this.#confirmed = sent;
         retryAt = -Infinity;
       } else if (answer.given) {
-        this.#end("the lock says that it is over");
+        this.#end("superseded");
       } else if (doubtful) {
-        return this.#giveUp("not confirmed after the machine slept");
+        return this.#giveUp("slept");
       } else {
         this.#log?.warn({ ...termFields(term), err: answer.error }, "could not renew the term; trying again");
         retryAt = this.#clock.monotonic() + Math.min(this.#settings.retryMs, this.#callMs / 2);
@@ -247,19 +247,19 @@ export class Elector extends Lifecycle implements Leadership {
   }
 
   /** Followers hear of the end before the lock does, so that duties are called off before a successor is granted. */
-  #end(reason: string): Term | null {
+  #end(reason: TermEnd): Term | null {
     const term = this.#term;
     if (!term) return null;
     this.#term = null;
     if (this.#seen && sameTerm(this.#seen, term)) this.#seen = null;
-    this.#log?.info({ ...termFields(term), reason }, "no longer leading");
+    this.#log?.info({ ...termFields(term), reason: TERM_ENDS[reason] }, "no longer leading");
     this.#onChange?.({ is: "ended", term, reason });
     this.#changes.push(null);
     return term;
   }
 
   /** The lock may still count the term as ours. */
-  #giveUp(reason: string): void {
+  #giveUp(reason: TermEnd): void {
     const term = this.#end(reason);
     if (term) this.#calls.track(this.#release(term));
   }

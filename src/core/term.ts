@@ -16,6 +16,17 @@ export interface Term {
   readonly epoch: number;
 }
 
+/** Why a term of this node ended: the code, and the text for logs and the journal. */
+export const TERM_ENDS = {
+  lapsed: "not confirmed in time",
+  superseded: "the lock says that it is over",
+  slept: "not confirmed after the machine slept",
+  resigned: "resigned",
+  stopped: "stopped",
+} as const;
+
+export type TermEnd = keyof typeof TERM_ENDS;
+
 /** For log lines, where `role` is what the node is: LEADER, STANDBY or DRAINING. */
 export function termFields({
   role,

@@ -3,18 +3,8 @@
 import type { Refusal } from "../cluster/refused-writes.ts";
 import type { Leadership } from "../coordination/coordination.ts";
 import type { TermChange } from "../coordination/elector.ts";
-import { LEADER_ROLES, type LeaderRole } from "../core/term.ts";
+import { LEADER_ROLES, TERM_ENDS, type LeaderRole } from "../core/term.ts";
 import type { Instruments, Reading } from "./instruments.ts";
-
-/** How an elector says it, and how it is called here; what a later version says is `other`. */
-const REASONS: Readonly<Record<string, string>> = {
-  "not confirmed in time": "lapsed",
-  "the lock says that it is over": "superseded",
-  "not confirmed after the machine slept": "slept",
-  resigned: "resigned",
-  stopped: "stopped",
-};
-const ENDS = [...Object.values(REASONS), "other"];
 
 const WRITES = ["run", "lease", "owner", "leader"] as const;
 
@@ -25,7 +15,8 @@ export class LeaderMetrics {
 
   constructor(instruments: Instruments, leadership: (role: LeaderRole) => Leadership) {
     for (const role of LEADER_ROLES)
-      for (const reason of ENDS) this.#ended.set(`${role} ${reason}`, { labels: { role, reason }, count: 0 });
+      for (const reason of Object.keys(TERM_ENDS))
+        this.#ended.set(`${role} ${reason}`, { labels: { role, reason }, count: 0 });
     const byRole = (value: (role: LeaderRole) => number) => (): Reading[] =>
       LEADER_ROLES.map((role) => [{ role }, value(role)]);
     instruments.gauge(
@@ -65,7 +56,7 @@ export class LeaderMetrics {
   changed(change: TermChange): void {
     const { role } = change.term;
     if (change.is === "started") this.#started[role]++;
-    else this.#ended.get(`${role} ${REASONS[change.reason] ?? "other"}`)!.count++;
+    else this.#ended.get(`${role} ${change.reason}`)!.count++;
   }
 
   refused({ what, job }: Pick<Refusal, "what" | "job">): void {

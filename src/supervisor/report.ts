@@ -7,7 +7,7 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Role } from "../core/role.ts";
 import { DataLock } from "./data-lock.ts";
-import type { SupervisedChild } from "./supervised-child.ts";
+import type { ExitCause, SupervisedChild } from "./supervised-child.ts";
 
 export interface ChildReport {
   readonly state: "off" | "running" | "stopping" | "waiting";
@@ -19,6 +19,7 @@ export interface ChildReport {
     readonly at: string;
     readonly code: number | null;
     readonly signal: string | null;
+    readonly cause: ExitCause;
     readonly reason: string;
   } | null;
 }

@@ -31,11 +31,25 @@ export interface ChildCommand {
   readonly channel: boolean;
 }
 
+/** `stop` and `make_way`: we asked for it. `wedged`: we killed it. `itself`: by its own doing. `not_started`: it never ran. */
+export type ExitCause = "stop" | "make_way" | "wedged" | "itself" | "not_started";
+
 export interface LastExit {
   readonly at: number;
   readonly code: number | null;
   readonly signal: string | null;
+  readonly cause: ExitCause;
+  /** The same for people, with details. */
   readonly reason: string;
+}
+
+/** Why we ask a child to end. */
+const REQUESTS = { stop: "asked to stop", make_way: "asked to make way for a term" } as const;
+
+export type ExitRequest = keyof typeof REQUESTS;
+
+export function isRequested(exit: LastExit | null): boolean {
+  return exit !== null && exit.cause in REQUESTS;
 }
 
 export type ChildState = "off" | "running" | "stopping" | "waiting";
@@ -67,7 +81,7 @@ export class SupervisedChild {
   #running: Promise<void> | null = null;
   #wake = new AbortController();
   /** Why the present process is being ended; null while it should live. */
-  #ending: string | null = null;
+  #ending: Pick<LastExit, "cause" | "reason"> | null = null;
   #killAt = Number.POSITIVE_INFINITY;
   #cancelSteps: () => void = () => {};
   #crashes = 0;
@@ -117,10 +131,10 @@ export class SupervisedChild {
   }
 
   /** Resolves when it is off. Asked again with less patience, it ends sooner. */
-  async turnOff(patience: Patience, why = "asked to stop"): Promise<void> {
+  async turnOff(patience: Patience, cause: ExitRequest = "stop"): Promise<void> {
     this.#wanted = false;
     this.#wake.abort();
-    this.#end(why, patience);
+    this.#end({ cause, reason: REQUESTS[cause] }, patience);
     await this.#running;
   }
 
@@ -129,7 +143,7 @@ export class SupervisedChild {
     if (!this.#process || this.#ending !== null) return;
     this.#o.log.error({ child: this.#o.name, pid: this.pid, reason }, "a child is wedged; it is killed");
     // Asking is for those who can hear.
-    this.#end(`wedged: ${reason}`, { hurryMs: 0, killMs: 0 });
+    this.#end({ cause: "wedged", reason: `wedged: ${reason}` }, { hurryMs: 0, killMs: 0 });
   }
 
   /** False if there is nobody to tell. */
@@ -143,7 +157,7 @@ export class SupervisedChild {
   async #keepRunning(): Promise<void> {
     while (this.#wanted) {
       await this.#live();
-      const asked = this.#lastExit?.reason.startsWith("asked") ?? false;
+      const asked = isRequested(this.#lastExit);
       this.#o.onExit?.();
       if (!this.#wanted || asked) {
         this.#crashes = 0;
@@ -193,12 +207,13 @@ export class SupervisedChild {
       const { code, signal } = await ended;
       const pid = this.pid;
       if (pid !== null) await this.#endGroup(pid);
-      const reason = this.#ending ?? "ended by itself";
-      this.#lastExit = { at: clock.now(), code, signal, reason };
+      const ending = this.#ending ?? ({ cause: "itself", reason: "ended by itself" } as const);
+      const { reason } = ending;
+      this.#lastExit = { at: clock.now(), code, signal, ...ending };
       log.info({ child: name, pid, code, signal, reason }, "a child has ended");
     } catch (error) {
       const reason = `could not be started: ${error instanceof Error ? error.message : String(error)}`;
-      this.#lastExit = { at: clock.now(), code: null, signal: null, reason };
+      this.#lastExit = { at: clock.now(), code: null, signal: null, cause: "not_started", reason };
     } finally {
       cancelSteady();
       this.#cancelSteps();
@@ -224,12 +239,12 @@ export class SupervisedChild {
     });
   }
 
-  #end(why: string, { hurryMs, killMs }: Patience): void {
+  #end(ending: Pick<LastExit, "cause" | "reason">, { hurryMs, killMs }: Patience): void {
     const { clock, log, name } = this.#o;
     const killAt = clock.monotonic() + killMs;
     if (!this.#process || killAt >= this.#killAt) return;
     const first = this.#ending === null;
-    this.#ending ??= why;
+    this.#ending ??= ending;
     this.#killAt = killAt;
     this.#cancelSteps();
     this.#become("stopping");
@@ -239,7 +254,8 @@ export class SupervisedChild {
           { child: name, pid: this.pid, afterMs: killMs },
           "a child did not end when asked; it is killed",
         );
-        this.#ending = `${why} and killed, because it did not end within ${killMs} ms`;
+        const reason = `${ending.reason} and killed, because it did not end within ${killMs} ms`;
+        this.#ending = { cause: ending.cause, reason };
       }
       this.#kill();
     };

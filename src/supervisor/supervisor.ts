@@ -31,7 +31,7 @@ import { isMessage, type FromController, type ToChild } from "./messages.ts";
 import { NodeCalls } from "./node-calls.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./report.ts";
 import { Sentinel } from "./sentinel.ts";
-import { SupervisedChild } from "./supervised-child.ts";
+import { isRequested, SupervisedChild } from "./supervised-child.ts";
 import { WedgeWatch } from "./wedge-watch.ts";
 
 export interface SupervisorOptions {
@@ -159,9 +159,7 @@ export class Supervisor extends Lifecycle {
   /** Of children that were ended by this stop, and not of one that was in the way of a term, perhaps a moment ago. */
   get exitCode(): number {
     const ends = [this.#agent.lastExit, this.#controller.lastExit].filter((end) => end !== null);
-    return exitCodeOf(
-      ends.filter(({ at, reason }) => at >= this.#stoppingAt && reason.startsWith("asked to stop")),
-    );
+    return exitCodeOf(ends.filter(({ at, cause }) => at >= this.#stoppingAt && cause === "stop"));
   }
 
   /** With `hurry`, also while a gentle stop is under way, the children are told to hurry. */
@@ -243,13 +241,13 @@ export class Supervisor extends Lifecycle {
   async #letLead(epoch: number): Promise<void> {
     const { clock, log, settings } = this.#o;
     const askedAt = clock.monotonic();
-    await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs), "asked to make way for a term");
+    await this.#agent.turnOff(beforeLeading(settings.controller.agentOffMs), "make_way");
     log.info(
       { epoch, tookMs: Math.round(clock.monotonic() - askedAt) },
       "the agent is off; the controller may lead",
     );
     // One that died by itself is another matter: what it ran may be why.
-    const ended = this.#agent.lastExit?.reason.startsWith("asked") ? [agentName(settings)] : [];
+    const ended = isRequested(this.#agent.lastExit) ? [agentName(settings)] : [];
     this.#controller.send({ baton: "agent_off", epoch, ended } satisfies ToChild);
   }
 

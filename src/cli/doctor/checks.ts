@@ -5,7 +5,7 @@ import type { Loaded } from "../../config/load.ts";
 import { asksCallers } from "../../config/access-checks.ts";
 import { fabricOf } from "../../config/fabric.ts";
 import { mayBeFile } from "../../config/environment.ts";
-import { secretMistakes } from "../../config/secret.ts";
+import { secretAdvice } from "../../config/secret.ts";
 import type { Setting } from "../../config/settings.ts";
 import { environmentName, SETTINGS } from "../../config/settings.ts";
 import { isPostgresUrl } from "../../config/store-url.ts";
@@ -79,14 +79,12 @@ function configuration(patient: Patient): readonly Judgement[] {
       .map((line) => failed(line, "correct it; docs/configuration.md has every setting"));
   }
   if (loaded === null || !local) return noConfiguration(patient);
-  const wrong = secretMistakes(loaded.settings).map((line) => {
-    const [message, remedy] = line.split(/; (?=type )/) as [string, string?];
-    return failed(message, remedy ?? "`baton secret create` makes one");
-  });
-  const warnings = loaded.warnings.map((line) => {
-    const [message, remedy] = line.split(/; (?=type: |did you mean )/) as [string, string?];
-    return warning(message, remedy ?? "see docs/configuration.md");
-  });
+  const wrong = secretAdvice(loaded.settings).map(({ message, remedy }) =>
+    failed(message, remedy ?? "`baton secret create` makes one"),
+  );
+  const warnings = loaded.warnings.map(({ message, remedy }) =>
+    warning(message, remedy ?? "see docs/configuration.md"),
+  );
   if (wrong.length + warnings.length > 0) return [...wrong, ...warnings];
   return [ok(`valid (${loaded.file ?? "no file: defaults and environment"})`)];
 }

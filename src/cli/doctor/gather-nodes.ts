@@ -129,5 +129,5 @@ function isRefusal(error: unknown): boolean {
 function reasonOf(error: unknown): string {
   if (!(error instanceof BatonClientError)) throw error;
   if (error.code === "TIMEOUT") return "no answer in time";
-  return /\(([A-Z_]+)\)/.exec(error.message)?.[1] ?? error.message;
+  return error.systemCode ?? error.message;
 }

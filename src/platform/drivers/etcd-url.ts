@@ -63,5 +63,5 @@ function not(scheme: string | undefined): string {
 }
 
 function wrong(what: string): BatonError {
-  return new BatonError("BAD_CONFIG", `the URL of etcd ${what}`, { field: "etcd" });
+  return new BatonError("BAD_CONFIG", `the URL of etcd ${what}`, { field: "etcd", problem: what });
 }

@@ -66,5 +66,5 @@ function decoded(part: string): string | null {
 }
 
 function wrong(what: string): BatonError {
-  return new BatonError("BAD_CONFIG", `the URL of Redis ${what}`, { field: "redis" });
+  return new BatonError("BAD_CONFIG", `the URL of Redis ${what}`, { field: "redis", problem: what });
 }

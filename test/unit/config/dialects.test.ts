@@ -7,6 +7,7 @@ import type { LoadOptions } from "../../../src/config/load.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import { sourceText } from "../../../src/config/source.ts";
 import { BatonError } from "../../../src/core/errors.ts";
+import { adviceText } from "../../../src/config/mistake.ts";
 
 const root = mkdtempSync(join(tmpdir(), "baton-dialects-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -154,7 +155,7 @@ describe("a cluster_config.json of LangID", () => {
 
   it("is told about keys that say nothing here, but for comments", () => {
     write(langid({ workers: 3 }), "cluster_config.json");
-    assert.deepEqual(load().warnings, ["cluster_config.json: ignored: workers"]);
+    assert.deepEqual(load().warnings.map(adviceText), ["cluster_config.json: ignored: workers"]);
   });
 });
 
@@ -207,7 +208,9 @@ describe("a cluster section of Ghoti", () => {
 
   it("may stand among slots and users, which say nothing here", () => {
     write(`${GHOTI}slot_000:\n  kind: simple_memory\nlog:\n  level: warning\n`, "ghoti.yaml");
-    assert.deepEqual(load({ configFile: "ghoti.yaml" }).warnings, ["ghoti.yaml: ignored: slot_000, log"]);
+    assert.deepEqual(load({ configFile: "ghoti.yaml" }).warnings.map(adviceText), [
+      "ghoti.yaml: ignored: slot_000, log",
+    ]);
   });
 
   it("may have a number for a name or a password, as that system reads it", () => {

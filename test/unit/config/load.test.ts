@@ -188,7 +188,9 @@ describe("loading settings", () => {
     const { warnings } = load({
       environment: { BATON_HTTP_PORT: "80", BATON_URL: "http://x", BATON_SERVICE_HOST: "x" },
     });
-    assert.deepEqual(warnings, ["BATON_HTTP_PORT is ignored; did you mean BATON_HTTP__PORT?"]);
+    assert.deepEqual(warnings, [
+      { message: "BATON_HTTP_PORT is ignored", remedy: "did you mean BATON_HTTP__PORT?" },
+    ]);
   });
 });
 

@@ -12,6 +12,7 @@ import { loadSettings } from "../../../src/config/load.ts";
 import { PROFILE_NAMES } from "../../../src/config/profiles.ts";
 import { sourceText } from "../../../src/config/source.ts";
 import { BatonError } from "../../../src/core/errors.ts";
+import { adviceText } from "../../../src/config/mistake.ts";
 
 const root = mkdtempSync(join(tmpdir(), "baton-peers-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -314,7 +315,7 @@ describe("a secret", () => {
     const file = join(cwd, "open");
     writeFileSync(file, "x");
     chmodSync(file, 0o644);
-    assert.deepEqual(load({ environment: { BATON_SECRET_FILE: "open" } }).warnings, [
+    assert.deepEqual(load({ environment: { BATON_SECRET_FILE: "open" } }).warnings.map(adviceText), [
       `${file} (BATON_SECRET_FILE) can be read by every user; type: chmod 600 ${file}`,
     ]);
   });
