@@ -46,6 +46,29 @@ const CHANCE_MAKERS: Exceptions = {
   "src/platform/random.ts": "the one place that makes randomness",
 };
 
+const MESSAGE_READERS: Exceptions = {
+  "src/api/invalid.ts": "rewords the sentence of a JSON schema validator, which has no part without `must`",
+  "src/api/operations/node.ts": "`power loss` and `process crash` are values of the API, not sentences",
+  "src/api/operations/submit.ts": "shows the field at fault by another name in the same sentence",
+  "src/channels/redis/queue-keys.ts": "Redis puts the code of an error reply at the start of its text",
+  "src/cli/banner.ts": "`power loss` and `process crash` are values of the API, not sentences",
+  "src/cli/json-text.ts": "V8 tells the position of a mistake in JSON only in its message",
+  "src/cluster/readiness.ts":
+    "shows the system's error code; drivers of etcd and Redis put it only into the text",
+  "src/coordination/etcd/gateway-errors.ts":
+    "etcd uses one gRPC code for several refusals; only the text differs",
+  "src/metrics/leader-metrics.ts": "refused writes have no code yet",
+  "src/platform/drivers/postgres-errors.ts": "the driver throws lost connections as errors without a code",
+  "src/platform/drivers/redis-errors.ts": "Redis puts the code of an error reply at the start of its text",
+  "src/transport/mesh/acceptor.ts": "removes characters that a header may not have",
+  "src/transport/mesh/dial.ts": "does not repeat a code that Node.js has put into its message",
+};
+const PAGE_MESSAGE_READERS: Exceptions = {
+  "dashboard/src/parts/submission.ts":
+    "does not repeat the name of the field that the message stands next to",
+  "dashboard/src/screens/log-book.ts": "removes control characters from a log line",
+};
+
 const LINES_MAX = 400;
 const LONG_FILES = {};
 
@@ -69,6 +92,7 @@ describe("the tree of src", () => {
     ["every package that is imported is a dependency", () => src.packagesAreDeclared(declared)],
     ["nobody but the clock reads a clock", () => src.nobodyReadsClocks(CLOCK_READERS)],
     ["nobody but platform/random makes randomness", () => src.nobodyMakesChance(CHANCE_MAKERS)],
+    ["no code decides by the text of a message", () => src.noCodeReadsMessages(MESSAGE_READERS)],
     [`no file has more than ${LINES_MAX} lines`, () => src.filesAreShort(LINES_MAX, LONG_FILES)],
     ["an entry point leads to every file", () => src.everyFileIsReached(ENTRIES, NOT_WIRED_YET)],
   ];
@@ -82,6 +106,10 @@ describe("the tree of the dashboard", () => {
 
   it(`has no file of more than ${LINES_MAX} lines`, () => {
     assert.deepEqual(page.filesAreShort(LINES_MAX, {}), []);
+  });
+
+  it("decides nothing by the text of a message", () => {
+    assert.deepEqual(page.noCodeReadsMessages(PAGE_MESSAGE_READERS), []);
   });
 
   it("never makes markup out of text", () => {
@@ -258,6 +286,40 @@ describe("the checker", () => {
     ]) {
       assert.equal(planted({ "src/a.ts": text }).nobodyReadsClocks({}).length, 1, text);
     }
+  });
+
+  it("finds code that decides by the text of a message", () => {
+    const ways = [
+      'if (error.message.includes("timeout")) retry();',
+      'if (exit?.reason.startsWith("asked")) stop();',
+      "if (/closed/.test((error as Error).message)) retry();",
+      "const code = /\\(([A-Z_]+)\\)/.exec(error.message)?.[1];",
+      "const [, name] = /^(\\S+) leads under/.exec(line) ?? [];",
+      "const [message, remedy] = line.split(/; (?=did you mean )/);",
+      'if (what.startsWith("the renewal of")) count++;',
+      'if (why === "not confirmed in time") count++;',
+      'const LABELS = { "not confirmed in time": "lapsed" };',
+      "const note = text.slice(`${name} is draining, `.length);",
+      'throw new Mistake(error.message.replace(/^the URL of Redis /, ""));',
+    ];
+    for (const way of ways) {
+      const found = planted({ "src/a.ts": `\n${way}` }).noCodeReadsMessages({});
+      assert.ok(found[0]?.startsWith("src/a.ts:2 decides by the text of a message"), way);
+    }
+    const harmless = [
+      'if (reason === "rebalance") return;',
+      'log.warn({ reason }, "not confirmed in time");',
+      'const first = error.message.split("\\n", 1)[0];',
+      'const help = ready ? "is ready now" : "is not ready";',
+      'if (hasCode(error, "STOPPED")) throw error;',
+      "/* error.message.includes(x) */",
+    ];
+    for (const text of harmless)
+      assert.deepEqual(planted({ "src/a.ts": text }).noCodeReadsMessages({}), [], text);
+    const sources = planted({ "src/a.ts": ways[0]!, "src/b.ts": "" });
+    assert.deepEqual(sources.noCodeReadsMessages({ "src/a.ts": "reason", "src/b.ts": "reason" }), [
+      "the exception for src/b.ts is not needed any more",
+    ]);
   });
 
   it("honours an exception, and complains of one that is not needed", () => {

@@ -70,6 +70,21 @@ export class Sources {
     return this.#forbid("makes its own randomness", CHANCE, null, SQL_CHANCE, exceptions);
   }
 
+  /** Code decides by codes. A text for people may be reworded at any time, so no code path depends on one. */
+  noCodeReadsMessages(exceptions: Exceptions): string[] {
+    const found = this.files.flatMap(({ path, text, source }) =>
+      messageReads(text, source).map((at) => ({
+        path,
+        place: `${path}:${lineOf(text, at)} decides by the text of a message`,
+      })),
+    );
+    const needless = Object.keys(exceptions).filter((path) => !found.some((each) => each.path === path));
+    return [
+      ...found.filter(({ path }) => exceptions[path] === undefined).map(({ place }) => place),
+      ...needless.map((path) => `the exception for ${path} is not needed any more`),
+    ];
+  }
+
   filesAreShort(
     linesMax: number,
     exceptions: Readonly<Record<string, { max: number; reason: string }>>,
@@ -143,6 +158,36 @@ export class Sources {
     const needless = Object.keys(exceptions).filter((path) => !needed.has(path));
     return [...found, ...needless.map((path) => `the exception for ${path} is not needed any more`)];
   }
+}
+
+/** A value that holds a text for people, by its name. */
+const MESSAGE = String.raw`\b(?:message|reason|stderr)\b[)\]!?]*`;
+const MESSAGE_READS = new RegExp(
+  String.raw`${MESSAGE}\.(?:startsWith|endsWith|includes|indexOf|match|matchAll|search|replace|replaceAll)\(` +
+    String.raw`|\.(?:test|exec)\([^;\n]*?${MESSAGE}\)` +
+    String.raw`|\.slice\(\s*["'\x60][^"'\x60]*["'\x60]\.length`,
+  "g",
+);
+/** Two words in a row: no code, key or name looks like it. */
+const PROSE = /[A-Za-z]{2,} [A-Za-z]{2,}/;
+const BEFORE_COMPARED = /(?:[!=]==|\.(?:startsWith|endsWith|includes|indexOf)\()\s*["'`]$/;
+const USED_PATTERNS = /\/( +)\/[a-z]*\s*\.(?:test|exec)\(|\.(?:match|matchAll|search|split)\(\s*\/( +)\//g;
+
+/** Where code tests, cuts or searches a text for people. */
+function messageReads(text: string, { code, texts }: SourceText): number[] {
+  const compared = texts.filter(
+    ({ at, text: words }) => PROSE.test(words) && BEFORE_COMPARED.test(code.slice(Math.max(0, at - 40), at)),
+  );
+  const keys = texts.filter(({ at, text: words }) => {
+    const isKey = /[{,]\s*["']$/.test(code.slice(Math.max(0, at - 40), at));
+    return PROSE.test(words) && isKey && /^["']:/.test(code.slice(at + words.length));
+  });
+  const patterns = [...code.matchAll(USED_PATTERNS)].filter(({ index, 0: found }) =>
+    PROSE.test(text.slice(index, index + found.length)),
+  );
+  const named = [...code.matchAll(MESSAGE_READS)];
+  const places = [...compared, ...keys].map(({ at }) => at);
+  return [...places, ...[...patterns, ...named].map(({ index }) => index)].sort((a, b) => a - b);
 }
 
 /** `globalThis.setTimeout` is found too; `socket.setTimeout` is a method of something else. */

@@ -28,6 +28,8 @@ const SKEW_MS_MAX = 10_000;
 const REMEDY =
   "let a time service keep it: `timedatectl status` or `chronyc tracking` there tells whether one does";
 
+const HERE: ClockReading = { name: "this machine", offsetMs: 0, uncertainMs: 0 };
+
 /** Null without a sample. */
 export function readingOf(name: string, samples: readonly ClockSample[]): ClockReading | null {
   let best: ClockReading | null = null;
@@ -42,14 +44,14 @@ export function readingOf(name: string, samples: readonly ClockSample[]): ClockR
 /** Who is off, compared with the middle of all; this machine is one of them, with no offset. */
 export function judgeClocks(others: readonly ClockReading[]): readonly Judgement[] {
   if (others.length === 0) return [skipped("no other clock could be read")];
-  const here: ClockReading = { name: "this machine", offsetMs: 0, uncertainMs: 0 };
-  const all = others.length > 1 ? others : [...others, here];
+
+  const all = others.length > 1 ? others : [...others, HERE];
   const middle = median(all.map(({ offsetMs }) => offsetMs));
   const problems = others.flatMap((each) => judged(each, middle));
   // With one other clock it cannot be known which of the two is wrong.
-  if (others.length > 1) problems.push(...judged(here, middle));
+  if (others.length > 1) problems.push(...judged(HERE, middle));
   if (problems.length > 0) return problems;
-  const offsets = [...all, here].map(({ offsetMs }) => offsetMs);
+  const offsets = [...all, HERE].map(({ offsetMs }) => offsetMs);
   const widest = Math.max(...offsets) - Math.min(...offsets);
   const uncertain = Math.max(...others.map(({ uncertainMs }) => uncertainMs));
   const names = others.map(({ name }) => name).join(", ");
@@ -58,12 +60,13 @@ export function judgeClocks(others: readonly ClockReading[]): readonly Judgement
   ];
 }
 
-function judged({ name, offsetMs, uncertainMs }: ClockReading, middle: number): Judgement[] {
+function judged(reading: ClockReading, middle: number): Judgement[] {
+  const { name, offsetMs, uncertainMs } = reading;
   const off = offsetMs - middle;
   const surely = Math.abs(off) - uncertainMs;
   if (surely < SKEW_MS_WISHED) return [];
   const how = `the clock of ${name} is ${span(Math.abs(off))} ${off > 0 ? "ahead of" : "behind"} the others (± ${span(Math.ceil(uncertainMs))})`;
-  if (name === "this machine") return [warning(`${how}: "3m ago" means something else here`, REMEDY)];
+  if (reading === HERE) return [warning(`${how}: "3m ago" means something else here`, REMEDY)];
   return [
     surely >= SKEW_MS_MAX
       ? failed(`${how}: nodes refuse calls that are 30 s off, and schedules fire at the wrong time`, REMEDY)
