@@ -3,7 +3,7 @@
  * backend counts only when the store has admitted its epoch, which it does for none that is below or beside one that it
  * knows. So an epoch never goes back, whatever the backend forgets.
  *
- * A keeper says how a seat is asked for, kept and left there.
+ * A backend supplies how a term is granted, renewed and released.
  */
 
 import { BatonError } from "../core/errors.ts";
@@ -12,7 +12,7 @@ import { sameTerm, type LeaderRole, type Term, termFields } from "../core/term.t
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { TermStore } from "../store/store.ts";
-import type { LeaseLock, Tenure } from "./coordination.ts";
+import { requireRunning, type LeaseLock, type Tenure } from "./coordination.ts";
 import { Feed } from "./feed.ts";
 
 export interface AdmittedLockOptions {
@@ -20,8 +20,8 @@ export interface AdmittedLockOptions {
   readonly terms: TermStore;
   readonly clock: Clock;
   readonly log: Log;
-  /** Throws when the coordination does not run. */
-  readonly usable: () => void;
+  /** The coordination that this lock belongs to. */
+  readonly owner: { readonly running: boolean };
 }
 
 export interface GrantRequest {
@@ -70,7 +70,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   }
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     if (this.#isSuperseded(term)) return false;
     const asked = this.tryRenew(term, ttlMs);
     void this.#compare(term);
@@ -78,7 +78,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   }
 
   async release(term: Term): Promise<void> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     await this.leave(term);
     this.hint();
   }
@@ -91,7 +91,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   }
 
   async tenure(): Promise<Tenure | null> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     const tenure = await this.look();
     if (tenure) this.note(tenure.epoch);
     return tenure;
@@ -127,7 +127,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   }
 
   async #acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     this.#callOffLapse();
     const { role, terms } = this.#o;
     this.#floor ??= (await terms.read(role))?.epoch ?? 0;

@@ -8,6 +8,7 @@
  * write (see store.ts); the trust window (core/trust.ts) only makes it rare.
  */
 
+import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../core/node.ts";
 import type { LeaderRole, Term } from "../core/term.ts";
@@ -20,6 +21,11 @@ export interface Coordination extends Service {
   readonly membership: Membership;
   /** What people should know of how leadership works here, for `baton status`; empty when all is as it should be. */
   notes(): readonly string[];
+}
+
+/** Locks may be called after their coordination has stopped: then they throw. */
+export function requireRunning(coordination: { readonly running: boolean }): void {
+  if (!coordination.running) throw new BatonError("STOPPED", "the coordination is not running");
 }
 
 /** All that a backend owes to elections. Every call has a deadline of its own and rejects when it is exceeded. */

@@ -1,9 +1,8 @@
 /**
- * Coordination where all nodes write themselves into one list, over a session with whoever keeps it: what is the same for every
- * such keeper. It brings the session, the list and the lock of a role.
+ * Coordination where all nodes write themselves into one list on a server: the part that is the same for every such backend. A
+ * backend supplies the session with the server, the list and the lock of a role.
  */
 
-import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity, OwnInfo } from "../core/node.ts";
 import type { LeaderRole } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -54,16 +53,13 @@ export abstract class RegisteredCoordination<List extends Registry, Lock extends
   }
 
   protected abstract readonly control: Pick<Service, "start" | "stop">;
-  /** `usable` throws when the coordination does not run. */
-  protected abstract openLock(role: LeaderRole, usable: () => void): Lock;
+  protected abstract openLock(role: LeaderRole): Lock;
   abstract notes(): readonly string[];
 
   lock(role: LeaderRole): LeaseLock {
     let lock = this.locks.get(role);
     if (!lock) {
-      lock = this.openLock(role, () => {
-        if (!this.running) throw new BatonError("STOPPED", "the coordination is not running");
-      });
+      lock = this.openLock(role);
       this.locks.set(role, lock);
     }
     return lock;

@@ -146,11 +146,11 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     if (settings.quorum === "none") log.warn({}, SPLIT_BRAIN);
     await this.#heartbeats.start();
     this.#joining?.start();
-    this.#state.setRunning(true);
+    this.#state.running = true;
   }
 
   protected async onStop(): Promise<void> {
-    this.#state.setRunning(false);
+    this.#state.running = false;
     this.#watch.stop();
     await Promise.all([this.#heartbeats.stop(), this.#joining?.stop()]);
     this.#state.setStatus("dead");

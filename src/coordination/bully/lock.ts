@@ -22,7 +22,7 @@ import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { termFields, type Term } from "../../core/term.ts";
-import type { LeaseLock, Tenure } from "../coordination.ts";
+import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
 import { askPeers } from "./ask-peers.ts";
 import type { Candidacy } from "./candidacy.ts";
 import { sameHeld, termOf } from "./leader-view.ts";
@@ -58,7 +58,7 @@ export class BullyLock implements LeaseLock {
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
     const { clock, settings, leader, identity, peers } = this.#state;
-    this.#state.requireRunning();
+    requireRunning(this.#state);
     const held = heldTerm(term);
     const voters = peers.names();
     if (!voters.includes(identity.name)) {
@@ -93,7 +93,7 @@ export class BullyLock implements LeaseLock {
 
   async release(term: Term): Promise<void> {
     const { leader, identity } = this.#state;
-    this.#state.requireRunning();
+    requireRunning(this.#state);
     const held = heldTerm(term);
     if (term.leader === identity.name) this.#candidacy.rest();
     leader.end(held);
@@ -103,12 +103,12 @@ export class BullyLock implements LeaseLock {
   }
 
   async read(): Promise<Term | null> {
-    this.#state.requireRunning();
+    requireRunning(this.#state);
     return this.#state.leader.current();
   }
 
   async tenure(): Promise<Tenure | null> {
-    this.#state.requireRunning();
+    requireRunning(this.#state);
     return this.#state.leader.tenure();
   }
 
@@ -118,7 +118,7 @@ export class BullyLock implements LeaseLock {
 
   async #attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     const { identity, leader, voter, clock, peers } = this.#state;
-    this.#state.requireRunning();
+    requireRunning(this.#state);
     const own = sameLife(candidate, identity);
     if (own) this.#candidacy.stand();
     const voters = peers.names();

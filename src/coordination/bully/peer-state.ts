@@ -7,7 +7,6 @@
  */
 
 import { EventEmitter } from "node:events";
-import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
 import {
@@ -63,11 +62,12 @@ export class PeerState {
   readonly peers: PeerList;
   /** Nodes that call this one and are not in the configured list. */
   readonly strangers = new Set<NodeName>();
+  /** Whether the coordination runs; it sets this itself. */
+  running = false;
   readonly #o: PeerStateOptions;
   #status: NodeStatus = "joining";
   #removed: RemovedLife["why"] | null = null;
   #beat = 0;
-  #running = false;
 
   constructor(options: PeerStateOptions) {
     const { identity, clock, log = silentLog, source, terms } = options;
@@ -95,14 +95,6 @@ export class PeerState {
     this.presences.clear();
     this.leader.clear();
     await this.voter.load();
-  }
-
-  setRunning(running: boolean): void {
-    this.#running = running;
-  }
-
-  requireRunning(): void {
-    if (!this.#running) throw new BatonError("STOPPED", "the coordination of peers is not running");
   }
 
   get address(): string | null {

@@ -67,9 +67,9 @@ export class EtcdCoordination extends RegisteredCoordination<NodeRegistry, EtcdL
     });
   }
 
-  protected openLock(role: LeaderRole, usable: () => void): EtcdLock {
+  protected openLock(role: LeaderRole): EtcdLock {
     const { clock, terms, log = silentLog } = this.#o;
-    return new EtcdLock({ role, control: this.control, terms, clock, log, usable });
+    return new EtcdLock({ role, control: this.control, terms, clock, log, owner: this });
   }
 
   notes(): readonly string[] {

@@ -15,7 +15,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { isNotPermitted } from "../../platform/drivers/postgres-errors.ts";
 import { applicationPrefix } from "../../platform/drivers/postgres-name.ts";
 import type { Log } from "../../platform/log.ts";
-import type { LeaseLock, Tenure } from "../coordination.ts";
+import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
 import { Feed } from "../feed.ts";
 import { leaderLock } from "./advisory-keys.ts";
 import { AdvisoryLock } from "./advisory-lock.ts";
@@ -28,8 +28,8 @@ export interface PostgresLockOptions {
   readonly control: ControlSession;
   readonly clock: Clock;
   readonly log: Log;
-  /** Throws when the coordination does not run. */
-  readonly usable: () => void;
+  /** The coordination that this lock belongs to. */
+  readonly owner: { readonly running: boolean };
 }
 
 /** A free lock is ours within a millisecond or two. Shorter, and a healthy candidate looks stuck on a busy machine. */
@@ -75,7 +75,7 @@ export class PostgresLock implements LeaseLock {
   }
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     if (this.#broken && sameTerm(this.#broken, term)) return false;
     const advisory = this.#advisory;
     const stands = this.#standing !== null && sameTerm(this.#standing, term);
@@ -89,7 +89,7 @@ export class PostgresLock implements LeaseLock {
   }
 
   async release(term: Term): Promise<void> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     const advisory = this.#advisory;
     if (advisory && this.#standing && sameTerm(this.#standing, term)) {
       this.#standing = null;
@@ -109,7 +109,7 @@ export class PostgresLock implements LeaseLock {
   }
 
   async tenure(): Promise<Tenure | null> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     return this.#rows.tenure();
   }
 
@@ -137,7 +137,7 @@ export class PostgresLock implements LeaseLock {
   }
 
   async #acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
-    this.#o.usable();
+    requireRunning(this.#o.owner);
     this.#callOffLapse();
     this.#callOffUnused();
     const advisory = this.#standInLine();

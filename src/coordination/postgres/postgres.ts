@@ -64,9 +64,9 @@ export class PostgresCoordination extends RegisteredCoordination<NodeRegistry, P
     });
   }
 
-  protected openLock(role: LeaderRole, usable: () => void): PostgresLock {
+  protected openLock(role: LeaderRole): PostgresLock {
     const { identity, clock, log = silentLog } = this.#o;
-    return new PostgresLock({ role, identity, control: this.control, clock, log, usable });
+    return new PostgresLock({ role, identity, control: this.control, clock, log, owner: this });
   }
 
   notes(): readonly string[] {

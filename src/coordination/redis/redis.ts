@@ -71,9 +71,9 @@ export class RedisCoordination extends RegisteredCoordination<NodeRegistry, Redi
     });
   }
 
-  protected openLock(role: LeaderRole, usable: () => void): RedisLock {
+  protected openLock(role: LeaderRole): RedisLock {
     const { clock, terms, log = silentLog } = this.#o;
-    return new RedisLock({ role, control: this.control, terms, watch: this.#watch, clock, log, usable });
+    return new RedisLock({ role, control: this.control, terms, watch: this.#watch, clock, log, owner: this });
   }
 
   notes(): readonly string[] {

@@ -3,15 +3,15 @@ import type { LeaderRole, Term } from "../../core/term.ts";
 import { sameTerm } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { TermStore } from "../../store/store.ts";
-import type { LeaseLock, Tenure } from "../coordination.ts";
+import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
 import { Feed } from "../feed.ts";
 
 export interface StandaloneLockOptions {
   readonly role: LeaderRole;
   readonly terms: TermStore;
   readonly clock: Clock;
-  /** Throws when the coordination does not run. */
-  readonly usable: () => void;
+  /** The coordination that this lock belongs to. */
+  readonly owner: { readonly running: boolean };
 }
 
 interface Lease {
@@ -32,8 +32,8 @@ export class StandaloneLock implements LeaseLock {
   }
 
   async acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term> {
-    const { role, terms, usable } = this.#options;
-    usable();
+    const { role, terms } = this.#options;
+    requireRunning(this.#options.owner);
     const term = await terms.grant(role, candidate);
     // Two grants under way at once may answer in either order: the higher epoch stands.
     if (!this.#lease || term.epoch > this.#lease.term.epoch)
@@ -42,7 +42,7 @@ export class StandaloneLock implements LeaseLock {
   }
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
-    this.#options.usable();
+    requireRunning(this.#options.owner);
     const valid = this.#valid();
     if (!valid || !sameTerm(valid.term, term)) return false;
     this.#lease = this.#leased(term, ttlMs, valid.tenure.acquiredAt);
@@ -50,7 +50,7 @@ export class StandaloneLock implements LeaseLock {
   }
 
   async release(term: Term): Promise<void> {
-    this.#options.usable();
+    requireRunning(this.#options.owner);
     if (!this.#lease || !sameTerm(this.#lease.term, term)) return;
     // The epoch stays: an earlier grant that answers late must not take the place.
     this.#lease = { ...this.#lease, until: -Infinity };
@@ -58,12 +58,12 @@ export class StandaloneLock implements LeaseLock {
   }
 
   async read(): Promise<Term | null> {
-    this.#options.usable();
+    requireRunning(this.#options.owner);
     return this.#valid()?.term ?? null;
   }
 
   async tenure(): Promise<Tenure | null> {
-    this.#options.usable();
+    requireRunning(this.#options.owner);
     const valid = this.#valid();
     return valid && { ...valid.term, ...valid.tenure };
   }

@@ -6,7 +6,6 @@
  * would only delay a restart. The old term is over all the same, for the lock and for the store.
  */
 
-import { BatonError } from "../../core/errors.ts";
 import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { LeaderRole } from "../../core/term.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -60,10 +59,7 @@ class Standalone extends Lifecycle implements Coordination {
   lock(role: LeaderRole): LeaseLock {
     let lock = this.#locks.get(role);
     if (!lock) {
-      const usable = (): void => {
-        if (!this.running) throw new BatonError("STOPPED", "the standalone coordination is not running");
-      };
-      lock = new StandaloneLock({ role, terms: this.#terms, clock: this.#clock, usable });
+      lock = new StandaloneLock({ role, terms: this.#terms, clock: this.#clock, owner: this });
       this.#locks.set(role, lock);
     }
     return lock;
