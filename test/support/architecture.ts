@@ -16,7 +16,11 @@ interface Parsed extends SourceFile {
   readonly source: SourceText;
 }
 
-const PORTS = ["store", "coordination", "channels", "transport"] as const;
+/** Folders of an interface; their sub-folders are its backends. */
+const PORTS = ["store", "coordination", "leadership", "channels", "transport"] as const;
+const NOT_BACKENDS = new Set(["transport/signing"]);
+/** The peers are a backend of leadership that lies with what else they do. */
+const PEERS = "peers/bully";
 
 export class Sources {
   readonly files: readonly Parsed[];
@@ -37,19 +41,20 @@ export class Sources {
     );
   }
 
-  /** Two keepers that know each other can no longer be swapped one at a time. */
-  keepersImportNoOtherKeeper(): string[] {
+  /** Two backends that know each other can no longer be swapped one at a time. */
+  backendsImportNoOtherBackend(): string[] {
     return this.#imports("src/", (target, from) => {
-      const [keeper, other] = [keeperOf(from), keeperOf(target)];
-      return keeper === null || other === null || keeper === other;
+      const [backend, other] = [backendOf(from), backendOf(target)];
+      return backend === null || other === null || backend === other;
     });
   }
 
-  /** Whatever is above a port knows the port: only the port's own open.ts names its keepers. */
-  onlyOpenKnowsKeepers(): string[] {
+  /** What is above an interface knows the interface: only the file that opens it names its backends. */
+  onlyOpenKnowsBackends(): string[] {
     return this.#imports("src/", (target, from) => {
-      const keeper = keeperOf(target);
-      return keeper === null || keeperOf(from) === keeper || from === `src/${keeper.split("/")[0]}/open.ts`;
+      const backend = backendOf(target);
+      if (backend === null || backendOf(from) === backend) return true;
+      return opens(from, backend.split("/")[0]!);
     });
   }
 
@@ -200,14 +205,21 @@ const SQL_CLOCKS =
 const CHANCE = /\bMath\.random\b|\brandom(?:UUID(?:v7)?|Bytes|Int|Fill(?:Sync)?)\b|\bgetRandomValues\b/g;
 const SQL_CHANCE = /\bSELECT\b[^;]*\brandom(?:blob)?\s*\(/i;
 
-/** `store/sqlite` for a file of that keeper; null for the port itself and everything else. */
-export function keeperOf(path: string): string | null {
+/** `store/sqlite` for a file of that backend; null for the interface itself and everything else. */
+export function backendOf(path: string): string | null {
   const [root, port, ...rest] = path.split("/");
-  if (root !== "src" || !PORTS.some((each) => each === port)) return null;
-  if (rest.length > 1) return `${port}/${rest[0]}`;
-  // A keeper of the transport is so small that it is a file, or two: http.ts and http-call.ts.
+  if (root !== "src") return null;
+  if (path.startsWith(`src/${PEERS}/`)) return PEERS;
+  if (!PORTS.some((each) => each === port)) return null;
+  if (rest.length > 1) return NOT_BACKENDS.has(`${port}/${rest[0]}`) ? null : `${port}/${rest[0]}`;
+  // A backend of the transport is so small that it is a file, or two: http.ts and http-call.ts.
   const [name] = /^[a-z]+/.exec(rest[0] ?? "") ?? [];
   return port === "transport" && (name === "http" || name === "memory") ? `${port}/${name}` : null;
+}
+
+/** `src/store/open.ts` and `src/store/open-store.ts` for the store. Peers are opened with the locks of a node's own. */
+function opens(path: string, port: string): boolean {
+  return /^src\/(\w+)\/open(?:-[\w-]+)?\.ts$/.exec(path)?.[1] === port || path === "src/peers/open-peers.ts";
 }
 
 /** Relative imports as a path from the root, packages and builtins as they are written. */
