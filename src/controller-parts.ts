@@ -2,7 +2,7 @@
 
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
-import { Controller, type AgentSink, type RefusedWord } from "./controller/controller.ts";
+import { Controller, type AgentSink } from "./controller/controller.ts";
 import type { EventFeed } from "./controller/event-feed.ts";
 import { TermGuard } from "./controller/term-guard.ts";
 import type { Leadership, Membership } from "./coordination/coordination.ts";
@@ -15,6 +15,7 @@ import type { Submitter } from "./jobs/submitter.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
+import type { NodeEvents } from "./platform/node-events.ts";
 import type { Random } from "./platform/random.ts";
 import type { Store } from "./store/store.ts";
 
@@ -28,6 +29,7 @@ export interface ControllerPartsOptions {
   readonly tasks: TaskRegistry;
   readonly rules: OutcomeRules;
   readonly events: EventFeed;
+  readonly nodeEvents: NodeEvents;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -37,7 +39,6 @@ export interface ControllerPartsOptions {
   readonly forming: () => string | null;
   readonly onChange: (id: JobId) => void;
   readonly onReady: () => void;
-  readonly onRefused: (refusal: RefusedWord) => void;
   /** Built later, as the next: they tell what is made here. */
   readonly reaper: () => LeaseReaper;
   /** Its duties are made of what is made here. */

@@ -61,16 +61,19 @@ export class JobNews {
     this.#node = identity.name;
   }
 
-  submitted(jobs: readonly NewJob[], answers: readonly Submitted[]): void {
+  submitted(
+    jobs: readonly Pick<NewJob, "task" | "queue">[],
+    answers: readonly Pick<Submitted, "id" | "status">[],
+  ): void {
     if (!this.#feed.wanted) return;
-    answers.forEach(({ id, status, existed }, at) => {
+    answers.forEach(({ id, status }, at) => {
       const { task, queue } = jobs[at]!;
-      if (!existed) this.#feed.emit("job.submitted", { job_id: id, task, queue, status });
+      this.#feed.emit("job.submitted", { job_id: id, task, queue, status });
     });
   }
 
   /** By a schedule. */
-  fired({ id, task, queue }: NewJob): void {
+  fired({ id, task, queue }: Pick<NewJob, "id" | "task" | "queue">): void {
     if (this.#feed.wanted) this.#feed.emit("job.submitted", { job_id: id, task, queue, status: "queued" });
   }
 

@@ -10,7 +10,6 @@ import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
 import type { Controller } from "./controller/controller.ts";
 import type { Coordination } from "./coordination/coordination.ts";
-import type { TermChange } from "./coordination/elector.ts";
 import { jobId, type JobId } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole } from "./core/node.ts";
 import type { LeaseReaper } from "./jobs/lease-reaper.ts";
@@ -19,9 +18,10 @@ import { scheduleDuty, type ScheduleSink } from "./jobs/schedule-duty.ts";
 import type { PeerFabric } from "./peer-fabric.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
+import type { NodeEvents } from "./platform/node-events.ts";
 import type { Random } from "./platform/random.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
-import type { Author, NewJob, Store } from "./store/store.ts";
+import type { Author, Store } from "./store/store.ts";
 
 export interface LeaderPartsOptions {
   readonly settings: Settings;
@@ -35,9 +35,6 @@ export interface LeaderPartsOptions {
   readonly push: PushDispatch | null;
   readonly peers: PeerFabric | null;
   readonly author: () => Author;
-  /** A schedule has made a job. */
-  readonly onFired: (job: NewJob) => void;
-  readonly onChange: (change: TermChange) => void;
   readonly watchdog: Watchdog;
   /** Whoever measures how schedules fire. */
   readonly scheduleSink: ScheduleSink;
@@ -45,11 +42,12 @@ export interface LeaderPartsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly events: NodeEvents;
 }
 
 export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
   const { settings, identity, roles, store, coordination, channels, controller, reaper } = options;
-  const { push, peers, author, onFired, beforeLeading, onChange, clock, random, log } = options;
+  const { push, peers, author, beforeLeading, clock, random, log, events } = options;
   const watched = options.watchdog;
   const gate: LeaderGate | undefined =
     beforeLeading && (async (term, signal) => controller.switchedOff(await beforeLeading(term, signal)));
@@ -61,7 +59,7 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
     // Where each node keeps its own jobs, each looks after its own store.
     stands: (role) => roles.has("scheduler") || (peers !== null && role !== "scheduler"),
     gate,
-    onChange,
+    onChange: (change) => events.emit("term.changed", change),
     settings: settings.leader,
     clock,
     random,
@@ -77,7 +75,8 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
             mintId,
             author,
             log,
-            onFired,
+            events,
+            replicated: peers !== null,
             sink: options.scheduleSink,
           }),
         ),
@@ -87,6 +86,7 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
             reaper,
             clock: time,
             log,
+            events,
             bury: async (lives, term) => push?.bury(lives, term),
           }),
         ),
@@ -96,12 +96,12 @@ export function leaderParts(options: LeaderPartsOptions): LeaderRoles {
       },
       metrics_aggregator: {
         metrics: watched.duty("metrics", (time) =>
-          metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock: time }),
+          metricsDuty({ store, nodes: () => coordination.membership.nodes(), clock: time, events }),
         ),
       },
       log_compactor: {
         retention: watched.duty("retention", (time) =>
-          retentionDuty({ store, clock: time, retention: settings.retention }),
+          retentionDuty({ store, clock: time, events, retention: settings.retention }),
         ),
         ...(peers && { leases }),
       },

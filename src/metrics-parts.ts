@@ -8,7 +8,6 @@ import { WorkCheck } from "./cluster/work-check.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { Settings } from "./config/settings.ts";
 import type { Coordination } from "./coordination/coordination.ts";
-import type { TermChange } from "./coordination/elector.ts";
 import type { Budgets } from "./core/job.ts";
 import type { NodeIdentity } from "./core/node.ts";
 import { roleOf } from "./core/role.ts";
@@ -30,12 +29,11 @@ import { NodeMetrics } from "./metrics/node-metrics.ts";
 import { describeProcess } from "./metrics/process-metrics.ts";
 import { ScheduleMetrics } from "./metrics/schedule-metrics.ts";
 import { describeStoreErrors } from "./metrics/store-metrics.ts";
-import type { TakenOver } from "./ownership/handoff-subscriber.ts";
 import type { Clock } from "./platform/clock.ts";
 import { withFields, type Log } from "./platform/log.ts";
 import { OpenTelemetry } from "./platform/tracing.ts";
 import type { PushDispatch } from "./push-dispatch.ts";
-import type { NewJob, Store, Submitted } from "./store/store.ts";
+import type { Store } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 
 export interface MetricsPartsOptions {
@@ -144,23 +142,11 @@ export function openMetrics(options: MetricsPartsOptions) {
     watchdog,
     backlog,
     jobs,
+    leaders,
+    node,
     schedules,
     /** For the controller. */
     controller: { spans, sink: agents },
-    onRefused: leaders.refused.bind(leaders),
-    onTerm: (next: (change: TermChange) => void) => (change: TermChange) => {
-      leaders.changed(change);
-      next(change);
-    },
-    onTakenOver: (next: (taken: TakenOver) => void) => (taken: TakenOver) => {
-      node.takenOver(taken);
-      next(taken);
-    },
-    /** Those that were not there before. */
-    onStored: (stored: readonly NewJob[], answers: readonly Submitted[]): void =>
-      jobs.submitted(
-        answers.some(({ existed }) => existed) ? stored.filter((_, at) => !answers[at]!.existed) : stored,
-      ),
     onSample: (lagMs: number): void => {
       node.sampled(lagMs);
       watchdog.look();

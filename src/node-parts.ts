@@ -7,11 +7,12 @@ import { authorOf } from "./cluster/author.ts";
 import { ClusterView } from "./cluster/cluster-view.ts";
 import { InFlight } from "./cluster/in-flight.ts";
 import { Readiness } from "./cluster/readiness.ts";
+import { Traffic } from "./cluster/traffic.ts";
 import { fabricOf, isPushed } from "./config/fabric.ts";
 import { openController } from "./controller-parts.ts";
 import { openInsight } from "./insight-parts.ts";
-import { openJournal } from "./journal-parts.ts";
 import { openEvents } from "./event-parts.ts";
+import type { Coordination } from "./coordination/coordination.ts";
 import { openCoordination } from "./coordination/open.ts";
 import type { NodeName } from "./core/ids.ts";
 import type { NodeIdentity, NodeRole } from "./core/node.ts";
@@ -33,12 +34,14 @@ import { leaderParts } from "./leader-parts.ts";
 import { openListener } from "./listener-parts.ts";
 import { openMetrics } from "./metrics-parts.ts";
 import type { PartsOptions } from "./node-options.ts";
+import { observeNode } from "./observe/observe-node.ts";
 import { ownInfo } from "./own-info-parts.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
+import { NodeEvents } from "./platform/node-events.ts";
 import { openPushDispatch } from "./push-dispatch.ts";
 import { openSharedFabric, termsOf } from "./shared-fabric.ts";
 import { openStore } from "./store/open.ts";
-import type { NewJob } from "./store/store.ts";
+import type { NewJob, Store } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 import { workerPlaces, workerSettings } from "./worker-parts.ts";
 
@@ -62,6 +65,8 @@ export function buildParts(options: PartsOptions) {
     parts: () => ({ store, coordination, channels, leaders, worker, load, http, push }),
   });
   const { log } = metrics;
+  const nodeEvents = new NodeEvents(log);
+  const traffic = new Traffic(clock);
   const fabric = fabricOf(settings);
   const { load, info } = ownInfo({
     settings,
@@ -73,16 +78,14 @@ export function buildParts(options: PartsOptions) {
     clock,
     capacity: { slots: places.concurrency, serves: servedQueues(places) },
     onSample: metrics.onSample,
-    parts: () => ({ worker, http, push, coordination, traffic: journal.traffic }),
+    parts: () => ({ worker, http, push, coordination, traffic }),
   });
   const shared =
     fabric === "postgres"
       ? openSharedFabric({ settings, identity, info, clock, random, log, onGap: () => wakeHere() })
       : null;
-  const opened =
+  const store: Store =
     shared?.store ?? openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
-  const journal = openJournal({ store: opened, identity, clock, log, onRefused: metrics.onRefused });
-  const { store } = journal;
   const terms = termsOf(store);
   const peers: PeerFabric | null =
     fabric === "peers"
@@ -95,6 +98,7 @@ export function buildParts(options: PartsOptions) {
           clock,
           random,
           log,
+          events: nodeEvents,
           draining,
           later: {
             http: () => http,
@@ -104,11 +108,10 @@ export function buildParts(options: PartsOptions) {
           },
         })
       : null;
-  const coordination = journal.coordination(
+  const coordination: Coordination =
     peers?.coordination ??
-      shared?.coordination ??
-      openCoordination({ kind: "standalone", identity, clock, info, terms }),
-  );
+    shared?.coordination ??
+    openCoordination({ kind: "standalone", identity, clock, info, terms });
   const channels = shared?.channels ?? openChannels({ kind: "memory", clock, log });
 
   const author = authorOf(identity.name, () => leaders.scheduler.current()?.epoch ?? 0);
@@ -148,7 +151,7 @@ export function buildParts(options: PartsOptions) {
         log,
         status: () => (draining() ? "draining" : forming() === null ? "active" : "joining"),
         queues: places,
-        onTakenOver: metrics.onTakenOver(journal.onTakenOver),
+        events: nodeEvents,
         later: { leadership: () => leaders.scheduler, worker: () => worker },
       })
     : null;
@@ -172,6 +175,7 @@ export function buildParts(options: PartsOptions) {
     identity,
     author,
     log,
+    events: nodeEvents,
     ...(push && { claims: push.inbox, results: push.sink }),
     rules,
     settings: workerSettings(settings, places, store.guarantees.shared),
@@ -190,11 +194,9 @@ export function buildParts(options: PartsOptions) {
     defaults,
     unstoredMax: settings.jobs.unstoredMax,
     spans: metrics.spans,
-    onFailed: (error) => metrics.jobs.submitFailed(error),
+    events: nodeEvents,
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
-    onStored: (stored, told, answers) => {
-      news.submitted(stored, answers);
-      metrics.onStored(stored, answers);
+    onStored: (stored, told) => {
       if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
@@ -211,6 +213,7 @@ export function buildParts(options: PartsOptions) {
     tasks,
     rules,
     events,
+    nodeEvents,
     clock,
     random,
     log,
@@ -218,7 +221,6 @@ export function buildParts(options: PartsOptions) {
     forming,
     onChange: (id) => followers.changed(id),
     onReady: wakeEverybody,
-    onRefused: journal.refused,
     ...metrics.controller,
     reaper: () => reaper,
     leadership: () => leaders.scheduler,
@@ -256,12 +258,7 @@ export function buildParts(options: PartsOptions) {
     agentsHeardSince: () => controller.leadsSince,
     agentLeaseMs: settings.agents.leaseMs,
     log,
-    sink: metrics.jobs,
-    onRecovered: (id, status) => {
-      controller.recovered(id);
-      news.changed(id, status);
-      wakeEverybody();
-    },
+    events: nodeEvents,
   });
   const leaders = metrics.leading(
     leaderParts({
@@ -276,14 +273,13 @@ export function buildParts(options: PartsOptions) {
       push,
       peers,
       author,
-      onFired: (job) => news.fired(job),
-      onChange: metrics.onTerm(journal.onTerm(() => coordination.membership.nodes())),
       watchdog: metrics.watchdog,
       scheduleSink: metrics.schedules,
       beforeLeading: options.beforeLeading,
       clock,
       random,
       log,
+      events: nodeEvents,
     }),
   );
   const schedules = new ScheduleService({
@@ -295,6 +291,14 @@ export function buildParts(options: PartsOptions) {
     ...defaults,
     log,
   });
+
+  nodeEvents.on("jobs.recovered", (recovered) => {
+    for (const { id } of recovered) controller.recovered(id);
+    wakeEverybody();
+  });
+  const { membership } = coordination;
+  const about = { identity, version: VERSION, store, membership, clock, log };
+  const records = observeNode(nodeEvents, { ...about, traffic, news, metrics });
 
   const leadership = leaders.scheduler;
   const entry = accessParts({ settings, identity, store, peers, leadership, clock, random, log });
@@ -323,6 +327,7 @@ export function buildParts(options: PartsOptions) {
       dispatch: push ? "push" : "pull",
       leadership,
       store,
+      events: nodeEvents,
       warnings: peers?.warnings ?? [],
     }),
     functions: new FunctionCalls({
@@ -347,7 +352,7 @@ export function buildParts(options: PartsOptions) {
     }),
     tasks,
     controller,
-    journal: journal.journal,
+    journal: records.journal,
     ...insight,
     ...metrics.services,
     peers: peers?.peers ?? null,
@@ -371,6 +376,8 @@ export function buildParts(options: PartsOptions) {
     identity,
     services,
     store,
+    records: records.services,
+    nodeEvents,
     coordination,
     channels,
     followers,
@@ -381,7 +388,6 @@ export function buildParts(options: PartsOptions) {
     load,
     reaper,
     inFlight,
-    journal,
     http,
     tasks,
     peers,

@@ -12,7 +12,7 @@ import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
 import { BatonError, hasCode } from "./core/errors.ts";
 import type { JobId } from "./core/ids.ts";
-import type { DrainProgress } from "./core/node.ts";
+import type { DrainProgress, NodeStatus } from "./core/node.ts";
 import { JobHandle } from "./jobs/job-handle.ts";
 import type { Task } from "./jobs/task.ts";
 import { loadTaskFolder } from "./jobs/task-folder.ts";
@@ -142,6 +142,7 @@ export class BatonNode extends Lifecycle {
   protected async onStart(): Promise<void> {
     const {
       store,
+      records,
       coordination,
       channels,
       followers,
@@ -167,7 +168,7 @@ export class BatonNode extends Lifecycle {
     inFlight.open();
     try {
       const giveUpAt = this.#clock.monotonic() + this.#settings.postgres.waitMs;
-      for (const service of [store, load, ...(peers?.before ?? [])]) {
+      for (const service of [store, ...records, load, ...(peers?.before ?? [])]) {
         await this.#startWhenAvailable(service, giveUpAt);
         started.push(service);
       }
@@ -194,7 +195,7 @@ export class BatonNode extends Lifecycle {
       if (this.#forming === null) {
         started.push(...this.#pushed(), worker);
         await this.#takeWork();
-        await coordination.membership.setStatus("active");
+        await this.#setStatus("active");
       } else void this.#form();
     } catch (error) {
       this.#stopped.abort();
@@ -205,8 +206,8 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStop(): Promise<void> {
-    const { store, coordination, channels, followers, threads, controller, worker, load, http, peers, push } =
-      this.#parts;
+    const { store, records, coordination, channels, followers, threads, controller, worker } = this.#parts;
+    const { load, http, peers, push, nodeEvents } = this.#parts;
     this.#stopped.abort();
     peers?.goDown();
     await this.#steering;
@@ -214,6 +215,7 @@ export class BatonNode extends Lifecycle {
     await this.#drain();
     const services = [
       store,
+      ...records,
       load,
       channels,
       followers,
@@ -225,7 +227,9 @@ export class BatonNode extends Lifecycle {
     // In reverse: peers hear of our leaving while they can still reach us.
     const between = peers ? [...peers.before, ...(http ? [http] : []), coordination, ...peers.after] : [];
     const last = peers ? [] : http ? [coordination, http] : [coordination];
-    await this.#stopAll([...services, ...between, worker, ...last]);
+    await this.#stopAll([...between, worker, ...last]);
+    nodeEvents.emit("node.status", "left");
+    await this.#stopAll(services);
   }
 
   /**
@@ -233,12 +237,12 @@ export class BatonNode extends Lifecycle {
    * in time: then the worker goes on.
    */
   async #drain(callOff?: AbortSignal): Promise<boolean> {
-    const { coordination, leaders, controller, worker, inFlight, push } = this.#parts;
+    const { leaders, controller, worker, inFlight, push, nodeEvents } = this.#parts;
     const { timeoutMs, cleanupMs } = this.#settings.drain;
     this.#draining = true;
     this.#released = 0;
     inFlight.close();
-    await this.#tell("draining", () => coordination.membership.setStatus("draining"));
+    await this.#tell("draining", () => this.#setStatus("draining"));
     // Leadership goes first: others may schedule and recover while we still wait for running jobs.
     const resigned = controller.drain(this.#hurry.signal).then(() => this.#stopAll([leaders]));
     const early = { hurry: this.#hurry.signal, ...(callOff && { callOff }) };
@@ -251,14 +255,14 @@ export class BatonNode extends Lifecycle {
     this.#released = handed ? handed.orphaned + handed.released : 0;
     if (!drained) return false;
     const { interrupted } = drained;
-    this.#parts.journal.onDrained(interrupted);
+    nodeEvents.emit("node.drained", { interrupted });
     if (interrupted > 0)
       this.#log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
     return true;
   }
 
   async #resume(): Promise<void> {
-    const { coordination, leaders, controller, inFlight } = this.#parts;
+    const { leaders, controller, inFlight } = this.#parts;
     // A cluster that has not gathered is still waited for.
     const status = this.#forming === null ? "active" : "joining";
     await leaders.observe(false);
@@ -267,7 +271,13 @@ export class BatonNode extends Lifecycle {
     if (status === "active") await this.#takeWork();
     inFlight.open();
     this.#draining = false;
-    await this.#tell(status, () => coordination.membership.setStatus(status));
+    await this.#tell(status, () => this.#setStatus(status));
+  }
+
+  async #setStatus(status: NodeStatus): Promise<void> {
+    const { coordination, nodeEvents } = this.#parts;
+    await coordination.membership.setStatus(status);
+    nodeEvents.emit("node.status", status);
   }
 
   async #takeWork(): Promise<void> {
@@ -300,7 +310,7 @@ export class BatonNode extends Lifecycle {
     this.#steer(async () => {
       if (this.#draining) return; // a resume takes work then
       await this.#takeWork();
-      await this.#parts.coordination.membership.setStatus("active");
+      await this.#setStatus("active");
       this.#log.info({}, "the cluster has gathered");
     });
   }

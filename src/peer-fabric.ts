@@ -33,6 +33,7 @@ import { authenticateBy } from "./http/inbound.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
+import type { NodeEvents } from "./platform/node-events.ts";
 import type { Random } from "./platform/random.ts";
 import type { Service } from "./platform/service.ts";
 import type { Store, TermStore } from "./store/store.ts";
@@ -49,6 +50,7 @@ export interface PeerFabricOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly draining: () => boolean;
   /** Built later, of what is made here. */
   readonly later: {
@@ -62,7 +64,7 @@ export interface PeerFabricOptions {
 export type PeerFabric = ReturnType<typeof openPeerFabric>;
 
 export function openPeerFabric(options: PeerFabricOptions) {
-  const { settings, identity, info, store, terms, clock, random, log, draining, later } = options;
+  const { settings, identity, info, store, terms, clock, random, log, events, draining, later } = options;
   const secret = openClusterSecret(settings)!;
   const handler: PeerHandler = async (request) => {
     const http = later.http();
@@ -181,6 +183,7 @@ export function openPeerFabric(options: PeerFabricOptions) {
       inTurn(willing(nodes(), { role: "worker", tasks: [task] }), position.next()).map(({ name }) => name),
     accepts: () => !draining(),
     onPlaced: () => later.wakeWorker(),
+    events,
     clock,
     log,
   });

@@ -14,10 +14,10 @@ import { DispatchInbox } from "./dispatch/dispatch-inbox.ts";
 import { StatusSink } from "./dispatch/status-sink.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
 import type { WorkerSettings } from "./jobs/worker-settings.ts";
-import type { TakenOver } from "./ownership/handoff-subscriber.ts";
 import { Owner } from "./ownership/owner.ts";
 import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
+import type { NodeEvents } from "./platform/node-events.ts";
 import type { Random } from "./platform/random.ts";
 import { consumerOf } from "./shared-fabric.ts";
 import type { OwnershipStore } from "./store/ownership.ts";
@@ -35,9 +35,9 @@ export interface PushDispatchOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly status: () => NodeStatus;
   readonly queues: Pick<WorkerSettings, "concurrency" | "queues" | "exceptQueues">;
-  readonly onTakenOver: (taken: TakenOver) => void;
   /** Built later, of what is made here. */
   readonly later: {
     readonly leadership: () => Leadership;
@@ -48,9 +48,10 @@ export interface PushDispatchOptions {
 export type PushDispatch = ReturnType<typeof openPushDispatch>;
 
 export function openPushDispatch(options: PushDispatchOptions) {
-  const { settings, identity, roles, store, channels, membership, clock, random, log, later } = options;
+  const { settings, identity, roles, store, channels, membership, clock, random, log, events, later } =
+    options;
   const ownership = ownershipOf(store);
-  const common = { channels, clock, log };
+  const common = { channels, clock, log, events };
   const { heartbeatMs } = settings.node;
   const { timeoutMs } = settings.dispatch;
   const isGone = (incarnation: string): boolean =>
@@ -86,7 +87,6 @@ export function openPushDispatch(options: PushDispatchOptions) {
         status: options.status,
         leaderEpoch: () => later.leadership().held()?.epoch ?? null,
         dispatches: () => dispatcher.channels(),
-        onTakenOver: options.onTakenOver,
         settings: {
           heartbeatMs,
           ackMs: handoff.ackTimeoutMs,

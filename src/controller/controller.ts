@@ -32,10 +32,12 @@ import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/role.t
 import type { Term } from "../core/term.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import type { OutcomeRules } from "../jobs/outcome.ts";
+import { emitNotRenewed } from "../jobs/run-writes.ts";
 import type { Submitter } from "../jobs/submitter.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, Store, Submitted } from "../store/store.ts";
@@ -54,18 +56,12 @@ export interface ControllerSettings {
   readonly forgetAfterMs: number;
 }
 
-export interface RefusedWord {
-  readonly what: string;
-  readonly carried: number | null;
-  readonly current: number | null;
-  readonly job: JobId | null;
-}
-
 export interface ControllerOptions extends StrayLeasesOptions {
   readonly store: Pick<Store, "jobs" | "agents">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
   readonly events: EventFeed;
+  readonly nodeEvents: NodeEvents;
   readonly submitter: Pick<Submitter, "submitUnder">;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
@@ -81,8 +77,6 @@ export interface ControllerOptions extends StrayLeasesOptions {
   readonly onChange: (id: JobId) => void;
   /** Jobs went back into the queue. */
   readonly onReady: () => void;
-  /** What an agent said under an old number, and the store was not asked about. */
-  readonly onRefused?: (refusal: RefusedWord) => void;
 }
 
 /** Whoever measures. */
@@ -117,9 +111,9 @@ export class Controller extends Lifecycle implements ControllerApi {
   constructor(options: ControllerOptions) {
     super();
     this.#o = options;
-    const { store, guard, clock, random, log, tasks, rules, settings, events, spans } = options;
+    const { store, guard, clock, random, log, tasks, rules, settings, events, nodeEvents, spans } = options;
     this.#book = new RunBook(rules.budgets);
-    const common = { store, guard, book: this.#book, clock };
+    const common = { store, guard, book: this.#book, clock, events: nodeEvents };
     this.#desk = new LeaseDesk({
       ...common,
       random,
@@ -141,6 +135,7 @@ export class Controller extends Lifecycle implements ControllerApi {
     this.#strays = new StrayLeases(options);
     this.#directory = new AgentDirectory({
       store,
+      events: nodeEvents,
       forgetAfterMs: settings.forgetAfterMs,
       onNew: ({ name, capabilities }) => events.emit("agent.seen", { agent: name, capabilities }),
     });
@@ -203,14 +198,16 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   async renew(agent: string, lease: string): Promise<UnderEpoch<RenewedLease>> {
-    const { guard, store, settings } = this.#o;
+    const { guard, store, settings, nodeEvents } = this.#o;
     const term = guard.require("finish");
     const { leaseMs } = settings;
+    const id = lease as LeaseId;
     const theirs = leaseholder(lease) === agent;
     const { held, cancelled } = theirs
-      ? await guard.fenced(store.jobs.renew(lease as LeaseId, leaseMs, term))
+      ? await guard.fenced(nodeEvents.fenced("jobs.renew", store.jobs.renew(id, leaseMs, term)))
       : { held: false, cancelled: [] };
     if (held) return { leaseMs, cancelled, leaderEpoch: term.epoch };
+    if (theirs) emitNotRenewed(nodeEvents, id);
     const message = theirs
       ? `${lease} has run out or was given away; what runs under it does not count any more`
       : `${lease} is not a lease of ${agent}`;
@@ -370,7 +367,7 @@ export class Controller extends Lifecycle implements ControllerApi {
   }
 
   #settled(result: AgentResult, answer: ResultAnswer, outcome: Outcome | null): void {
-    const { events, onChange, onReady, sink } = this.#o;
+    const { events, nodeEvents, onChange, onReady, sink } = this.#o;
     const repeated = answer.accepted && answer.replayed;
     sink?.result(!answer.accepted || !outcome ? "refused" : repeated ? "repeated" : outcome.kind);
     const { job, jobEpoch, lease } = result;
@@ -380,8 +377,8 @@ export class Controller extends Lifecycle implements ControllerApi {
       events.emit("result.rejected", { ...named, error: code, field });
       // With an outcome it was the store that refused it.
       if (outcome === null && field === "leader_epoch") {
-        const what = "the result of an agent under an earlier leader";
-        this.#o.onRefused?.({ what, carried: result.leaderEpoch, current, job });
+        const refusal = { write: "agent.result", carried: result.leaderEpoch, current, job } as const;
+        nodeEvents.emit("write.refused", refusal);
       }
       return;
     }
