@@ -4,6 +4,7 @@ import type { Term } from "../core/term.ts";
 import type { LeaseReaper } from "../jobs/lease-reaper.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Duty } from "./leader-duties.ts";
 
 export interface NodeWatchOptions {
@@ -11,6 +12,7 @@ export interface NodeWatchOptions {
   readonly reaper: Pick<LeaseReaper, "recover">;
   readonly clock: Clock;
   readonly log: Log;
+  readonly events: NodeEvents;
   /** What else is to be taken from these lives. Called again until it has been done. */
   readonly bury?: (lives: readonly NodeIdentity[], term: Term) => Promise<void>;
 }
@@ -22,15 +24,16 @@ const LOOK_MS = 100;
  * A leader's duty: the work of dead nodes is taken back as soon as their death is known, and not only when their leases
  * have run out. Each step can be done again: whoever leads next finds those that were not laid to rest.
  */
-export function nodeWatch({ membership, reaper, clock, log, bury }: NodeWatchOptions): Duty {
+export function nodeWatch({ membership, reaper, clock, log, events, bury }: NodeWatchOptions): Duty {
   return async (term, signal) => {
     while (!signal.aborted) {
-      const dead = await membership.findDead(term);
+      const dead = await events.fenced("nodes.dead", membership.findDead(term));
       if (dead.length > 0) {
         const incarnations = dead.map((life) => life.incarnation);
         const recovered = await reaper.recover({ by: "lives", incarnations }, term);
         await bury?.(dead, term);
-        await membership.laidToRest(dead, term);
+        await events.fenced("nodes.dead", membership.laidToRest(dead, term));
+        events.emit("nodes.died", { nodes: dead, leaderEpoch: term.epoch });
         log.warn(
           { nodes: dead.map((life) => life.name), jobs: recovered.length },
           "nodes died; what they ran was taken back",

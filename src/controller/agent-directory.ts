@@ -5,6 +5,7 @@
 
 import type { Term } from "../core/term.ts";
 import { Batcher } from "../platform/batcher.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Agent, AgentSeen, AgentStore } from "../store/agents.ts";
 
 export interface AgentNote {
@@ -18,6 +19,7 @@ export interface AgentNote {
 
 export interface AgentDirectoryOptions {
   readonly store: { readonly agents: AgentStore };
+  readonly events: NodeEvents;
   readonly forgetAfterMs: number;
   /** One that was not there before. */
   readonly onNew: (agent: AgentSeen) => void;
@@ -62,7 +64,8 @@ export class AgentDirectory {
     known.delete(name);
     this.#refreshed.delete(name);
     await this.#writes.idle();
-    return this.#o.store.agents.remove(name, term);
+    const { store, events } = this.#o;
+    return events.fenced("agents.remove", store.agents.remove(name, term));
   }
 
   /** Stores who was seen, those who wait here among them: their open requests are a sign of life. */
@@ -80,7 +83,8 @@ export class AgentDirectory {
   }
 
   async purge(term: Term): Promise<void> {
-    const removed = await this.#o.store.agents.purge(this.#o.forgetAfterMs, term);
+    const { store, events, forgetAfterMs } = this.#o;
+    const removed = await events.fenced("agents.purge", store.agents.purge(forgetAfterMs, term));
     // Whoever is seen again must be known as new.
     if (removed > 0) this.#current = null;
   }
@@ -105,7 +109,8 @@ export class AgentDirectory {
     for (const [term, each] of byTerm) {
       // The last word on an agent counts: one statement cannot write a row twice.
       const agents = new Map(each.map(({ agent }) => [agent.name, agent]));
-      await this.#o.store.agents.seen([...agents.values()], term);
+      const { store, events } = this.#o;
+      await events.fenced("agents.seen", store.agents.seen([...agents.values()], term));
     }
     return items.map(() => {});
   }

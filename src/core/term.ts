@@ -16,6 +16,11 @@ export interface Term {
   readonly epoch: number;
 }
 
+/** A term of this node, as it begins and ends. `before`: the leader that it last knew of. */
+export type TermChange =
+  | { readonly is: "started"; readonly term: Term; readonly before: Term | null }
+  | { readonly is: "ended"; readonly term: Term; readonly reason: string };
+
 /** For log lines, where `role` is what the node is: LEADER, STANDBY or DRAINING. */
 export function termFields({
   role,

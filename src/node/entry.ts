@@ -17,6 +17,7 @@ import { JoinServer } from "../coordination/open.ts";
 import { authenticateBy } from "../http/inbound.ts";
 import { HttpServer } from "../http/server.ts";
 import { FunctionCalls } from "../jobs/functions.ts";
+import { observeNode } from "../observe/observe-node.ts";
 import { authenticated } from "../transport/authenticator.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import { VERSION } from "../version.ts";
@@ -34,7 +35,14 @@ export type Entry = ReturnType<typeof entry>;
 export function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
   const entrance = accessOf(p, b, e);
   const backlog = new BacklogReader({ store: b.store, clock: p.clock });
-  const services = servicesOf(p, b, e, w, { backlog, access: entrance.access });
+  const { journal, services: records } = observeNode(p.events, {
+    ...p,
+    version: VERSION,
+    store: b.store,
+    membership: b.membership,
+    news: w.news,
+  });
+  const services = servicesOf(p, b, e, w, { backlog, journal, access: entrance.access });
   const http = listens ? listener(p, b, w, services, entrance) : null;
   const joinServer = b.peers && joinServerOf(p, b.peers, http);
   if (http) {
@@ -44,7 +52,7 @@ export function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, list
       url: () => (http.running ? http.url : null),
     });
   }
-  return { services, backlog, http, joinServer };
+  return { services, backlog, records, http, joinServer };
 }
 
 /** What the operations of the API work with. */
@@ -53,11 +61,12 @@ function servicesOf(
   b: Backend,
   e: LeaderElections,
   w: Work,
-  { backlog, access }: { readonly backlog: BacklogReader; readonly access: AccessEntry["access"] },
+  built: Pick<NodeServices, "journal"> & Pick<AccessEntry, "access"> & { readonly backlog: BacklogReader },
 ): NodeServices {
   const { settings, identity, state, tasks, metrics, clock } = p;
   const { store, coordination, membership, channels, peers } = b;
   const { jobs, schedules, inFlight } = w;
+  const { backlog, journal, access } = built;
   const { scheduler: leadership } = e;
   const draining = (): boolean => state.draining;
   const forming = (): string | null => state.forming;
@@ -77,6 +86,7 @@ function servicesOf(
       dispatch: w.push ? "push" : "pull",
       leadership,
       store,
+      events: p.events,
       warnings: peers?.warnings ?? [],
     }),
     functions: new FunctionCalls({
@@ -101,7 +111,7 @@ function servicesOf(
     }),
     tasks,
     controller: w.controller,
-    journal: b.journal.journal,
+    journal,
     insight: new StoreLooks({
       store,
       backlog,

@@ -1,4 +1,6 @@
 import type { NodeIdentity } from "../core/node.ts";
+import { emitReported, emitSettled } from "../jobs/run-writes.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { OwnedEvents, OwnedVerdicts, OwnershipStore } from "../store/ownership.ts";
 import { passes, type StoreCalls } from "./store-calls.ts";
 
@@ -6,6 +8,7 @@ export interface EventWriterOptions {
   readonly ownership: Pick<OwnershipStore, "write">;
   readonly identity: NodeIdentity;
   readonly calls: StoreCalls;
+  readonly events: NodeEvents;
 }
 
 interface Waiting {
@@ -70,12 +73,27 @@ export class EventWriter {
     const events = batch.map((one) => one.events);
     try {
       const verdicts = await calls.until(() => ownership.write(events, identity), this.#over.signal);
-      for (const [at, one] of batch.entries()) one.resolve(verdicts[at] ?? null);
+      for (const [at, one] of batch.entries()) {
+        const answer = verdicts[at] ?? null;
+        this.#emit(one.events, answer);
+        one.resolve(answer);
+      }
     } catch (error) {
       // One that the store can never take must not keep the others out.
       const guilty = batch.length === 1 || passes(error) || this.#over.signal.aborted;
       if (guilty) for (const one of batch) one.reject(error);
       else for (const one of batch) await this.#flush([one]);
     }
+  }
+
+  #emit({ assignment, ownerEpoch, reports, settlements }: OwnedEvents, answer: OwnedVerdicts | null): void {
+    const { events } = this.#o;
+    if (answer) {
+      emitReported(events, reports, answer.reported);
+      emitSettled(events, settlements, answer.settled);
+      return;
+    }
+    const write = "ownership.write";
+    events.emit("write.refused", { write, carried: ownerEpoch, current: null, job: null, id: assignment });
   }
 }

@@ -6,6 +6,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import { takesMore } from "../core/rebalance.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { AssignmentId } from "../store/ownership.ts";
 import type { CoordinatorHealthMonitor } from "./health-monitor.ts";
 import type { OwnedAssignments } from "./owned-assignments.ts";
@@ -23,14 +24,7 @@ export interface JobHandoffSubscriberOptions {
   readonly identity: NodeIdentity;
   readonly clock: Clock;
   readonly log: Log;
-  readonly onTakenOver?: (taken: TakenOver) => void;
-}
-
-/** An assignment that has become ours. */
-export interface TakenOver extends Pick<Handoff, "assignment" | "from" | "reason"> {
-  readonly ownerEpoch: number;
-  /** Null when it is not known. */
-  readonly jobs: number | null;
+  readonly events: NodeEvents;
 }
 
 /** Taken together, in one write of the store. */
@@ -103,7 +97,8 @@ export class JobHandoffSubscriber {
     );
     for (const [at, { assignment, from, jobs = null, reason }] of claimed.entries()) {
       const ownerEpoch = epochs[at] ?? null;
-      if (ownerEpoch !== null) this.#o.onTakenOver?.({ assignment, from, ownerEpoch, jobs, reason });
+      if (ownerEpoch === null) continue;
+      this.#o.events.emit("assignment.taken_over", { assignment, from, ownerEpoch, jobs, reason });
     }
     await this.#acknowledge(claimed, epochs);
     // Whoever thinks of giving next should know what we have now.

@@ -6,6 +6,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { AssignmentId, Orphan, OwnershipStore } from "../store/ownership.ts";
 import { inBatches } from "./in-batches.ts";
 
@@ -17,6 +18,7 @@ export interface OrphanJobDetectorOptions {
   readonly takers: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly checkMs: number;
 }
 
@@ -48,7 +50,8 @@ export class OrphanJobDetector {
   /** These lives have ended: nothing is theirs any more. Answers how many assignments were. */
   async disown(lives: readonly NodeIdentity[], term: Term): Promise<number> {
     const incarnations = lives.map(({ incarnation }) => incarnation);
-    const disowned = await this.#o.ownership.disown(incarnations, term);
+    const { ownership, events } = this.#o;
+    const disowned = await events.fenced("ownership.disown", ownership.disown(incarnations, term));
     if (disowned > 0) this.#told.abort();
     return disowned;
   }
@@ -112,10 +115,10 @@ export class OrphanJobDetector {
   }
 
   async #offer(term: Term, signal: AbortSignal): Promise<number> {
-    const { ownership, channels, clock } = this.#o;
+    const { ownership, channels, clock, events } = this.#o;
     const look = { unownedForMs: UNOWNED_MS, offeredBeforeMs: OFFER_AGAIN_MS, limit: FOUND_MAX };
     for (let offered = 0; ;) {
-      const found = await ownership.orphans(look, term);
+      const found = await events.fenced("ownership.orphans", ownership.orphans(look, term));
       this.#remember(found);
       const at = new Date(clock.now()).toISOString();
       await inBatches(found, (batch) => {

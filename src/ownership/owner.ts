@@ -14,11 +14,11 @@ import { acceptsWork, type DrainProgress, type NodeIdentity, type NodeStatus } f
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
 import type { DrainOptions, DrainOutcome } from "./drain-service.ts";
-import type { TakenOver } from "./handoff-subscriber.ts";
 import { buildOwnerParts, type OwnerParts } from "./owner-parts.ts";
 
 export interface OwnerOptions {
@@ -29,14 +29,13 @@ export interface OwnerOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly events: NodeEvents;
   /** How this node shows itself. */
   readonly status: () => NodeStatus;
   /** Under which epoch it leads; null while it does not. */
   readonly leaderEpoch: () => number | null;
   /** The dispatch queues that it has used as a leader. */
   readonly dispatches: () => readonly string[];
-  /** For whoever writes it down. */
-  readonly onTakenOver?: (taken: TakenOver) => void;
   readonly settings: OwnerSettings;
 }
 

@@ -10,6 +10,7 @@ import type { NodeIdentity, NodeInfo, NodeStatus } from "../../../src/core/node.
 import type { Term } from "../../../src/core/term.ts";
 import { Owner, type OwnerSettings } from "../../../src/ownership/owner.ts";
 import type { Log } from "../../../src/platform/log.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import type { OwnedEvents, OwnershipStore } from "../../../src/store/ownership.ts";
 import type { OwnershipWorld } from "./world.ts";
@@ -61,6 +62,7 @@ export class OwnerNode {
       clock: world.clock,
       random: seededRandom(world.nodes.length),
       log,
+      events: new NodeEvents(log),
       status: () => this.status,
       leaderEpoch: () => null,
       dispatches: () => [],
