@@ -3,7 +3,7 @@
  * a text for people. Who is informed of a refusal is decided elsewhere.
  */
 
-import { hasCode, type BatonError } from "./errors.ts";
+import { hasCode } from "./errors.ts";
 import type { JobId } from "./ids.ts";
 
 /** What a leader writes under its term. */
@@ -72,6 +72,6 @@ export function describeRefusal({ write, id = "" }: Pick<Refusal, "write" | "id"
 /** Null unless the write failed because its term is over. */
 export function refusalOf(write: LeaderWrite, error: unknown): Refusal | null {
   if (!hasCode(error, "STALE_EPOCH")) return null;
-  const { epoch = null, newest = null } = (error as BatonError).details as Record<string, number | null>;
+  const { epoch = null, newest = null } = error.details as Record<string, number | null>;
   return { write, carried: epoch, current: newest, job: null };
 }

@@ -8,16 +8,18 @@ import type { NodeEvents } from "../platform/node-events.ts";
 import type { ClaimedJob, JobStore, Report, Run, Settlement, Verdict } from "../store/store.ts";
 import { statusAfter } from "./result-writer.ts";
 
-interface Writing<Method extends "settle" | "report"> {
+export interface RunWriting<Method extends "settle" | "report"> {
   readonly store: { readonly jobs: Pick<JobStore, Method> };
   readonly events: NodeEvents;
 }
 
+type Verdicts = readonly Verdict[];
+
 export function settleRuns(
-  { store, events }: Writing<"settle">,
+  { store, events }: RunWriting<"settle">,
   settlements: readonly Settlement[],
   fence?: Term,
-): Promise<readonly Verdict[]> {
+): Promise<Verdicts> {
   const settling = store.jobs.settle(settlements, fence);
   settling.then(
     (verdicts) => emitSettled(events, settlements, verdicts),
@@ -27,10 +29,10 @@ export function settleRuns(
 }
 
 export function reportRuns(
-  { store, events }: Writing<"report">,
+  { store, events }: RunWriting<"report">,
   reports: readonly Report[],
   fence?: Term,
-): Promise<readonly Verdict[]> {
+): Promise<Verdicts> {
   const reporting = store.jobs.report(reports, fence);
   reporting.then(
     (verdicts) => emitReported(events, reports, verdicts),
@@ -39,14 +41,10 @@ export function reportRuns(
   return reporting;
 }
 
-export function emitSettled(
-  events: NodeEvents,
-  settlements: readonly Settlement[],
-  verdicts: readonly Verdict[],
-): void {
+export function emitSettled(events: NodeEvents, ended: readonly Settlement[], verdicts: Verdicts): void {
   const finished: { readonly queue: string | undefined; readonly failed: boolean }[] = [];
   for (let at = 0; at < verdicts.length; at++) {
-    const { run, outcome } = settlements[at]!;
+    const { run, outcome } = ended[at]!;
     const verdict = verdicts[at];
     if (verdict === "stale") refuse(events, "run.result", run);
     else if (verdict === "accepted" && isFinal(statusAfter(outcome)))
@@ -55,11 +53,7 @@ export function emitSettled(
   if (finished.length > 0) events.emit("jobs.finished", finished);
 }
 
-export function emitReported(
-  events: NodeEvents,
-  reports: readonly Report[],
-  verdicts: readonly Verdict[],
-): void {
+export function emitReported(events: NodeEvents, reports: readonly Report[], verdicts: Verdicts): void {
   for (let at = 0; at < verdicts.length; at++)
     if (verdicts[at] === "stale") refuse(events, "run.report", reports[at]!.run);
 }

@@ -1,8 +1,7 @@
 /** Where a worker gets its jobs from and brings its results to: the store itself, or what stands in for it under push dispatch. */
 
-import type { NodeEvents } from "../platform/node-events.ts";
-import type { JobStore, Store } from "../store/store.ts";
-import { reportRuns, settleRuns } from "./run-writes.ts";
+import type { JobStore } from "../store/store.ts";
+import { reportRuns, settleRuns, type RunWriting } from "./run-writes.ts";
 
 export interface ClaimPort extends Pick<JobStore, "claim"> {
   /** No more claims will be made: whatever is held for them goes to others. */
@@ -19,10 +18,7 @@ export interface ResultPort extends Pick<JobStore, "report" | "settle"> {
 }
 
 /** Straight into the store, which need not be open yet. */
-export function storeResults(writing: {
-  readonly store: Pick<Store, "jobs">;
-  readonly events: NodeEvents;
-}): ResultPort {
+export function storeResults(writing: RunWriting<"settle" | "report">): ResultPort {
   return {
     report: (reports) => reportRuns(writing, reports),
     settle: (settlements) => settleRuns(writing, settlements),

@@ -14,7 +14,6 @@ import type { NodeMetrics } from "../metrics/node-metrics.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { NodeEvents } from "../platform/node-events.ts";
-import type { Service } from "../platform/service.ts";
 import { assignmentSubject, type JournalKind } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 
@@ -35,10 +34,7 @@ export interface NodeObservers {
 }
 
 /** The services write to the store: they are started after it and stopped before it. */
-export function observeNode(
-  events: NodeEvents,
-  observers: NodeObservers,
-): { readonly journal: Journal; readonly services: readonly Service[] } {
+export function observeNode(events: NodeEvents, observers: NodeObservers) {
   const { identity, store, membership, clock, log, metrics } = observers;
   const journal = new Journal({ store, node: identity.name, clock, log });
   const epochOf = async (job: JobId) => (await store.jobs.get(job))?.jobEpoch ?? null;
