@@ -58,7 +58,6 @@ const MESSAGE_READERS: Exceptions = {
     "shows the system's error code; drivers of etcd and Redis put it only into the text",
   "src/coordination/etcd/gateway-errors.ts":
     "etcd uses one gRPC code for several refusals; only the text differs",
-  "src/metrics/leader-metrics.ts": "refused writes have no code yet",
   "src/platform/drivers/postgres-errors.ts": "the driver throws lost connections as errors without a code",
   "src/platform/drivers/redis-errors.ts": "Redis puts the code of an error reply at the start of its text",
   "src/transport/mesh/acceptor.ts": "removes characters that a header may not have",
@@ -89,7 +88,6 @@ const pending: Readonly<Record<string, string>> = {
   [`a folder has at most ${FOLDER_FILES_MAX} files`]: "the tree is moved after that",
   [`a file of more than ${UNEXPLAINED_LINES_MAX} lines begins with a comment`]:
     "the comments are written after the move",
-  "no file is named for its kind": "the files called parts are being replaced",
 };
 
 const src = new Sources(read("src/**/*.ts"));

@@ -5,6 +5,7 @@ import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import { countNodes, type NodeInfo } from "../core/node.ts";
 import { LEADER_ROLES, type LeaderRole } from "../core/term.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Store } from "../store/store.ts";
 import { readSamples } from "./metrics-duty.ts";
 
@@ -52,6 +53,7 @@ export interface ClusterViewOptions {
   readonly dispatch: ClusterFabric["dispatch"];
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
+  readonly events: NodeEvents;
   /** Of the configuration, to be said with the notes. */
   readonly warnings?: readonly string[];
 }
@@ -111,8 +113,13 @@ export class ClusterView {
 
   /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
   async remove(node: NodeName): Promise<boolean> {
-    const { membership } = this.#o.coordination;
-    if (membership.remove) return membership.remove(node);
+    const { coordination, events } = this.#o;
+    const { membership } = coordination;
+    if (membership.remove) {
+      const removed = await membership.remove(node);
+      if (removed) events.emit("node.removed", node);
+      return removed;
+    }
     throw new BatonError(
       "BAD_REQUEST",
       "only nodes that have joined are removed; here a node leaves when it is stopped, and a dead one is forgotten by itself",

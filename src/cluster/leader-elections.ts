@@ -10,11 +10,11 @@
  */
 
 import type { Coordination, Leadership, LeaseLock, Membership } from "../coordination/coordination.ts";
-import { Elector, type TermChange } from "../coordination/elector.ts";
+import { Elector } from "../coordination/elector.ts";
 import type { ElectorSettings } from "../coordination/elector-settings.ts";
 import { Observer } from "../coordination/observer.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import { LEADER_ROLES, type LeaderRole } from "../core/term.ts";
+import { LEADER_ROLES, type LeaderRole, type TermChange } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";

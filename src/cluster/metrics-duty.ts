@@ -1,6 +1,7 @@
 import { FINAL_STATUSES, type JobStatus } from "../core/job.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
 import type { Duty } from "../core/term.ts";
 
@@ -23,6 +24,7 @@ export interface MetricsDutyOptions {
   readonly store: Pick<Store, "queues" | "samples">;
   readonly nodes: () => readonly NodeInfo[];
   readonly clock: Clock;
+  readonly events: NodeEvents;
   readonly intervalMs?: number;
 }
 
@@ -34,7 +36,8 @@ const KEPT_MS = 24 * 3_600_000;
 const PURGE_EVERY = 60;
 
 /** The duty of the metrics aggregator: what the whole cluster looks like, noted every few seconds and kept for a day. */
-export function metricsDuty({ store, nodes, clock, intervalMs = INTERVAL_MS }: MetricsDutyOptions): Duty {
+export function metricsDuty(options: MetricsDutyOptions): Duty {
+  const { store, nodes, clock, events, intervalMs = INTERVAL_MS } = options;
   return async (term, signal) => {
     let before: { finished: number; at: number } | null = null;
     for (let n = 0; !signal.aborted; n++) {
@@ -49,8 +52,8 @@ export function metricsDuty({ store, nodes, clock, intervalMs = INTERVAL_MS }: M
         jobs,
         finishedPerSecond: Math.round(perSecond * 10) / 10,
       };
-      await store.samples.note(JSON.stringify(sample), term);
-      if (n % PURGE_EVERY === 0) await store.samples.purge(KEPT_MS, term);
+      await events.fenced("samples.note", store.samples.note(JSON.stringify(sample), term));
+      if (n % PURGE_EVERY === 0) await events.fenced("samples.purge", store.samples.purge(KEPT_MS, term));
       await clock.sleep(intervalMs, signal);
     }
   };

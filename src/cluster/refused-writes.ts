@@ -1,49 +1,43 @@
 /**
- * Tells the journal of writes that were refused because somebody else has a newer number. A leader that was paused, or a worker that
- * was cut off, may have thousands of them: a few a second are told one by one, the others are counted and told as one.
+ * Notes in the journal which writes were refused because another writer has a newer epoch. A leader that was paused, or a worker that was
+ * cut off, may have thousands of them: a few in a second have an entry of their own, the others are counted in one entry.
  */
 
 import type { JobId } from "../core/ids.ts";
+import { describeRefusal, type Refusal } from "../core/refused-write.ts";
 import type { Clock } from "../platform/clock.ts";
+import { Lifecycle } from "../platform/service.ts";
 import type { Note } from "./journal.ts";
-
-export interface Refusal {
-  /** What was to be written, as "a result". */
-  readonly what: string;
-  /** The number that it carried; null where it has none. */
-  readonly carried: number | null;
-  /** The number that counts, as far as it is known. */
-  readonly current: number | null;
-  readonly job: JobId | null;
-}
 
 export interface RefusedWritesOptions {
   readonly journal: { note(note: Note): void };
   readonly clock: Clock;
-  /** The epoch that a job is in now; for those that are told one by one. */
+  /** The epoch that a job is in now. */
   readonly epochOf: (job: JobId) => Promise<number | null>;
 }
 
 const WINDOW_MS = 1_000;
-/** In a window, beside the one that tells of the rest. */
-const TOLD_MAX = 3;
+/** Entries in a window, without the one that counts the rest. */
+const ENTRIES_MAX = 3;
 
-export class RefusedWrites {
+/** Stops before the journal does: the last count is an entry. */
+export class RefusedWrites extends Lifecycle {
   readonly #o: RefusedWritesOptions;
-  #told = 0;
+  #entries = 0;
   #rest = 0;
   #last: Refusal | null = null;
   /** Ends the window; null while there is none. */
   #callOff: (() => void) | null = null;
 
   constructor(options: RefusedWritesOptions) {
+    super();
     this.#o = options;
   }
 
-  tell(refusal: Refusal): void {
-    this.#callOff ??= this.#o.clock.after(WINDOW_MS, () => this.close());
-    if (this.#told < TOLD_MAX) {
-      this.#told++;
+  add(refusal: Refusal): void {
+    this.#callOff ??= this.#o.clock.after(WINDOW_MS, () => void this.#endWindow());
+    if (this.#entries < ENTRIES_MAX) {
+      this.#entries++;
       void this.#note(refusal, 1);
       return;
     }
@@ -51,25 +45,38 @@ export class RefusedWrites {
     this.#last = refusal;
   }
 
-  /** Tells what is left. */
-  close(): void {
+  protected override onStart(): void {}
+
+  protected override onStop(): Promise<void> {
+    return this.#endWindow();
+  }
+
+  async #endWindow(): Promise<void> {
     const [rest, last] = [this.#rest, this.#last];
-    this.#told = 0;
+    this.#entries = 0;
     this.#rest = 0;
     this.#last = null;
     this.#callOff?.();
     this.#callOff = null;
-    if (last) void this.#note(last, rest);
+    if (last) await this.#note(last, rest);
   }
 
-  async #note({ what, carried, current, job }: Refusal, count: number): Promise<void> {
+  async #note(refusal: Refusal, count: number): Promise<void> {
     const { journal, clock, epochOf } = this.#o;
+    const { write, carried, current, job } = refusal;
     const since = clock.monotonic();
     const known = current ?? (job === null ? null : await epochOf(job).catch(() => null));
     journal.note({
       kind: "write.refused",
       subject: job,
-      detail: { what, carried_epoch: carried, current_epoch: known, job_id: job, count },
+      detail: {
+        write,
+        what: describeRefusal(refusal),
+        carried_epoch: carried,
+        current_epoch: known,
+        job_id: job,
+        count,
+      },
       agoMs: clock.monotonic() - since,
     });
   }

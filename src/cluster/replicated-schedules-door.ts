@@ -5,7 +5,10 @@
 
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
+import type { ScheduleNote } from "../core/schedule-register.ts";
+import type { Term } from "../core/term.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { NotePage, ScheduleNotes } from "../store/schedule-notes.ts";
 import type { JobStore, ScheduleStore } from "../store/store.ts";
 import type { PeerReply, ReceivedRequest } from "../transport/transport.ts";
@@ -20,6 +23,7 @@ export interface ScheduleDoorOptions {
   readonly accepts: () => boolean;
   /** Jobs were stored here: a reason for the worker to look. */
   readonly onPlaced: (queues: ReadonlySet<string>) => void;
+  readonly events: NodeEvents;
   readonly log?: Pick<Log, "warn">;
 }
 
@@ -51,14 +55,14 @@ export class ScheduleDoor {
 
   constructor(options: ScheduleDoorOptions) {
     this.#options = options;
-    const { store } = options;
+    const { store, events } = options;
     this.#answers = {
-      note: ({ term, ...batch }) => this.#notes.write(batch, term),
+      note: ({ term, ...batch }) => events.fenced("scheduleNotes.write", this.#notes.write(batch, term)),
       read: (ask) => this.#read(ask),
       digest: (ask) => this.#digest(ask),
       place: (ask) => this.#place(ask),
       forget: async ({ term, names }) => {
-        await this.#notes.forget(names, term);
+        await events.fenced("scheduleNotes.forget", this.#notes.forget(names, term));
         return {};
       },
       noted: async ({ schedule, instants }) => ({ occurrences: await this.#notes.noted(schedule, instants) }),
@@ -100,8 +104,7 @@ export class ScheduleDoor {
   }
 
   async #read({ term, after }: Ask<"read">): Promise<Told<"read">> {
-    const page: NotePage = { after, limit: PAGE_NOTES };
-    const found = await this.#notes.read(page, term);
+    const found = await this.#readNotes({ after, limit: PAGE_NOTES }, term);
     const { value: notes = [] } = pieces(found).next() as { value?: typeof found };
     const more = notes.length < found.length || found.length === PAGE_NOTES;
     const blank = await this.#notes.blank();
@@ -109,7 +112,7 @@ export class ScheduleDoor {
   }
 
   async #digest({ term, after }: Ask<"digest">): Promise<Told<"digest">> {
-    const found = await this.#notes.read({ after, limit: PAGE_DIGESTS }, term);
+    const found = await this.#readNotes({ after, limit: PAGE_DIGESTS }, term);
     const blank = await this.#notes.blank();
     return {
       blank,
@@ -118,9 +121,14 @@ export class ScheduleDoor {
     };
   }
 
+  #readNotes(page: NotePage, term: Term): Promise<readonly ScheduleNote[]> {
+    return this.#options.events.fenced("scheduleNotes.read", this.#notes.read(page, term));
+  }
+
   async #place({ term, runs }: Ask<"place">): Promise<Told<"place">> {
-    const { self, accepts, onPlaced } = this.#options;
-    const verdicts = await this.#notes.place(runs, { self, takes: accepts() }, term);
+    const { self, accepts, onPlaced, events } = this.#options;
+    const placing = this.#notes.place(runs, { self, takes: accepts() }, term);
+    const verdicts = await events.fenced("scheduleNotes.place", placing);
     const stored = runs.filter((_, index) => verdicts[index] === "stored");
     if (stored.length > 0) onPlaced(new Set(stored.map(({ job }) => job.queue)));
     return { verdicts };

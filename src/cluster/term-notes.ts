@@ -3,9 +3,8 @@
  * looks a little later whether the end of the last term has been told, and tells it otherwise.
  */
 
-import type { TermChange } from "../coordination/elector.ts";
 import type { NodeInfo } from "../core/node.ts";
-import { TERM_ENDS, type Term } from "../core/term.ts";
+import { TERM_ENDS, type Term, type TermChange } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { JournalEntry, JournalQuery } from "../store/journal.ts";

@@ -6,6 +6,7 @@
 import type { AgentState } from "../core/agent.ts";
 import type { Term } from "../core/term.ts";
 import { Batcher } from "../platform/batcher.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Agent, AgentSeen, AgentStore } from "../store/agents.ts";
 
 export interface AgentNote {
@@ -28,6 +29,7 @@ export interface AgentView extends Agent {
 
 export interface AgentDirectoryOptions {
   readonly store: { readonly agents: AgentStore };
+  readonly events: NodeEvents;
   readonly forgetAfterMs: number;
   /** One that was not there before. */
   readonly onNew: (agent: AgentSeen) => void;
@@ -72,7 +74,8 @@ export class AgentDirectory {
     known.delete(name);
     this.#refreshed.delete(name);
     await this.#writes.idle();
-    return this.#o.store.agents.remove(name, term);
+    const { store, events } = this.#o;
+    return events.fenced("agents.remove", store.agents.remove(name, term));
   }
 
   /** Stores who was seen, those who wait here among them: their open requests are a sign of life. */
@@ -90,7 +93,8 @@ export class AgentDirectory {
   }
 
   async purge(term: Term): Promise<void> {
-    const removed = await this.#o.store.agents.purge(this.#o.forgetAfterMs, term);
+    const { store, events, forgetAfterMs } = this.#o;
+    const removed = await events.fenced("agents.purge", store.agents.purge(forgetAfterMs, term));
     // Whoever is seen again must be known as new.
     if (removed > 0) this.#current = null;
   }
@@ -115,7 +119,8 @@ export class AgentDirectory {
     for (const [term, each] of byTerm) {
       // The last word on an agent counts: one statement cannot write a row twice.
       const agents = new Map(each.map(({ agent }) => [agent.name, agent]));
-      await this.#o.store.agents.seen([...agents.values()], term);
+      const { store, events } = this.#o;
+      await events.fenced("agents.seen", store.agents.seen([...agents.values()], term));
     }
     return items.map(() => {});
   }

@@ -25,10 +25,12 @@ import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/role.t
 import type { Term } from "../core/term.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import type { OutcomeRules } from "../jobs/outcome.ts";
+import { emitNotRenewed } from "../jobs/run-writes.ts";
 import type { Submitter } from "../jobs/submitter.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { NodeState } from "../platform/node-state.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
@@ -38,7 +40,7 @@ import type { EventFeed } from "./event-feed.ts";
 import type { Issued } from "./interest.ts";
 import { LeaseDesk } from "./lease-desk.ts";
 import { ResultDesk, staleEpoch } from "./result-desk.ts";
-import type { RunBook } from "./run-book.ts";
+import { RunBook } from "./run-book.ts";
 import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
 import type { TermGuard } from "./term-guard.ts";
 
@@ -54,23 +56,16 @@ export interface ControllerSettings {
   readonly forgetAfterMs: number;
 }
 
-export interface RefusedWord {
-  readonly what: string;
-  readonly carried: number | null;
-  readonly current: number | null;
-  readonly job: JobId | null;
-}
-
 export interface ControllerOptions extends Pick<StrayLeasesOptions, "reaper"> {
   readonly state: Pick<NodeState, "agentsHeardSince" | "switchedOff">;
   readonly store: Pick<Store, "jobs" | "agents">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
   readonly events: EventFeed;
+  readonly nodeEvents: NodeEvents;
   readonly submitter: Pick<Submitter, "submitUnder">;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
-  readonly book: RunBook;
   readonly settings: ControllerSettings;
   /** Whether the jobs of our store are those of all nodes. */
   readonly sharedStore: boolean;
@@ -83,8 +78,6 @@ export interface ControllerOptions extends Pick<StrayLeasesOptions, "reaper"> {
   readonly onChange: (id: JobId) => void;
   /** Jobs went back into the queue. */
   readonly onReady: () => void;
-  /** What an agent said under an old number, and the store was not asked about. */
-  readonly onRefused?: (refusal: RefusedWord) => void;
 }
 
 /** Whoever measures. */
@@ -118,9 +111,9 @@ export class Controller extends Lifecycle {
   constructor(options: ControllerOptions) {
     super();
     this.#o = options;
-    const { store, guard, book, clock, random, log, tasks, rules, settings, events, spans } = options;
-    this.#book = book;
-    const common = { store, guard, book, clock };
+    const { store, guard, clock, random, log, tasks, rules, settings, events, nodeEvents, spans } = options;
+    this.#book = new RunBook(rules.budgets);
+    const common = { store, guard, book: this.#book, clock, events: nodeEvents };
     this.#desk = new LeaseDesk({
       ...common,
       random,
@@ -142,6 +135,7 @@ export class Controller extends Lifecycle {
     this.#strays = new StrayLeases({ reaper: options.reaper, switchedOff: options.state.switchedOff });
     this.#directory = new AgentDirectory({
       store,
+      events: nodeEvents,
       forgetAfterMs: settings.forgetAfterMs,
       onNew: ({ name, capabilities }) => events.emit("agent.seen", { agent: name, capabilities }),
     });
@@ -206,14 +200,16 @@ export class Controller extends Lifecycle {
 
   /** Rejects with STALE_EPOCH when the lease is not held any more, or is not that agent's. */
   async renew(agent: string, lease: string): Promise<UnderEpoch<RenewedLease>> {
-    const { guard, store, settings } = this.#o;
+    const { guard, store, settings, nodeEvents } = this.#o;
     const term = guard.require("finish");
     const { leaseMs } = settings;
+    const id = lease as LeaseId;
     const theirs = leaseholder(lease) === agent;
     const { held, cancelled } = theirs
-      ? await guard.fenced(store.jobs.renew(lease as LeaseId, leaseMs, term))
+      ? await guard.fenced(nodeEvents.fenced("jobs.renew", store.jobs.renew(id, leaseMs, term)))
       : { held: false, cancelled: [] };
     if (held) return { leaseMs, cancelled, leaderEpoch: term.epoch };
+    if (theirs) emitNotRenewed(nodeEvents, id);
     const message = theirs
       ? `${lease} has run out or was given away; what runs under it does not count any more`
       : `${lease} is not a lease of ${agent}`;
@@ -281,6 +277,15 @@ export class Controller extends Lifecycle {
   /** There may be work for agents: these jobs, or of any kind. */
   wake(jobs?: readonly { readonly task: string }[]): void {
     this.#desk.wake(jobs);
+  }
+
+  /** The job was taken from a worker or agent that let its lease run out. */
+  recovered(id: JobId): void {
+    const run = this.#book.end(id);
+    this.#o.events.emit("lease.expired", {
+      job_id: id,
+      ...(run && { agent: run.agent, lease_id: run.job.lease, job_epoch: run.job.jobEpoch }),
+    });
   }
 
   /** What the leader does for agents, until its term is over. */
@@ -357,7 +362,7 @@ export class Controller extends Lifecycle {
   }
 
   #settled(result: AgentResult, answer: ResultAnswer, outcome: Outcome | null): void {
-    const { events, onChange, onReady, sink } = this.#o;
+    const { events, nodeEvents, onChange, onReady, sink } = this.#o;
     const repeated = answer.accepted && answer.replayed;
     sink?.result(!answer.accepted || !outcome ? "refused" : repeated ? "repeated" : outcome.kind);
     const { job, jobEpoch, lease } = result;
@@ -367,8 +372,8 @@ export class Controller extends Lifecycle {
       events.emit("result.rejected", { ...named, error: code, field });
       // With an outcome it was the store that refused it.
       if (outcome === null && field === "leader_epoch") {
-        const what = "the result of an agent under an earlier leader";
-        this.#o.onRefused?.({ what, carried: result.leaderEpoch, current, job });
+        const refusal = { write: "agent.result", carried: result.leaderEpoch, current, job } as const;
+        nodeEvents.emit("write.refused", refusal);
       }
       return;
     }

@@ -9,14 +9,11 @@ import type { Followers } from "../jobs/followers.ts";
 import type { ClaimedJob, NewJob, Submitted } from "../store/store.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { EventName } from "./event-log.ts";
-import type { RunBook } from "./run-book.ts";
 
 export interface JobNewsOptions {
   readonly node: string;
   readonly feed: EventFeed;
   readonly followers: Pick<Followers, "changed">;
-  /** What agents run. */
-  readonly book: RunBook;
 }
 
 export class JobNews {
@@ -26,17 +23,20 @@ export class JobNews {
     this.#o = options;
   }
 
-  submitted(jobs: readonly NewJob[], answers: readonly Submitted[]): void {
+  submitted(
+    jobs: readonly Pick<NewJob, "task" | "queue">[],
+    answers: readonly Pick<Submitted, "id" | "status">[],
+  ): void {
     const { feed } = this.#o;
     if (!feed.wanted) return;
-    answers.forEach(({ id, status, existed }, at) => {
+    answers.forEach(({ id, status }, at) => {
       const { task, queue } = jobs[at]!;
-      if (!existed) feed.emit("job.submitted", { job_id: id, task, queue, status });
+      feed.emit("job.submitted", { job_id: id, task, queue, status });
     });
   }
 
   /** By a schedule. */
-  fired({ id, task, queue }: NewJob): void {
+  fired({ id, task, queue }: Pick<NewJob, "id" | "task" | "queue">): void {
     const { feed } = this.#o;
     if (feed.wanted) feed.emit("job.submitted", { job_id: id, task, queue, status: "queued" });
   }
@@ -52,17 +52,6 @@ export class JobNews {
       ...(job && { job_epoch: job.jobEpoch, task: job.task, queue: job.queue, worker: node }),
     };
     feed.emit(nameOf(status), data);
-  }
-
-  /** The job was taken from a worker or agent that let its lease run out. */
-  recovered(id: JobId, status: JobStatus): void {
-    const { feed, book } = this.#o;
-    const run = book.end(id);
-    feed.emit("lease.expired", {
-      job_id: id,
-      ...(run && { agent: run.agent, lease_id: run.job.lease, job_epoch: run.job.jobEpoch }),
-    });
-    this.changed(id, status);
   }
 }
 

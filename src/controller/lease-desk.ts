@@ -12,8 +12,10 @@
 import type { Caller } from "./interest.ts";
 import { agentLease } from "../core/agent.ts";
 import { hasCode } from "../core/errors.ts";
+import { settleRuns } from "../jobs/run-writes.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import type { ClaimedJob, JobStore, Renewal } from "../store/store.ts";
 import type { Heartbeat } from "./agent-directory.ts";
@@ -51,6 +53,7 @@ export interface LeaseDeskOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly leaseMs: number;
   readonly onLeased: (agent: string, issued: Issued) => void;
 }
@@ -207,7 +210,7 @@ export class LeaseDesk {
   }
 
   async #claim(interest: Interest, waiter: Waiter): Promise<void> {
-    const { store, guard, book, clock, leaseMs, onLeased } = this.#o;
+    const { store, guard, book, clock, events, leaseMs, onLeased } = this.#o;
     const { wish, lease, caller } = waiter;
     const term = guard.require("lead");
     const suspect = !book.holdsSuspect(wish.agent);
@@ -224,7 +227,7 @@ export class LeaseDesk {
       suspect,
       fence: term,
     });
-    const { jobs, nextDueInMs } = await guard.fenced(claiming);
+    const { jobs, nextDueInMs } = await guard.fenced(events.fenced("jobs.claim", claiming));
     const now = clock.monotonic();
     if (nextDueInMs !== null) this.#dueAt = Math.min(this.#dueAt, now + Math.max(nextDueInMs, 1));
     if (jobs.length === 0) return this.#nothing(interest, waiter, suspect, now);
@@ -253,7 +256,7 @@ export class LeaseDesk {
   /** Nobody waits for them any more: as if they had not been claimed. */
   async #giveBack({ jobs, term }: Issued): Promise<void> {
     const released = jobs.map((run) => ({ run, outcome: { kind: "released" } as const }));
-    await this.#o.store.jobs.settle(released, term).catch((error: unknown) => {
+    await settleRuns(this.#o, released, term).catch((error: unknown) => {
       this.#o.log.warn({ err: error, jobs: jobs.length }, "could not give back jobs of an agent that left");
     });
     this.wake();

@@ -12,9 +12,11 @@ import { cut } from "../jobs/job-run.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/outcome.ts";
 import { statusAfter } from "../jobs/result-writer.ts";
+import { reportRuns, settleRuns } from "../jobs/run-writes.ts";
 import type { TaskRegistry } from "../jobs/task-registry.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { JobStore, NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store/store.ts";
 import type { RunBook } from "./run-book.ts";
 import type { TermGuard } from "./term-guard.ts";
@@ -71,6 +73,7 @@ export interface ResultDeskOptions {
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
   readonly clock: Clock;
+  readonly events: NodeEvents;
   readonly spans?: JobSpans;
   readonly onSettled: (result: AgentResult, answer: ResultAnswer, outcome: Outcome | null) => void;
   readonly onReported: (id: JobId) => void;
@@ -92,12 +95,11 @@ export class ResultDesk {
 
   constructor(options: ResultDeskOptions) {
     this.#o = options;
-    const { store } = options;
     this.#settlements = new Batcher({
-      flush: (items) => byTerm(items, (writes, term) => store.jobs.settle(writes, term)),
+      flush: (items) => byTerm(items, (writes, term) => settleRuns(options, writes, term)),
     });
     this.#reports = new Batcher({
-      flush: (items) => byTerm(items, (writes, term) => store.jobs.report(writes, term)),
+      flush: (items) => byTerm(items, (writes, term) => reportRuns(options, writes, term)),
     });
   }
 
@@ -158,7 +160,7 @@ export class ResultDesk {
   async #write(settlements: readonly Settlement[], term: Term): Promise<readonly Verdict[] | null> {
     try {
       if (settlements.length === 1) return [await this.#settlements.add({ write: settlements[0]!, term })];
-      return settlements.length === 0 ? [] : await this.#o.store.jobs.settle(settlements, term);
+      return settlements.length === 0 ? [] : await settleRuns(this.#o, settlements, term);
     } catch (error) {
       if (hasCode(error, "STALE_EPOCH")) return null;
       throw error;

@@ -18,7 +18,7 @@
 
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import type { LeaderRole, Term, TermEnd } from "../core/term.ts";
+import type { LeaderRole, Term, TermChange, TermEnd } from "../core/term.ts";
 import { sameTerm, TERM_ENDS, termFields } from "../core/term.ts";
 import { slept, trustedUntil } from "../core/trust.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -41,11 +41,6 @@ export interface ElectorOptions {
   readonly log?: Pick<Log, "info" | "warn">;
   readonly onChange?: (change: TermChange) => void;
 }
-
-/** A term of ours, for whoever writes it down. `before`: whom we had last seen leading. */
-export type TermChange =
-  | { readonly is: "started"; readonly term: Term; readonly before: Term | null }
-  | { readonly is: "ended"; readonly term: Term; readonly reason: TermEnd };
 
 /** Both clocks at one instant. */
 interface Stamp {

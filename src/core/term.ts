@@ -27,6 +27,11 @@ export const TERM_ENDS = {
 
 export type TermEnd = keyof typeof TERM_ENDS;
 
+/** A term of this node, as it begins and ends. `before`: the leader that it last knew of. */
+export type TermChange =
+  | { readonly is: "started"; readonly term: Term; readonly before: Term | null }
+  | { readonly is: "ended"; readonly term: Term; readonly reason: TermEnd };
+
 /** What a leader does for as long as its term lasts, until the signal fires. */
 export type Duty = (term: Term, signal: AbortSignal) => Promise<void>;
 

@@ -18,6 +18,7 @@ import { isSuspect, type Budgets } from "../core/job.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
 import { WorkerDemand } from "./worker-demand.ts";
 import { DispatchPublisher } from "./dispatch-publisher.ts";
@@ -27,6 +28,7 @@ export interface DispatchTermOptions {
   readonly channels: Pick<Channels, "send" | "publish" | "subscribe">;
   readonly clock: Clock;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly budgets: Budgets;
   readonly isGone: (incarnation: string) => boolean;
   readonly timeoutMs: number;
@@ -132,12 +134,13 @@ export class DispatchTerm {
   }
 
   async #dispatch(group: WorkerGroup, groups: readonly WorkerGroup[], limit: number): Promise<void> {
-    const { ownership, clock, budgets, term } = this.#o;
+    const { ownership, clock, events, budgets, term } = this.#o;
     const { tasks, queues, exceptQueues } = group;
     const size = assignmentSize(group);
     const suspect = group.suspects > this.#demand.suspects;
     const request = { tasks, queues, exceptQueues, limit, size, suspect };
-    const { assignments, nextDueInMs } = await ownership.dispatch(request, term);
+    const dispatching = ownership.dispatch(request, term);
+    const { assignments, nextDueInMs } = await events.fenced("ownership.dispatch", dispatching);
     if (nextDueInMs !== null) this.#lookAt = Math.min(this.#lookAt, clock.monotonic() + nextDueInMs);
     let dispatched = 0;
     for (const { jobs } of assignments) {
@@ -153,11 +156,11 @@ export class DispatchTerm {
 
   /** What nobody accepted in time is due again, and everything is counted anew. */
   async #upkeep(): Promise<void> {
-    const { ownership, clock, log, timeoutMs, heartbeatMs, isGone, term } = this.#o;
+    const { ownership, clock, log, events, timeoutMs, heartbeatMs, isGone, term } = this.#o;
     const now = clock.monotonic();
     this.#demand.forget(now - SILENT_HEARTBEATS * heartbeatMs, isGone);
     this.#publisher.tellThere();
-    const freed = await ownership.undispatch(timeoutMs, term);
+    const freed = await events.fenced("ownership.undispatch", ownership.undispatch(timeoutMs, term));
     this.#demand.recount(await ownership.outstanding());
     const tookMs = clock.monotonic() - now;
     this.#upkeepAt =

@@ -3,6 +3,7 @@ import type { Budgets } from "../core/job.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
 import { DispatchTerm } from "./dispatch-term.ts";
 
@@ -18,6 +19,7 @@ export interface DispatcherOptions {
   readonly channels: Pick<Channels, "send" | "publish" | "subscribe">;
   readonly clock: Clock;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly budgets: Budgets;
   readonly settings?: Partial<DispatcherSettings>;
   /** Whether this life of a node is known to be over. */

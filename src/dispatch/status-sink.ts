@@ -17,8 +17,10 @@ import { queues, topics } from "../channels/names.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { AssignmentId } from "../store/ownership.ts";
+import { reportRuns, settleRuns } from "../jobs/run-writes.ts";
 import type { ResultPort } from "../jobs/worker-ports.ts";
 import type { Report, Run, Settlement, Store, Verdict } from "../store/store.ts";
 import { PendingReceipts } from "./pending-receipts.ts";
@@ -28,6 +30,7 @@ export interface StatusSinkOptions {
   readonly channels: Pick<Channels, "send" | "publish" | "subscribe">;
   readonly clock: Clock;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly identity: NodeIdentity;
   /** How long an owner has. Shorter, and an owner that is only busy has its work done twice. */
   readonly receiptMs?: number;
@@ -192,12 +195,11 @@ export class StatusSink extends Lifecycle implements ResultPort {
 
   /** Straight into the store. A settlement does not overtake the reports that are sent before it. */
   #past({ assignment, reports, settlements }: Part): Answer {
-    const { jobs } = this.#o.store;
     const earlier = this.#earlier(assignment, settlements);
     const all = [...earlier, ...reports];
-    const reporting = all.length > 0 ? jobs.report(all) : Promise.resolve([]);
+    const reporting = all.length > 0 ? reportRuns(this.#o, all) : Promise.resolve([]);
     const reported = reporting.then((verdicts) => verdicts.slice(earlier.length));
-    const settled = settlements.length > 0 ? jobs.settle(settlements) : Promise.resolve([]);
+    const settled = settlements.length > 0 ? settleRuns(this.#o, settlements) : Promise.resolve([]);
     for (const promise of [reported, settled]) promise.catch(() => {}); // each is looked at by who asked for it
     return { reported, settled };
   }

@@ -1,8 +1,8 @@
 import type { Budgets } from "../core/job.ts";
-import type { JobId } from "../core/ids.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Abandoned, Store, Recovered } from "../store/store.ts";
 
 export interface LeaseReaperOptions {
@@ -20,9 +20,7 @@ export interface LeaseReaperOptions {
   /** Of agents. */
   readonly agentLeaseMs?: number;
   readonly log: Log;
-  readonly onRecovered: (id: JobId, status: Recovered["status"]) => void;
-  /** Whoever measures. */
-  readonly sink?: { recovered(job: Recovered, quarantined: boolean): void };
+  readonly events: NodeEvents;
 }
 
 const OVERDUE_GRACE_MS = 30_000;
@@ -64,13 +62,17 @@ export class LeaseReaper {
   }
 
   async recover(which: Abandoned, term: Term): Promise<readonly Recovered[]> {
-    const recovered = await this.#o.store.jobs.recover(which, this.#o.budgets, term);
+    const { store, budgets, events } = this.#o;
+    const recovered = await events.fenced("jobs.recover", store.jobs.recover(which, budgets, term));
+    if (recovered.length === 0) return recovered;
     for (const job of recovered) {
-      if (which.by === "overdue") this.#tellOverdue(job);
-      else this.#tellGone(job);
-      this.#o.sink?.recovered(job, isQuarantined(job, which, this.#o.budgets));
-      this.#o.onRecovered(job.id, job.status);
+      if (which.by === "overdue") this.#logOverdue(job);
+      else this.#logGone(job);
     }
+    events.emit(
+      "jobs.recovered",
+      recovered.map((job) => ({ ...job, quarantined: isQuarantined(job, which, budgets) })),
+    );
     return recovered;
   }
 
@@ -81,7 +83,7 @@ export class LeaseReaper {
     return since === null || clock.monotonic() - since < Math.min(HEARING_MS, agentLeaseMs);
   }
 
-  #tellGone({ id, worker, status, interruptions, crashes }: Recovered): void {
+  #logGone({ id, worker, status, interruptions, crashes }: Recovered): void {
     const { log, budgets } = this.#o;
     const fields = { jobId: id, worker, interruptions, crashes };
     if (status !== "failed")
@@ -90,7 +92,7 @@ export class LeaseReaper {
     else log.error(fields, "job is in quarantine: too many nodes died while they ran it");
   }
 
-  #tellOverdue({ id, worker, status, failures }: Recovered): void {
+  #logOverdue({ id, worker, status, failures }: Recovered): void {
     const fields = { jobId: id, worker, failures };
     this.#o.log.warn(fields, `job ran long past its timeout, was taken from its worker and is ${status}`);
   }

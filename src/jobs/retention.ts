@@ -1,10 +1,12 @@
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Store, Retention } from "../store/store.ts";
 
 export interface RetentionOptions {
   readonly store: Pick<Store, "jobs" | "journal">;
   readonly clock: Clock;
+  readonly events: NodeEvents;
   readonly retention: Retention & { readonly journalMs: number };
 }
 
@@ -16,9 +18,11 @@ const IDLE_MS = 5_000;
 export function retentionDuty(options: RetentionOptions) {
   return async (term: Term, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      const { store, retention } = options;
-      const jobs = await store.jobs.purge(retention, PIECE, term);
-      const removed = jobs + (await store.journal.purge(retention.journalMs, PIECE, term));
+      const { store, retention, events } = options;
+      const { journalMs } = retention;
+      const jobs = await events.fenced("jobs.purge", store.jobs.purge(retention, PIECE, term));
+      const entries = await events.fenced("journal.purge", store.journal.purge(journalMs, PIECE, term));
+      const removed = jobs + entries;
       // While there is much to remove it goes on, with a pause in which others get their turn.
       await options.clock.sleep(removed > 0 ? 20 : IDLE_MS, signal);
     }

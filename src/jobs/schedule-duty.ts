@@ -23,6 +23,7 @@ import { planDue } from "../core/schedule.ts";
 import type { Term } from "../core/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../store/store.ts";
 import { compileTiming } from "./cron.ts";
@@ -38,8 +39,9 @@ export interface ScheduleDutyOptions {
   /** The numbers of this node; the leader epoch is taken from the term. */
   readonly author: () => Author;
   readonly log?: Pick<Log, "info" | "warn" | "error">;
-  /** A job was made. */
-  readonly onFired?: (job: NewJob) => void;
+  readonly events: NodeEvents;
+  /** The schedules are replicated among peers: the nodes that store the jobs and compare the term emit what they refuse. */
+  readonly replicated?: boolean;
   readonly sink?: ScheduleSink;
 }
 
@@ -224,7 +226,7 @@ class ScheduleTerm {
   async #fire(known: Known): Promise<void> {
     const { schedule } = known;
     const { name } = schedule;
-    const { sink } = this.#options;
+    const { sink, events, replicated = false } = this.#options;
     let plan: DuePlan;
     try {
       plan = planDue(schedule, this.#clock.now(), compileTiming(schedule.timing).following);
@@ -256,12 +258,14 @@ class ScheduleTerm {
         return;
       }
       if (verdicts.includes("fired")) this.#readyQueues.add(schedule.queue);
-      firing.occurrences.forEach(({ job }, at) => {
-        if (job && verdicts[at] === "fired") this.#options.onFired?.(job);
-      });
+      const jobs = firing.occurrences.flatMap(({ job }, at) =>
+        job && verdicts[at] === "fired" ? [job] : [],
+      );
+      if (jobs.length > 0) events.emit("schedule.fired", { jobs, storedHere: !replicated });
     } catch (error) {
       if (hasCode(error, "STALE_EPOCH")) {
         this.#superseded = true;
+        if (!replicated) events.refused("schedules.fire", error);
         this.#options.log?.warn({ epoch: this.#term.epoch, err: error }, "a newer term fires the schedules");
         return;
       }

@@ -10,6 +10,7 @@ import {
 } from "../core/job.ts";
 import type { Term } from "../core/term.ts";
 import { Batcher } from "../platform/batcher.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import type { Author, Store, NewJob, Submitted, TransactionClient } from "../store/store.ts";
 import type { JobSpans } from "./job-spans.ts";
@@ -54,10 +55,9 @@ export interface SubmitterOptions {
   /** Whether the store is to tell other nodes of these jobs. */
   readonly wakes: (jobs: readonly NewJob[]) => boolean;
   readonly spans?: JobSpans;
-  /** The store did not take them. */
-  readonly onFailed?: (error: unknown) => void;
+  readonly events: NodeEvents;
   /** New work has been stored; the store has told other nodes of it, or not. */
-  readonly onStored: (jobs: readonly NewJob[], told: boolean, answers: readonly Submitted[]) => void;
+  readonly onStored: (jobs: readonly NewJob[], told: boolean) => void;
 }
 
 /** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
@@ -146,18 +146,29 @@ export class Submitter {
   }
 
   async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
-    const { node, store, author, wakes, onStored } = this.#options;
+    const { node, store, author, wakes, onStored, events } = this.#options;
     const told = wakes(jobs);
     const under = term ? { node, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
     let answers: readonly Submitted[];
     try {
       answers = await store.jobs.submit(jobs, under, told, term);
     } catch (error) {
-      this.#options.onFailed?.(error);
+      events.emit("jobs.submit_failed", error);
+      events.refused("jobs.submit", error);
       throw error;
     }
-    onStored(jobs, told, answers);
+    this.#emitNew(jobs, answers);
+    onStored(jobs, told);
     return answers;
+  }
+
+  #emitNew(jobs: readonly NewJob[], answers: readonly Submitted[]): void {
+    const { events } = this.#options;
+    if (!answers.some(({ existed }) => existed)) return events.emit("jobs.submitted", { jobs, answers });
+    events.emit("jobs.submitted", {
+      jobs: jobs.filter((_, at) => !answers[at]!.existed),
+      answers: answers.filter(({ existed }) => !existed),
+    });
   }
 
   async #storeByTerm(

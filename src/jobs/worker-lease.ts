@@ -15,12 +15,15 @@ import type { JobId, LeaseId } from "../core/ids.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Store } from "../store/store.ts";
+import { emitNotRenewed } from "./run-writes.ts";
 
 export interface WorkerLeaseOptions {
   readonly store: Pick<Store, "jobs">;
   readonly clock: Clock;
   readonly log: Log;
+  readonly events: NodeEvents;
   readonly identity: NodeIdentity;
   readonly leaseMs: number;
   readonly renewMs: number;
@@ -105,11 +108,12 @@ export class WorkerLease {
   }
 
   async #renew(lease: LeaseId): Promise<void> {
-    const { clock, log, store, leaseMs, onCancelWish } = this.#o;
+    const { clock, log, events, store, leaseMs, onCancelWish } = this.#o;
     for (let hold = this.#holds.get(lease); hold; hold = this.#holds.get(lease)) {
       const sentAt = clock.monotonic();
       try {
         const { held, cancelled } = await store.jobs.renew(lease, leaseMs);
+        if (!held) emitNotRenewed(events, lease);
         for (const wish of cancelled) onCancelWish(wish.id, wish.reason);
         const known = this.#holds.get(lease);
         if (!known) return;

@@ -1,6 +1,7 @@
 /** Where a worker gets its jobs from and brings its results to: the store itself, or what stands in for it under push dispatch. */
 
-import type { Claimed, ClaimRequest, JobStore, Store } from "../store/store.ts";
+import type { Claimed, ClaimRequest, JobStore } from "../store/store.ts";
+import { reportRuns, settleRuns, type RunWriting } from "./run-writes.ts";
 
 /** A claim of a worker, with its load: a store needs only the request. */
 export interface WorkerClaim extends ClaimRequest {
@@ -26,9 +27,9 @@ export interface ResultPort extends Pick<JobStore, "report" | "settle"> {
 }
 
 /** Straight into the store, which need not be open yet. */
-export function storeResults(store: Pick<Store, "jobs">): ResultPort {
+export function storeResults(writing: RunWriting<"settle" | "report">): ResultPort {
   return {
-    report: (reports) => store.jobs.report(reports),
-    settle: (settlements) => store.jobs.settle(settlements),
+    report: (reports) => reportRuns(writing, reports),
+    settle: (settlements) => settleRuns(writing, settlements),
   };
 }

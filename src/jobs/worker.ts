@@ -19,6 +19,7 @@ import type { NodeIdentity } from "../core/node.ts";
 import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Author, Claimed, ClaimedJob, Store } from "../store/store.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
@@ -52,6 +53,7 @@ export interface WorkerOptions {
   readonly rules: OutcomeRules;
   readonly settings: WorkerSettings;
   readonly log: Log;
+  readonly events: NodeEvents;
   /** Counts and traces, if anybody does. */
   readonly watch?: WorkerWatch;
   /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
@@ -94,7 +96,7 @@ export class Worker extends Lifecycle {
       giveBack: (job) => this.#results.settle(job, { kind: "released" }),
     });
     this.#results = new ResultWriter({
-      results: options.results ?? storeResults(store),
+      results: options.results ?? storeResults(options),
       clock,
       log,
       watch: this.#watch,
@@ -107,6 +109,7 @@ export class Worker extends Lifecycle {
       store,
       clock,
       log,
+      events: options.events,
       identity,
       leaseMs: settings.leaseMs,
       renewMs: settings.renewMs,

@@ -47,7 +47,7 @@ export class JobMetrics implements WorkerSink {
     this.#describeWorker(instruments);
   }
 
-  submitted(jobs: readonly NewJob[]): void {
+  submitted(jobs: readonly Pick<NewJob, "queue" | "task">[]): void {
     for (const { queue, task } of jobs) this.#kinds.of(queue, task).submitted++;
   }
 

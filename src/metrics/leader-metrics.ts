@@ -1,17 +1,14 @@
 /** Who leads, how terms end, and what was refused because it came too late. */
 
-import type { Refusal } from "../cluster/refused-writes.ts";
 import type { Leadership } from "../coordination/coordination.ts";
-import type { TermChange } from "../coordination/elector.ts";
-import { LEADER_ROLES, TERM_ENDS, type LeaderRole } from "../core/term.ts";
+import { STALE_WRITERS, staleWriter, type Refusal, type StaleWriter } from "../core/refused-write.ts";
+import { LEADER_ROLES, TERM_ENDS, type LeaderRole, type TermChange } from "../core/term.ts";
 import type { Instruments, Reading } from "./instruments.ts";
-
-const WRITES = ["run", "lease", "owner", "leader"] as const;
 
 export class LeaderMetrics {
   readonly #started = Object.fromEntries(LEADER_ROLES.map((role) => [role, 0])) as Record<LeaderRole, number>;
   readonly #ended = new Map<string, { readonly labels: { role: string; reason: string }; count: number }>();
-  readonly #refused: Record<(typeof WRITES)[number], number> = { run: 0, lease: 0, owner: 0, leader: 0 };
+  readonly #refused: Record<StaleWriter, number> = { run: 0, lease: 0, owner: 0, leader: 0 };
 
   constructor() {
     for (const role of LEADER_ROLES)
@@ -53,7 +50,7 @@ export class LeaderMetrics {
         help: "Writes that the store refused because somebody else has a newer number. run: results and logs; lease: renewals; owner: events; leader: what an earlier leader would write.",
         labels: ["what"],
       },
-      () => WRITES.map((what): Reading => [{ what }, this.#refused[what]]),
+      () => STALE_WRITERS.map((what): Reading => [{ what }, this.#refused[what]]),
     );
   }
 
@@ -63,14 +60,7 @@ export class LeaderMetrics {
     else this.#ended.get(`${role} ${change.reason}`)!.count++;
   }
 
-  refused({ what, job }: Pick<Refusal, "what" | "job">): void {
-    this.#refused[kindOf(what, job !== null)]++;
+  refused({ write }: Pick<Refusal, "write">): void {
+    this.#refused[staleWriter(write)]++;
   }
-}
-
-/** By how it is told in the journal. */
-function kindOf(what: string, aboutRun: boolean): (typeof WRITES)[number] {
-  if (aboutRun) return "run";
-  if (what.startsWith("the renewal of")) return "lease";
-  return what.startsWith("events of") ? "owner" : "leader";
 }

@@ -6,7 +6,6 @@ import type { Watchdog } from "../cluster/watchdog.ts";
 import type { Membership } from "../coordination/coordination.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { WorkerWatch } from "../jobs/worker-watch.ts";
-import type { TakenOver } from "../ownership/job-handoff-subscriber.ts";
 import type { Owner } from "../ownership/owner.ts";
 import type { Instruments, Reading } from "./instruments.ts";
 import { OTHER } from "./kinds.ts";
@@ -48,7 +47,7 @@ export class NodeMetrics {
     this.#lag.observe(lagMs / 1_000);
   }
 
-  takenOver({ reason }: Pick<TakenOver, "reason">): void {
+  takenOver({ reason }: { readonly reason: string }): void {
     const known = this.#handoffs.has(reason) ? reason : OTHER;
     this.#handoffs.set(known, this.#handoffs.get(known)! + 1);
   }

@@ -6,13 +6,13 @@
 import { Reachability } from "../cluster/reachability.ts";
 import { openChannels } from "../channels/open.ts";
 import { fabricOf } from "../config/fabric.ts";
+import type { Coordination } from "../coordination/coordination.ts";
 import { openCoordination } from "../coordination/open.ts";
 import { httpProbe } from "../platform/http-probe.ts";
 import type { Service } from "../platform/service.ts";
 import { openStore } from "../store/open.ts";
 import { peerBackend } from "./backend-peers.ts";
 import { databaseOf, onDatabase } from "./backend-postgres.ts";
-import { openJournal } from "./journal-parts.ts";
 import type { Platform } from "./platform.ts";
 
 export type Backend = Awaited<ReturnType<typeof backend>>;
@@ -22,26 +22,17 @@ export async function backend(p: Platform, open: (store: Service) => Promise<voi
   const { settings, identity, info, clock, log, state } = p;
   const fabric = fabricOf(settings);
   const database = fabric === "postgres" ? databaseOf(p) : null;
-  const journal = openJournal({
-    store: database
-      ? openStore({ kind: "postgres", ...database, connections: settings.postgres.connections })
-      : openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock }),
-    traffic: p.traffic,
-    identity,
-    clock,
-    log,
-    onRefused: (refusal) => p.metrics.leaders.refused(refusal),
-  });
-  const { store } = journal;
+  const store = database
+    ? openStore({ kind: "postgres", ...database, connections: settings.postgres.connections })
+    : openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
   await open(store);
   const { terms } = store;
   const peers = fabric === "peers" ? peerBackend(p, terms) : null;
   const shared = database && onDatabase(p, database, terms);
-  const coordination = journal.coordination(
+  const coordination: Coordination =
     peers?.coordination ??
-      shared?.coordination ??
-      openCoordination({ kind: "standalone", identity, clock, info, terms }),
-  );
+    shared?.coordination ??
+    openCoordination({ kind: "standalone", identity, clock, info, terms });
   const reach = new Reachability({
     self: identity,
     nodes: () => coordination.membership.nodes(),
@@ -50,7 +41,6 @@ export async function backend(p: Platform, open: (store: Service) => Promise<voi
   });
   state.publish({ reach: () => reach.read() });
   return {
-    journal,
     store,
     coordination,
     membership: coordination.membership,

@@ -15,9 +15,9 @@ import type { Platform } from "./platform.ts";
 import type { Work } from "./work.ts";
 
 export function duties(p: Platform, b: Backend, e: LeaderElections, w: Work): Service {
-  const { settings, identity, metrics, watchdog, clock, random, log } = p;
+  const { settings, identity, events, metrics, watchdog, clock, random, log } = p;
   const { store, channels, membership } = b;
-  const { push, peers, reaper, controller, author, news } = w;
+  const { push, peers, reaper, controller, author } = w;
   const leases = watchdog.duty("leases", (time) => (term, signal) => reaper.duty(term, signal, time));
   const byRole: Readonly<Record<LeaderRole, Readonly<Record<string, Duty>>>> = {
     scheduler: {
@@ -30,7 +30,8 @@ export function duties(p: Platform, b: Backend, e: LeaderElections, w: Work): Se
           mintId: () => jobId(identity.name, random.timedUuid()),
           author,
           log,
-          onFired: (job) => news.fired(job),
+          events,
+          replicated: peers !== null,
           sink: metrics.schedules,
         }),
       ),
@@ -40,6 +41,7 @@ export function duties(p: Platform, b: Backend, e: LeaderElections, w: Work): Se
           reaper,
           clock: time,
           log,
+          events,
           bury: async (dead, term) => push?.takeFrom(dead, term),
         }),
       ),
@@ -49,12 +51,12 @@ export function duties(p: Platform, b: Backend, e: LeaderElections, w: Work): Se
     },
     metrics_aggregator: {
       metrics: watchdog.duty("metrics", (time) =>
-        metricsDuty({ store, nodes: () => membership.nodes(), clock: time }),
+        metricsDuty({ store, nodes: () => membership.nodes(), clock: time, events }),
       ),
     },
     log_compactor: {
       retention: watchdog.duty("retention", (time) =>
-        retentionDuty({ store, clock: time, retention: settings.retention }),
+        retentionDuty({ store, clock: time, events, retention: settings.retention }),
       ),
       // Where each node has a store of its own, each recovers its own jobs.
       ...(peers && { leases }),

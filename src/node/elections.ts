@@ -6,8 +6,7 @@ import type { Backend } from "./backend.ts";
 import type { Platform } from "./platform.ts";
 
 export function elections(p: Platform, b: Backend, beforeLeading?: BeforeLeading): LeaderElections {
-  const { settings, identity, roles, state, metrics, clock, random, log } = p;
-  const note = b.journal.onTerm(() => b.membership.nodes());
+  const { settings, identity, roles, state, events, clock, random, log } = p;
   const elections = new LeaderElections({
     coordination: b.coordination,
     identity,
@@ -18,10 +17,7 @@ export function elections(p: Platform, b: Backend, beforeLeading?: BeforeLeading
         for (const agent of await beforeLeading(term, signal)) state.switchedOff.add(agent);
       },
     }),
-    onChange: (change) => {
-      metrics.leaders.changed(change);
-      note(change);
-    },
+    onChange: (change) => events.emit("term.changed", change),
     settings: settings.leader,
     clock,
     random,

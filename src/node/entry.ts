@@ -19,6 +19,7 @@ import { JoinServer } from "../coordination/open.ts";
 import { authenticateBy } from "../http/authenticate.ts";
 import { HttpServer } from "../http/server.ts";
 import { FunctionCalls } from "../jobs/functions.ts";
+import { observeNode } from "../observe/observe-node.ts";
 import { authenticated } from "../transport/authenticator.ts";
 import { VERSION } from "../version.ts";
 import type { PeerBackend } from "./backend-peers.ts";
@@ -35,7 +36,14 @@ export type Entry = ReturnType<typeof entry>;
 export function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
   const entrance = accessOf(p, b, e);
   const backlog = new BacklogReader({ store: b.store, clock: p.clock });
-  const services = servicesOf(p, b, e, w, { backlog, access: entrance.access });
+  const { journal, services: records } = observeNode(p.events, {
+    ...p,
+    version: VERSION,
+    store: b.store,
+    membership: b.membership,
+    news: w.news,
+  });
+  const services = servicesOf(p, b, e, w, { backlog, journal, access: entrance.access });
   const executor = new OperationExecutor({ services, inFlight: w.inFlight, tracing: p.tracing });
   const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
   const http = listens ? listener(p, b, executor, requests, entrance) : null;
@@ -47,7 +55,7 @@ export function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, list
       url: () => (http.running ? http.url : null),
     });
   }
-  return { services, backlog, http, joinServer };
+  return { services, backlog, records, http, joinServer };
 }
 
 /** What the operations of the API work with. */
@@ -56,11 +64,12 @@ function servicesOf(
   b: Backend,
   e: LeaderElections,
   w: Work,
-  { backlog, access }: { readonly backlog: BacklogReader; readonly access: AccessEntry["access"] },
+  built: Pick<NodeServices, "journal"> & Pick<AccessEntry, "access"> & { readonly backlog: BacklogReader },
 ): NodeServices {
   const { settings, identity, state, tasks, metrics, clock } = p;
   const { store, coordination, membership, channels, peers } = b;
   const { jobs, schedules, inFlight } = w;
+  const { backlog, journal, access } = built;
   const { scheduler: leadership } = e;
   const draining = (): boolean => state.draining;
   const forming = (): string | null => state.forming;
@@ -80,6 +89,7 @@ function servicesOf(
       dispatch: w.push ? "push" : "pull",
       leadership,
       store,
+      events: p.events,
       warnings: peers?.warnings ?? [],
     }),
     functions: new FunctionCalls({
@@ -104,7 +114,7 @@ function servicesOf(
     }),
     tasks,
     controller: w.controller,
-    journal: b.journal.journal,
+    journal,
     insight: new StoreLooks({
       store,
       backlog,

@@ -66,6 +66,26 @@ export class ServiceList {
   }
 }
 
+/** A step of the stop, in its place among the services. */
+export function atStop(step: () => void): Service {
+  return new AtStop(step);
+}
+
+class AtStop extends Lifecycle {
+  readonly #step: () => void;
+
+  constructor(step: () => void) {
+    super();
+    this.#step = step;
+  }
+
+  protected onStart(): void {}
+
+  protected onStop(): void {
+    this.#step();
+  }
+}
+
 /** Several services as one: they start and stop at the same time. */
 export function together(services: readonly Service[]): Service {
   return new Together(services);

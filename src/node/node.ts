@@ -28,7 +28,7 @@ import { backend } from "./backend.ts";
 import { duties } from "./duties.ts";
 import { elections } from "./elections.ts";
 import { entry } from "./entry.ts";
-import { ServiceList } from "./lifecycle.ts";
+import { atStop, ServiceList } from "./lifecycle.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { observe } from "./observe.ts";
 import { platform, type Platform } from "./platform.ts";
@@ -154,9 +154,19 @@ export class BatonNode extends Lifecycle {
       const composed = await compose(p, this.#options, (store) => list.start(store));
       const { b, e, w, x } = composed;
       this.#composed = { ...composed, list };
-      await list.start(p.load, b.peers?.transport, w.peers?.position);
+      await list.start(...x.records, p.load, b.peers?.transport, w.peers?.position);
       // Peers reach each other through their listeners, so it opens before the coordination.
-      await list.start(x.http, b.coordination, b.reach, b.channels, w.followers, w.threads, w.push?.sink);
+      const left = atStop(() => p.events.emit("node.status", "left"));
+      await list.start(
+        x.http,
+        left,
+        b.coordination,
+        b.reach,
+        b.channels,
+        w.followers,
+        w.threads,
+        w.push?.sink,
+      );
       await list.start(e, w.controller, x.joinServer, w.peers?.retractions);
       if (!b.store.guarantees.shared) await this.#takeBackOwnJobs();
       // What peers have taken back from this node while it was away.
@@ -164,7 +174,7 @@ export class BatonNode extends Lifecycle {
       p.state.forming = this.#missingNodes();
       if (p.state.forming === null) {
         await this.#takeWork();
-        await b.membership.setStatus("active");
+        await this.#setStatus("active");
       } else void this.#form();
     } catch (error) {
       this.#stopped.abort();
@@ -195,7 +205,7 @@ export class BatonNode extends Lifecycle {
    * in time: then the worker goes on.
    */
   async #drain(callOff?: AbortSignal): Promise<boolean> {
-    const { p, b, e, w, d, list } = this.#built;
+    const { p, e, w, d, list } = this.#built;
     const { push } = w;
     const { timeoutMs, cleanupMs } = this.#settings.drain;
     p.state.draining = true;
@@ -214,7 +224,7 @@ export class BatonNode extends Lifecycle {
     this.#released = handed ? handed.orphaned + handed.released : 0;
     if (!drained) return false;
     const { interrupted } = drained;
-    b.journal.onDrained(interrupted);
+    p.events.emit("node.drained", { interrupted });
     if (interrupted > 0)
       p.log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
     return true;
@@ -246,7 +256,7 @@ export class BatonNode extends Lifecycle {
 
   /** Waits for the others, then takes work. */
   async #form(): Promise<void> {
-    const { p, b } = this.#built;
+    const { p } = this.#built;
     const { signal } = this.#stopped;
     p.log.info({ missing: p.state.forming }, "waiting for the cluster to gather");
     while (!signal.aborted && p.state.forming !== null) {
@@ -257,7 +267,7 @@ export class BatonNode extends Lifecycle {
     this.#change(async () => {
       if (p.state.draining) return; // a resume takes work then
       await this.#takeWork();
-      await b.membership.setStatus("active");
+      await this.#setStatus("active");
       p.log.info({}, "the cluster has gathered");
     });
   }
@@ -291,13 +301,18 @@ export class BatonNode extends Lifecycle {
     });
   }
 
+  async #setStatus(status: NodeStatus): Promise<void> {
+    const { p, b } = this.#built;
+    await b.membership.setStatus(status);
+    p.events.emit("node.status", status);
+  }
+
   /** The other nodes find out by themselves when they cannot be informed. */
   async #announceStatus(status: NodeStatus): Promise<void> {
-    const { p, b } = this.#built;
     try {
-      await b.membership.setStatus(status);
+      await this.#setStatus(status);
     } catch (error) {
-      p.log.warn({ err: error, status }, "could not inform the other nodes");
+      this.#built.p.log.warn({ err: error, status }, "could not inform the other nodes");
     }
   }
 

@@ -1,7 +1,7 @@
 /**
  * The first layer: what every other layer uses, and nothing that they build.
  *
- * Time, chance and log are given. `NodeState`, `WorkSignal` and `Instruments` are empty here: later layers publish into them, so that no
+ * Time, chance and log are given. `NodeState`, `NodeEvents`, `WorkSignal` and `Instruments` are empty here: later layers publish into them, so that no
  * layer needs a reference to a later one.
  */
 
@@ -28,6 +28,7 @@ import { NodeMetrics } from "../metrics/node-metrics.ts";
 import { ScheduleMetrics } from "../metrics/schedule-metrics.ts";
 import { systemClock } from "../platform/clock.ts";
 import { silentLog, withFields } from "../platform/log.ts";
+import { NodeEvents } from "../platform/node-events.ts";
 import { NodeState } from "../platform/node-state.ts";
 import { systemRandom } from "../platform/random.ts";
 import { OpenTelemetry } from "../platform/tracing.ts";
@@ -93,6 +94,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: NodeO
     roles,
     startedAt,
     state,
+    events: new NodeEvents(log),
     signal: new WorkSignal(),
     places,
     budgets: { interruptionsMax: settings.jobs.interruptionsMax, crashesMax: settings.jobs.crashesMax },

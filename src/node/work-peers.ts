@@ -24,7 +24,7 @@ import type { Platform } from "./platform.ts";
 export type PeerWork = ReturnType<typeof peerWork>;
 
 export function peerWork(
-  { settings, identity, state, signal, clock, random, log }: Platform,
+  { settings, identity, state, events, signal, clock, random, log }: Platform,
   { transport, coordination, peers, nodes, call }: PeerBackend,
   { scheduler: leadership }: LeaderElections,
   { store, jobs }: { readonly store: Store; readonly jobs: Pick<Jobs, "cancel" | "remove"> },
@@ -75,6 +75,7 @@ export function peerWork(
       inTurn(willing(nodes(), { role: "worker", tasks: [task] }), position.next()).map(({ name }) => name),
     accepts: () => !state.draining,
     onPlaced: () => signal.raise(),
+    events,
     clock,
     log,
   });

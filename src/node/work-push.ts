@@ -23,10 +23,10 @@ export function pushOf(p: Platform, b: Backend, e: LeaderElections): Push | null
 }
 
 function openPush(p: Platform, b: Backend, { scheduler }: LeaderElections) {
-  const { settings, identity, roles, state, tasks, budgets, metrics, clock, random, log } = p;
-  const { store, channels, membership, journal } = b;
+  const { settings, identity, roles, state, events, tasks, budgets, clock, random, log } = p;
+  const { store, channels, membership } = b;
   const ownership = store.ownership!;
-  const common = { channels, clock, log };
+  const common = { channels, clock, log, events };
   const { heartbeatMs } = settings.node;
   const { timeoutMs } = settings.dispatch;
   /** Jobs have been dispatched to the worker of this node. */
@@ -61,10 +61,6 @@ function openPush(p: Platform, b: Backend, { scheduler }: LeaderElections) {
         state,
         leadership: scheduler,
         dispatcher,
-        onTakenOver: (taken) => {
-          metrics.node.takenOver(taken);
-          journal.onTakenOver(taken);
-        },
         settings: {
           heartbeatMs,
           ackMs: handoff.ackTimeoutMs,

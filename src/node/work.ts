@@ -14,7 +14,6 @@ import { Controller } from "../controller/controller.ts";
 import { EventFeed } from "../controller/event-feed.ts";
 import { channelEventWire } from "../controller/event-wire.ts";
 import { JobNews } from "../controller/job-news.ts";
-import { RunBook } from "../controller/run-book.ts";
 import { TermGuard } from "../controller/term-guard.ts";
 import { retryPolicyOf } from "../core/retry.ts";
 import { roleOf } from "../core/role.ts";
@@ -44,7 +43,7 @@ const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
 export type Work = ReturnType<typeof work>;
 
 export function work(p: Platform, b: Backend, e: LeaderElections) {
-  const { settings, identity, state, signal, tasks, budgets, metrics, spans, clock, random, log } = p;
+  const { settings, identity, state, events, signal, tasks, budgets, spans, clock, random, log } = p;
   const { store, channels, membership } = b;
   const { shared } = store.guarantees;
   const { scheduler: leadership } = e;
@@ -54,7 +53,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
   const watchers = new JobWatchers(clock);
   const followers = new Followers({ channels, watchers, clock });
   const peerWire = b.peers && new PeerEventWire({ self: identity.name, ...b.peers });
-  const events = new EventFeed({
+  const feed = new EventFeed({
     node: identity.name,
     life: identity.incarnation,
     wire: peerWire ?? (channels.kind === "memory" ? null : channelEventWire(channels)),
@@ -66,8 +65,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     }),
     clock,
   });
-  const book = new RunBook(budgets);
-  const news = new JobNews({ node: identity.name, feed: events, followers, book });
+  const news = new JobNews({ node: identity.name, feed, followers });
   const wakeUps = new WakeUps({
     channels,
     clock,
@@ -92,6 +90,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     identity,
     author,
     log,
+    events,
     ...(push && { claims: push.inbox, results: push.sink }),
     rules,
     settings: {
@@ -119,13 +118,9 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     defaults: p.defaults,
     unstoredMax: settings.jobs.unstoredMax,
     spans,
-    onFailed: (error) => metrics.jobs.submitFailed(error),
+    events,
     wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
-    onStored: (stored, hinted, answers) => {
-      news.submitted(stored, answers);
-      // Those that were not there before.
-      const isNew = answers.every(({ existed }) => !existed);
-      metrics.jobs.submitted(isNew ? stored : stored.filter((_, at) => !answers[at]!.existed));
+    onStored: (stored, hinted) => {
       if (!hinted && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
@@ -143,11 +138,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     agentsHeardSince: () => state.agentsHeardSince,
     agentLeaseMs: settings.agents.leaseMs,
     log,
-    sink: metrics.jobs,
-    onRecovered: (id, status) => {
-      news.recovered(id, status);
-      announce();
-    },
+    events,
   });
   const controller = new Controller({
     state,
@@ -160,8 +151,8 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
       draining: () => state.draining,
       forming: () => state.forming,
     }),
-    events,
-    book,
+    events: feed,
+    nodeEvents: events,
     reaper,
     submitter,
     tasks,
@@ -172,14 +163,17 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     random,
     log,
     spans,
-    sink: metrics.agents,
+    sink: p.metrics.agents,
     onChange: (id) => followers.changed(id),
     onReady: announce,
-    onRefused: b.journal.refused,
   });
   // Where jobs are pushed, the leader's dispatcher hands them out; elsewhere the worker helps itself.
   signal.subscribe(push ? () => push.dispatcher.wake() : () => worker.wake());
   signal.subscribe((stored) => controller.wake(stored));
+  events.on("jobs.recovered", (recovered) => {
+    for (const { id } of recovered) controller.recovered(id);
+    announce();
+  });
 
   const jobs = new JobService({
     store,

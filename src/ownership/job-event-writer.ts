@@ -3,11 +3,12 @@
  * unavailable, events are kept and tried again, not returned to their queue, where others could overtake them.
  */
 
+import { emitReported, emitSettled } from "../jobs/run-writes.ts";
 import type { OwnedEvents, OwnedVerdicts } from "../store/ownership.ts";
 import type { OwnerOptions } from "./owner-options.ts";
 import { isTransient, type StoreRetry } from "./store-retry.ts";
 
-export interface JobEventWriterOptions extends Pick<OwnerOptions, "ownership" | "identity"> {
+export interface JobEventWriterOptions extends Pick<OwnerOptions, "ownership" | "identity" | "events"> {
   readonly retry: StoreRetry;
 }
 
@@ -69,12 +70,27 @@ export class JobEventWriter {
     const events = batch.map((one) => one.events);
     try {
       const verdicts = await retry.call(() => ownership.write(events, identity), this.#over.signal);
-      for (const [at, one] of batch.entries()) one.resolve(verdicts[at] ?? null);
+      for (const [at, one] of batch.entries()) {
+        const answer = verdicts[at] ?? null;
+        this.#emit(one.events, answer);
+        one.resolve(answer);
+      }
     } catch (error) {
       // One that the store can never take must not block the others.
       const guilty = batch.length === 1 || isTransient(error) || this.#over.signal.aborted;
       if (guilty) for (const one of batch) one.reject(error);
       else for (const one of batch) await this.#flush([one]);
     }
+  }
+
+  #emit({ assignment, ownerEpoch, reports, settlements }: OwnedEvents, answer: OwnedVerdicts | null): void {
+    const { events } = this.#o;
+    if (answer) {
+      emitReported(events, reports, answer.reported);
+      emitSettled(events, settlements, answer.settled);
+      return;
+    }
+    const write = "ownership.write";
+    events.emit("write.refused", { write, carried: ownerEpoch, current: null, job: null, id: assignment });
   }
 }

@@ -17,20 +17,13 @@ import type { OwnershipClaims } from "./ownership-claims.ts";
 
 export interface JobHandoffSubscriberOptions extends Pick<
   OwnerOptions,
-  "channels" | "identity" | "clock" | "log" | "onTakenOver"
+  "channels" | "identity" | "clock" | "log" | "events"
 > {
   readonly owned: OwnedAssignments;
   readonly claims: OwnershipClaims;
   readonly health: CoordinatorHealthMonitor;
   readonly heartbeats: CoordinatorHeartbeatService;
   readonly publisher: JobHandoffPublisher;
-}
-
-/** An assignment that has become ours. */
-export interface TakenOver extends Pick<Handoff, "assignment" | "from" | "reason"> {
-  readonly ownerEpoch: number;
-  /** Null when it is not known. */
-  readonly jobs: number | null;
 }
 
 /** Taken together, in one write of the store. */
@@ -106,7 +99,8 @@ export class JobHandoffSubscriber {
     );
     for (const [at, { assignment, from, jobs = null, reason }] of claimed.entries()) {
       const ownerEpoch = epochs[at] ?? null;
-      if (ownerEpoch !== null) this.#o.onTakenOver?.({ assignment, from, ownerEpoch, jobs, reason });
+      if (ownerEpoch === null) continue;
+      this.#o.events.emit("assignment.taken_over", { assignment, from, ownerEpoch, jobs, reason });
     }
     await this.#acknowledge(claimed, epochs);
     // A node that rebalances next should know what we have now.

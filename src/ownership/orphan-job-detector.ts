@@ -11,14 +11,15 @@ import type { AssignmentId, Orphan } from "../store/ownership.ts";
 import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
 import { inBatches } from "./in-batches.ts";
 import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
-import type { OwnerOptions } from "./owner-options.ts";
+import type { OwnerOptions, OwnerSettings } from "./owner-options.ts";
 
 export interface OrphanJobDetectorOptions extends Pick<
   OwnerOptions,
-  "ownership" | "membership" | "channels" | "state" | "clock" | "log" | "settings"
+  "ownership" | "membership" | "channels" | "state" | "clock" | "log" | "events"
 > {
-  readonly health: CoordinatorHealthMonitor;
-  readonly offers: JobHandoffSubscriber;
+  readonly health: Pick<CoordinatorHealthMonitor, "peers">;
+  readonly offers: Pick<JobHandoffSubscriber, "isOpen">;
+  readonly settings: Pick<OwnerSettings, "orphanCheckMs">;
 }
 
 /** How long a new assignment may wait for its first owner before it is offered as an orphan. */
@@ -45,7 +46,8 @@ export class OrphanJobDetector {
   /** These incarnations have ended and own nothing any more. Returns how many assignments they owned. */
   async disown(ended: readonly NodeIdentity[], term: Term): Promise<number> {
     const incarnations = ended.map(({ incarnation }) => incarnation);
-    const disowned = await this.#o.ownership.disown(incarnations, term);
+    const { ownership, events } = this.#o;
+    const disowned = await events.fenced("ownership.disown", ownership.disown(incarnations, term));
     if (disowned > 0) this.#disowned.abort();
     return disowned;
   }
@@ -116,10 +118,10 @@ export class OrphanJobDetector {
   }
 
   async #offer(term: Term, signal: AbortSignal): Promise<number> {
-    const { ownership, channels, clock } = this.#o;
+    const { ownership, channels, clock, events } = this.#o;
     const query = { unownedForMs: UNOWNED_MS, offeredBeforeMs: OFFER_AGAIN_MS, limit: FOUND_MAX };
     for (let offered = 0; ;) {
-      const found = await ownership.orphans(query, term);
+      const found = await events.fenced("ownership.orphans", ownership.orphans(query, term));
       this.#remember(found);
       const at = new Date(clock.now()).toISOString();
       await inBatches(found, (batch) => {

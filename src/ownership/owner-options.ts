@@ -4,9 +4,9 @@ import type { NodeIdentity, NodeStatus } from "../core/node.ts";
 import type { Dispatcher } from "../dispatch/dispatcher.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import type { OwnershipStore } from "../store/ownership.ts";
-import type { TakenOver } from "./job-handoff-subscriber.ts";
 
 export interface OwnerOptions {
   readonly ownership: OwnershipStore;
@@ -21,7 +21,7 @@ export interface OwnerOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly onTakenOver?: (taken: TakenOver) => void;
+  readonly events: NodeEvents;
   readonly settings: OwnerSettings;
 }
 

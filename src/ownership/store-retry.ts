@@ -11,7 +11,7 @@ const FIRST_RETRY_MS = 50;
 /** Longer, and workers wait for receipts long after the store is available again. */
 const RETRY_MS_MAX = 1_000;
 
-/** Repeats retry of the store while it is unavailable. An outage is logged once, however many retry it affects. */
+/** Repeats calls of the store while it is unavailable. An outage is logged once, however many calls it affects. */
 export class StoreRetry {
   readonly #o: StoreRetryOptions;
   #failing = false;

@@ -18,6 +18,7 @@ import { ThreadPool } from "../../src/jobs/thread-pool.ts";
 import { Worker } from "../../src/jobs/worker.ts";
 import type { WorkerSettings } from "../../src/jobs/worker.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../src/platform/node-events.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { openMemoryStore } from "../../src/store/memory/memory.ts";
 import type { Abandoned, JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
@@ -61,6 +62,7 @@ export class WorkerWorld {
   readonly jobs: JobService;
   readonly watchers: JobWatchers;
   readonly log = recordingLog();
+  readonly events = new NodeEvents(this.log);
   /** Every settlement that reached the store, in order. */
   readonly settled: Settlement[] = [];
   readonly changes: { id: JobId; status: JobStatus | null }[] = [];
@@ -95,6 +97,7 @@ export class WorkerWorld {
       rules: { budgets, retry: DEFAULT_RETRY, chance },
       settings,
       log: this.log,
+      events: this.events,
       onChange: (id, status) => {
         this.changes.push({ id, status });
         this.watchers.changed(id);
@@ -108,6 +111,7 @@ export class WorkerWorld {
       author,
       defaults: { maxAttempts: options.maxAttempts ?? 3, timeoutMs: null },
       wakes: () => false,
+      events: this.events,
       onStored: () => worker.wake(),
     });
     this.jobs = new JobService({

@@ -12,7 +12,9 @@ import type { ScheduleDefinition } from "../../src/core/schedule.ts";
 import type { Term } from "../../src/core/term.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/cluster/replicated-schedules.ts";
 import { scheduleDuty } from "../../src/jobs/schedule-duty.ts";
+import { silentLog } from "../../src/platform/log.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../src/platform/node-events.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { MemoryStore } from "../../src/store/memory/memory.ts";
@@ -185,6 +187,8 @@ export class ReplicaChaos {
       random: this.random,
       mintId: (): JobId => jobId(name, this.random.timedUuid()),
       author: () => ({ node: name, ownerEpoch: term.epoch, leaderEpoch: term.epoch }),
+      events: new NodeEvents(silentLog),
+      replicated: true,
     });
     for (const duty of [fire, schedules.duty]) duty(term, life.ending.signal).catch(() => {});
   }

@@ -10,6 +10,8 @@ import type { Term } from "../../src/core/term.ts";
 import { ReplicatedSchedules } from "../../src/cluster/replicated-schedules.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/cluster/replicated-schedules.ts";
 import type { Clock } from "../../src/platform/clock.ts";
+import { silentLog } from "../../src/platform/log.ts";
+import { NodeEvents } from "../../src/platform/node-events.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { MemoryNetwork } from "../../src/transport/memory.ts";
 import type { Transport } from "../../src/transport/transport.ts";
@@ -81,6 +83,7 @@ export class ReplicaNode {
       targets: () => [name],
       accepts: () => true,
       onPlaced: () => {},
+      events: new NodeEvents(silentLog),
       clock,
       ...parts,
     });

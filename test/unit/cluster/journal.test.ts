@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Journal } from "../../../src/cluster/journal.ts";
-import { RefusedWrites, type Refusal } from "../../../src/cluster/refused-writes.ts";
+import { RefusedWrites } from "../../../src/cluster/refused-writes.ts";
 import { TermNotes } from "../../../src/cluster/term-notes.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
+import type { Refusal } from "../../../src/core/refused-write.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { silentLog, type Log } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
@@ -102,16 +103,17 @@ describe("the journal", () => {
 });
 
 describe("refused writes", () => {
-  const refusal: Refusal = { what: "a result", carried: 1, current: null, job: "node-a-1" as JobId };
+  const refusal: Refusal = { write: "run.result", carried: 1, current: null, job: "node-a-1" as JobId };
 
   it("are told with the number that counts", async () => {
     const { clock, journal } = await open();
     const refused = new RefusedWrites({ journal, clock, epochOf: async () => 2 });
-    refused.tell(refusal);
+    refused.add(refusal);
     await clock.advance(100);
     const [entry] = await journal.list({ limit: 1 });
     assert.deepEqual(entry!.detail, {
-      what: "a result",
+      write: "run.result",
+      what: "the result of an earlier run",
       carried_epoch: 1,
       current_epoch: 2,
       job_id: "node-a-1",
@@ -122,11 +124,12 @@ describe("refused writes", () => {
   it("of a storm are a few a second, and every one is counted", async () => {
     const { clock, journal } = await open();
     const refused = new RefusedWrites({ journal, clock, epochOf: async () => 2 });
+    await refused.start();
     for (let second = 0; second < 5; second++) {
-      for (let n = 0; n < 1_000; n++) refused.tell(refusal);
+      for (let n = 0; n < 1_000; n++) refused.add(refusal);
       await clock.advance(1_000);
     }
-    refused.close();
+    await refused.stop();
     await clock.advance(1_000);
     const entries = await journal.list({ limit: 10_000 });
     assert.equal(

@@ -3,6 +3,8 @@ import { describe, it } from "node:test";
 import { AgentDirectory } from "../../../src/controller/agent-directory.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/term.ts";
+import { silentLog } from "../../../src/platform/log.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { AgentSeen } from "../../../src/store/agents.ts";
 import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
@@ -18,6 +20,7 @@ class World {
   constructor() {
     const { store, written } = this;
     this.directory = new AgentDirectory({
+      events: new NodeEvents(silentLog),
       store: {
         get agents() {
           return new Proxy(store.agents, {

@@ -10,6 +10,7 @@ import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { silentLog } from "../../../src/platform/log.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import type { Claimed, ClaimedJob, ClaimRequest, Settlement } from "../../../src/store/store.ts";
 
@@ -53,6 +54,7 @@ class World {
       forming: () => null,
     });
     this.desk = new LeaseDesk({
+      events: new NodeEvents(silentLog),
       store: {
         jobs: {
           claim: (request) => this.#claim(request),

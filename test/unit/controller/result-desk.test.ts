@@ -9,7 +9,9 @@ import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import { DEFAULT_RETRY } from "../../../src/core/retry.ts";
 import type { Term } from "../../../src/core/term.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { Settlement } from "../../../src/store/store.ts";
 
 const TERM: Term = { role: "scheduler", leader: "a" as NodeName, incarnation: "one", epoch: 3 };
@@ -28,6 +30,7 @@ class World {
     forming: () => null,
   });
   readonly desk = new ResultDesk({
+    events: new NodeEvents(silentLog),
     store: {
       jobs: {
         settle: async (settlements, fence) => {

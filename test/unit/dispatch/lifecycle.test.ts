@@ -4,6 +4,7 @@ import { DispatchInbox } from "../../../src/dispatch/dispatch-inbox.ts";
 import { StatusSink } from "../../../src/dispatch/status-sink.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { silentLog } from "../../../src/platform/log.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { memoryBackend } from "./world.ts";
 
@@ -30,6 +31,6 @@ lifecycleStress("dispatch inbox", async () => {
 
 lifecycleStress("status sink", async () => {
   const { backend, parts } = await shared();
-  const service = new StatusSink({ ...parts, store: backend.store });
+  const service = new StatusSink({ ...parts, events: new NodeEvents(silentLog), store: backend.store });
   return { service, close: () => backend.close() };
 });

@@ -18,6 +18,7 @@ import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
 import { ThreadPool } from "../../../src/jobs/thread-pool.ts";
 import { Worker, type WorkerSettings } from "../../../src/jobs/worker.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { openMemoryStore } from "../../../src/store/memory/memory.ts";
 import type { OwnershipStore } from "../../../src/store/ownership.ts";
@@ -136,7 +137,7 @@ export class DispatchWorld {
     const identity = this.#identity(name);
     const registry = new TaskRegistry(Object.entries(tasks).map(([task, run]) => ({ name: task, run })));
     const all = { ...SETTINGS, ...settings };
-    const shared = { channels, clock: systemClock, identity, log };
+    const shared = { channels, clock: systemClock, identity, log, events: new NodeEvents(log) };
     const inbox = new DispatchInbox({
       ...shared,
       ownership: this.ownership,
@@ -181,6 +182,7 @@ export class DispatchWorld {
       channels,
       clock: systemClock,
       log: this.log,
+      events: new NodeEvents(this.log),
       budgets: DEFAULT_BUDGETS,
       settings: { timeoutMs, heartbeatMs: HEARTBEAT_MS },
     });

@@ -6,6 +6,8 @@ import type { LeaseId } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
 import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";
 import { retentionDuty } from "../../../src/jobs/retention.ts";
+import { silentLog } from "../../../src/platform/log.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { ClaimedJob, ClaimRequest } from "../../../src/store/store.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { HeldRuns, NODE, WorkerWorld } from "../../support/node-worker.ts";
@@ -47,6 +49,12 @@ async function claimedElsewhere(
   return jobs[0]!;
 }
 
+function recording(recovered: string[]): NodeEvents {
+  const events = new NodeEvents(silentLog);
+  events.on("jobs.recovered", (jobs) => void recovered.push(...jobs.map(({ id }) => id)));
+  return events;
+}
+
 describe("the reaper of leases", () => {
   it("puts jobs of a silent worker back, one crash the poorer, and tells who follows them", async (t) => {
     const held = new HeldRuns();
@@ -61,7 +69,7 @@ describe("the reaper of leases", () => {
       budgets: DEFAULT_BUDGETS,
       intervalMs: 1_000,
       log: recordingLog(),
-      onRecovered: (job) => void recovered.push(job),
+      events: recording(recovered),
     });
     duties.push(reaper.duty(term, signal));
     await world.advance(60_000);
@@ -89,7 +97,7 @@ describe("the reaper of leases", () => {
       agentsHeardSince: () => since,
       agentLeaseMs: 5_000,
       log: recordingLog(),
-      onRecovered: (job) => void recovered.push(job),
+      events: recording(recovered),
     });
     const lease = (ms: number): Promise<ClaimedJob> =>
       claimedElsewhere(world, {}, { lease: `agent:ada/${ms}` as LeaseId, leaseMs: ms });
@@ -120,8 +128,9 @@ describe("the reaper of leases", () => {
       budgets: DEFAULT_BUDGETS,
       intervalMs: 1_000,
       log,
-      onRecovered: () => world.worker.wake(),
+      events: world.events,
     });
+    world.events.on("jobs.recovered", () => world.worker.wake());
     for (let crash = 1; crash <= 3; crash++) {
       await world.until(id, "processing");
       await reaper.recover({ by: "lives", incarnations: ["1"] }, term);
@@ -152,7 +161,7 @@ describe("the reaper of leases", () => {
       overdueGraceMs: 10_000,
       log,
     };
-    const reaper = new LeaseReaper({ ...options, onRecovered: (job) => void recovered.push(job) });
+    const reaper = new LeaseReaper({ ...options, events: recording(recovered) });
     duties.push(reaper.duty(term, signal));
     await world.advance(10_999);
     assert.deepEqual(recovered, [], "within the grace");
@@ -181,7 +190,7 @@ describe("the reaper of leases", () => {
       },
     });
     const options = { clock: world.clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
-    const reaper = new LeaseReaper({ ...options, store: { jobs }, onRecovered: () => {} });
+    const reaper = new LeaseReaper({ ...options, store: { jobs }, events: world.events });
     duties.push(reaper.duty(term, signal));
     await world.advance(30_999);
     assert.equal((await world.job(stuck.id)).status, "processing");
@@ -197,7 +206,7 @@ describe("the reaper of leases", () => {
     await world.store.terms.grant("scheduler", { name: NODE, incarnation: "next" });
     const { store, clock } = world;
     const options = { store, clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
-    const reaper = new LeaseReaper({ ...options, onRecovered: () => {} });
+    const reaper = new LeaseReaper({ ...options, events: world.events });
     await assert.rejects(reaper.recover({ by: "expiry" }, term), { code: "STALE_EPOCH" });
   });
 });
@@ -228,7 +237,12 @@ describe("retention", () => {
       cancelledMs: 2 * HOUR_MS,
       journalMs: HOUR_MS,
     };
-    duties.push(retentionDuty({ store: world.store, clock: world.clock, retention })(term, signal));
+    duties.push(
+      retentionDuty({ store: world.store, clock: world.clock, events: world.events, retention })(
+        term,
+        signal,
+      ),
+    );
     const left = async (): Promise<boolean[]> =>
       Promise.all([fine, unwanted, fails].map(async (id) => (await world.store.jobs.get(id)) !== null));
     await world.advance(HOUR_MS - 10_000);
@@ -249,7 +263,12 @@ describe("retention", () => {
     const { term, signal, duties } = await leading(t, world);
     const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0, journalMs: 0 };
     await world.advance(1);
-    duties.push(retentionDuty({ store: world.store, clock: world.clock, retention })(term, signal));
+    duties.push(
+      retentionDuty({ store: world.store, clock: world.clock, events: world.events, retention })(
+        term,
+        signal,
+      ),
+    );
     await world.advance(200);
     assert.equal((await world.store.jobs.list({ limit: 1 })).jobs.length, 0);
   });

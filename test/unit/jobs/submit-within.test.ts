@@ -9,7 +9,9 @@ import type { Job } from "../../../src/core/job.ts";
 import { Submitter } from "../../../src/jobs/submitter.ts";
 import { type AnyTask, defineTask } from "../../../src/jobs/task.ts";
 import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { openMemoryStore } from "../../../src/store/memory/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -38,6 +40,7 @@ function submitterOf(store: Pick<Store, "jobs">) {
     author: () => ({ node: "node-a" as NodeName, ownerEpoch: 4, leaderEpoch: 6 }),
     defaults: { maxAttempts: 3, timeoutMs: 3_600_000 },
     wakes: () => false,
+    events: new NodeEvents(silentLog),
     onStored: () => woken.push(true),
   });
   const one = async (request: SubmitRequest, options?: SubmitOptions) =>

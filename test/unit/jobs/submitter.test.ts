@@ -7,7 +7,9 @@ import { parseJobId } from "../../../src/core/ids.ts";
 import { Submitter } from "../../../src/jobs/submitter.ts";
 import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
 import type { Task } from "../../../src/jobs/task.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { openMemoryStore } from "../../../src/store/memory/memory.ts";
 import type { NewJob } from "../../../src/store/store.ts";
@@ -36,6 +38,7 @@ async function world(tasks: readonly Task[] = []) {
     defaults: { maxAttempts: 3, timeoutMs: 3_600_000 },
     unstoredMax: 100,
     wakes: () => false,
+    events: new NodeEvents(silentLog),
     onStored: () => woken++,
   });
   const one = async (request: SubmitRequest) => {

@@ -4,6 +4,7 @@ import type { NodeName } from "../../../src/core/ids.ts";
 import { Owner } from "../../../src/ownership/owner.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
@@ -25,6 +26,7 @@ lifecycleStress("owner", async () => {
     clock,
     random: seededRandom(1),
     log: silentLog,
+    events: new NodeEvents(silentLog),
     state: { status: "active" },
     leadership: { held: () => null },
     dispatcher: { channels: () => [] },

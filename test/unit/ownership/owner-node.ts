@@ -11,6 +11,7 @@ import type { Term } from "../../../src/core/term.ts";
 import type { OwnerSettings } from "../../../src/ownership/owner-options.ts";
 import { Owner } from "../../../src/ownership/owner.ts";
 import type { Log } from "../../../src/platform/log.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import type { OwnedEvents, OwnershipStore } from "../../../src/store/ownership.ts";
 import type { OwnershipWorld } from "./world.ts";
@@ -62,6 +63,7 @@ export class OwnerNode {
       clock: world.clock,
       random: seededRandom(world.nodes.length),
       log,
+      events: new NodeEvents(log),
       state: this,
       leadership: { held: () => null },
       dispatcher: { channels: () => [] },

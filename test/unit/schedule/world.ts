@@ -10,7 +10,9 @@ import type { Schedule } from "../../../src/core/schedule.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { scheduleDuty } from "../../../src/jobs/schedule-duty.ts";
 import { ScheduleService } from "../../../src/jobs/schedule-service.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { ScheduleStore } from "../../../src/store/store.ts";
@@ -164,6 +166,7 @@ export class Leader {
       mintId: () => world.newId(),
       author: () => AUTHOR,
       log: world.log,
+      events: new NodeEvents(silentLog),
     });
     this.done = duty(term, this.#ending.signal).finally(() => (this.over = true));
   }

@@ -1,0 +1,523 @@
+/** Every write that carries a term or a run: refused by the store, it ends up in the journal and in the metric, whichever code wrote it. */
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { MemoryChannels } from "../../../src/channels/memory/memory.ts";
+import type { WorkerHeartbeat } from "../../../src/channels/messages.ts";
+import { topics } from "../../../src/channels/names.ts";
+import { metricsDuty } from "../../../src/cluster/metrics-duty.ts";
+import { nodeWatch } from "../../../src/cluster/node-watch.ts";
+import { ScheduleDoor } from "../../../src/cluster/replicated-schedules-door.ts";
+import { Controller } from "../../../src/controller/controller.ts";
+import { EventFeed } from "../../../src/controller/event-feed.ts";
+import { TermGuard } from "../../../src/controller/term-guard.ts";
+import type { Membership } from "../../../src/coordination/coordination.ts";
+import { BatonError } from "../../../src/core/errors.ts";
+import type { JobId, NodeName } from "../../../src/core/ids.ts";
+import { jobId } from "../../../src/core/ids.ts";
+import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import {
+  describeRefusal,
+  LEADER_WRITES,
+  staleWriter,
+  type LeaderWrite,
+  type Refusal,
+} from "../../../src/core/refused-write.ts";
+import { DEFAULT_RETRY } from "../../../src/core/retry.ts";
+import type { Term } from "../../../src/core/term.ts";
+import { Dispatcher } from "../../../src/dispatch/dispatcher.ts";
+import { StatusSink } from "../../../src/dispatch/status-sink.ts";
+import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";
+import { retentionDuty } from "../../../src/jobs/retention.ts";
+import { scheduleDuty } from "../../../src/jobs/schedule-duty.ts";
+import { Submitter } from "../../../src/jobs/submitter.ts";
+import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
+import { storeResults } from "../../../src/jobs/worker-ports.ts";
+import { Instruments } from "../../../src/metrics/instruments.ts";
+import { LeaderMetrics } from "../../../src/metrics/leader-metrics.ts";
+import { observeNode } from "../../../src/observe/observe-node.ts";
+import { JobEventWriter } from "../../../src/ownership/job-event-writer.ts";
+import { OrphanJobDetector } from "../../../src/ownership/orphan-job-detector.ts";
+import { StoreRetry } from "../../../src/ownership/store-retry.ts";
+import { silentLog } from "../../../src/platform/log.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { NodeEvents } from "../../../src/platform/node-events.ts";
+import { NodeState } from "../../../src/platform/node-state.ts";
+import { seededRandom } from "../../../src/platform/random.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import type { ClaimedJob, JobStore, Store } from "../../../src/store/store.ts";
+import { HeldRuns, WorkerWorld } from "../../support/node-worker.ts";
+
+const NODE = "node-a" as NodeName;
+const identity = { name: NODE, incarnation: "1" };
+const author = () => ({ node: NODE, ownerEpoch: 1, leaderEpoch: 1 });
+const never = new AbortController().signal;
+const caller = { gone: false, onGone: () => () => {} };
+
+/** Methods of the store that take a term. A new one fails to compile here until it has a code and a case below. */
+type Fenced<Part> = {
+  [Method in keyof Part & string]: Part[Method] extends (...given: infer Given) => unknown
+    ? [Term] extends [Exclude<Given[number], undefined>]
+      ? Method
+      : never
+    : never;
+}[keyof Part & string];
+type Parts =
+  | "jobs"
+  | "queues"
+  | "schedules"
+  | "scheduleNotes"
+  | "samples"
+  | "agents"
+  | "journal"
+  | "ownership";
+type FencedMethod = { [P in Parts]: `${P}.${Fenced<NonNullable<Store[P]>>}` }[Parts];
+
+/** A node that leads in a term that is over as soon as another is granted, and does not know it. */
+class World {
+  readonly clock = new ManualClock();
+  readonly store = new MemoryStore({ clock: this.clock });
+  readonly channels = new MemoryChannels({ clock: this.clock });
+  readonly random = seededRandom(1);
+  readonly events = new NodeEvents(silentLog);
+  readonly refusals: Refusal[] = [];
+  readonly instruments = new Instruments();
+  readonly budgets = DEFAULT_BUDGETS;
+  readonly log = silentLog;
+  readonly observed;
+  readonly reaper;
+  readonly controller;
+  term!: Term;
+
+  constructor() {
+    const { store, clock, channels, random, events, log, budgets } = this;
+    this.events.on("write.refused", (refusal) => this.refusals.push(refusal));
+    const leadership = { held: () => this.term, current: () => this.term };
+    const ignored = { submitted() {}, finished() {}, fired() {}, changed() {}, recovered() {} };
+    const leaders = new LeaderMetrics();
+    leaders.describe(this.instruments, () => leadership as never);
+    this.observed = observeNode(events, {
+      identity,
+      version: "1.2.3",
+      store,
+      membership: { nodes: () => [] },
+      clock,
+      log,
+      traffic: ignored,
+      news: ignored,
+      metrics: {
+        jobs: { ...ignored, submitFailed() {} },
+        leaders,
+        node: { takenOver() {} },
+      },
+    });
+    const tasks = new TaskRegistry([{ name: "work", run: () => {} }]);
+    const submitter = new Submitter({
+      node: NODE,
+      store,
+      tasks,
+      random,
+      author,
+      defaults: { maxAttempts: 3, timeoutMs: null },
+      wakes: () => false,
+      events,
+      onStored: () => {},
+    });
+    this.reaper = new LeaseReaper({ store, clock, budgets, intervalMs: 1_000, log, events });
+    const guard = new TermGuard({
+      identity,
+      leadership,
+      membership: { nodes: () => [] },
+      draining: () => false,
+      forming: () => null,
+    });
+    const standing = () => ({ role: "LEADER", epoch: 1, leader: NODE }) as const;
+    const feed = new EventFeed({ node: NODE, life: "1", wire: null, leads: () => 1, standing, clock });
+    this.controller = new Controller({
+      store,
+      channels,
+      guard,
+      events: feed,
+      nodeEvents: events,
+      submitter,
+      tasks,
+      rules: { budgets, retry: DEFAULT_RETRY, chance: () => 0.5 },
+      settings: { leaseMs: 10_000, staleAfterMs: 15_000, forgetAfterMs: 60_000 },
+      sharedStore: false,
+      clock,
+      random,
+      log,
+      onChange: () => {},
+      onReady: () => {},
+      reaper: this.reaper,
+      state: new NodeState(),
+    });
+  }
+
+  static async open(t: TestContext): Promise<World> {
+    const world = new World();
+    const services = [world.store, world.channels, ...world.observed.services];
+    for (const service of services) await service.start();
+    t.after(async () => {
+      for (const service of services.toReversed()) await service.stop();
+    });
+    world.term = await world.store.terms.grant("scheduler", identity);
+    return world;
+  }
+
+  /** Another node leads from now on. */
+  async supersede(): Promise<void> {
+    await this.store.terms.grant("scheduler", { name: "node-b" as NodeName, incarnation: "2" });
+  }
+
+  /** The answer of the store, after which another node leads. */
+  async lastAnswer<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const value = await answer;
+    await this.supersede();
+    return value;
+  }
+
+  request = { task: "work", payload: {} };
+  seen = { name: "ada", capabilities: ["work"] };
+  asks = { ...this.seen, limit: 1, timeoutMs: 0 };
+
+  /** A job that an agent has leased in the term that is over by now. */
+  async leased() {
+    await this.controller.submit([this.request]);
+    const lease = (await this.controller.lease(this.asks, caller))!;
+    await this.supersede();
+    const { id, jobEpoch } = lease.jobs[0]!;
+    return { agent: "ada", lease: lease.id, job: id, jobEpoch, leaderEpoch: lease.leaderEpoch };
+  }
+
+  /** A run whose job has been taken back. */
+  async staleRun(): Promise<ClaimedJob> {
+    await this.controller.submit([this.request]);
+    const run = (await this.controller.lease(this.asks, caller))!.jobs[0]!;
+    await this.reaper.recover({ by: "holders", names: [`agent:ada`] }, this.term);
+    await this.clock.advance(60_000);
+    await this.reaper.recover({ by: "expiry" }, this.term);
+    return run;
+  }
+
+  async entries() {
+    await this.clock.advance(100);
+    await this.observed.journal.flush();
+    return this.observed.journal.list({ kinds: ["write.refused"], limit: 10 });
+  }
+
+  get parts() {
+    const { store, clock, channels, random, events, log, reaper } = this;
+    return { store, clock, channels, random, events, log, reaper };
+  }
+
+  get door(): ScheduleDoor {
+    const { store, events } = this;
+    return new ScheduleDoor({ self: NODE, store, accepts: () => true, onPlaced: () => {}, events });
+  }
+
+  get orphans(): OrphanJobDetector {
+    const { store, channels, clock, log, events } = this;
+    return new OrphanJobDetector({
+      ownership: store.ownership,
+      membership: { nodes: () => [] },
+      channels,
+      state: { status: "active" },
+      health: { peers: () => [] },
+      offers: { isOpen: true },
+      clock,
+      log,
+      events,
+      settings: { orphanCheckMs: 1_000 },
+    });
+  }
+}
+
+const HEARTBEAT: WorkerHeartbeat = {
+  node: NODE,
+  incarnation: "1",
+  status: "active",
+  queues: null,
+  exceptQueues: [],
+  tasks: ["work"],
+  running: 0,
+  runningMax: 10,
+  wants: 10,
+  taken: {},
+  at: "2026-01-01T00:00:00.000Z",
+};
+
+const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0, journalMs: 0 };
+
+/** What the real caller of each write does in a term that is over. */
+const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unknown>>> = {
+  "jobs.submit": async (world) => {
+    await world.supersede();
+    return world.controller.submit([world.request]);
+  },
+  "jobs.claim": async (world) => {
+    await world.controller.heartbeat(world.seen);
+    await world.supersede();
+    return world.controller.lease(world.asks, caller);
+  },
+  "jobs.settle": async (world) => {
+    return world.controller.results([{ ...(await world.leased()), status: "succeeded" }]);
+  },
+  "jobs.report": async (world) => {
+    const lines = [{ at: 0, level: "info", message: "hello" }] as const;
+    return world.controller.report({ ...(await world.leased()), lines, progress: null });
+  },
+  "jobs.renew": async (world) => world.controller.renew("ada", (await world.leased()).lease),
+  "jobs.recover": async (world) => {
+    await world.supersede();
+    return world.reaper.duty(world.term, never);
+  },
+  "jobs.purge": async (world) => {
+    await world.supersede();
+    return retentionDuty({ ...world.parts, retention })(world.term, never);
+  },
+  "journal.purge": async (world) => {
+    const { store, clock, events, term } = world;
+    const purge: JobStore["purge"] = (...given) => world.lastAnswer(store.jobs.purge(...given));
+    const parts = { jobs: { purge } as JobStore, journal: store.journal };
+    return retentionDuty({ store: parts, clock, events, retention })(term, never);
+  },
+  "schedules.fire": async (world) => {
+    const { store, clock, term } = world;
+    const timing = { kind: "every", everyMs: 60_000, anchor: 0 } as const;
+    const template = {
+      task: "work",
+      payload: "{}",
+      queue: "default",
+      priority: 0,
+      maxAttempts: 1,
+      timeoutMs: null,
+    };
+    const rules = { missed: "skip", missedMax: 1, overlap: "allow" } as const;
+    await store.schedules.put({ name: "often", timing, ...template, ...rules }, clock.now());
+    await world.supersede();
+    const mintId = () => jobId(NODE, world.random.timedUuid());
+    return scheduleDuty({ ...world.parts, mintId, author })(term, never);
+  },
+  "scheduleNotes.write": async (world) => {
+    await world.supersede();
+    return world.door.answer("note", { term: world.term, notes: [], occurrences: [], complete: false });
+  },
+  "scheduleNotes.read": async (world) => {
+    await world.supersede();
+    return world.door.answer("digest", { term: world.term, after: null });
+  },
+  "scheduleNotes.place": async (world) => {
+    await world.supersede();
+    return world.door.answer("place", { term: world.term, runs: [] });
+  },
+  "scheduleNotes.forget": async (world) => {
+    await world.supersede();
+    return world.door.answer("forget", { term: world.term, names: [] });
+  },
+  "samples.note": async (world) => {
+    await world.supersede();
+    return metricsDuty({ ...world.parts, nodes: () => [] })(world.term, never);
+  },
+  "samples.purge": async (world) => {
+    const { store, clock, events } = world;
+    const samples = {
+      note: (sample: string, term: Term) => world.lastAnswer(store.samples.note(sample, term)),
+      purge: store.samples.purge.bind(store.samples),
+      list: store.samples.list.bind(store.samples),
+    };
+    return metricsDuty({ store: { queues: store.queues, samples }, clock, events, nodes: () => [] })(
+      world.term,
+      never,
+    );
+  },
+  "agents.seen": async (world) => {
+    await world.supersede();
+    return world.controller.heartbeat(world.seen);
+  },
+  "agents.remove": async (world) => {
+    await world.controller.heartbeat(world.seen);
+    await world.supersede();
+    return world.controller.removeAgent("ada");
+  },
+  "agents.purge": async (world) => {
+    await world.supersede();
+    const ending = new AbortController();
+    const duty = world.controller.duty(world.term, ending.signal);
+    await world.clock.advance(10);
+    ending.abort();
+    return duty;
+  },
+  "ownership.undispatch": async (world) => {
+    await world.supersede();
+    return dispatcher(world, world.store.ownership).duty(world.term, never);
+  },
+  "ownership.dispatch": async (world) => {
+    const { ownership } = world.store;
+    const duty = dispatcher(world, {
+      dispatch: (...given) => ownership.dispatch(...given),
+      undispatch: (...given) => world.lastAnswer(ownership.undispatch(...given)),
+      outstanding: () => ownership.outstanding(),
+    }).duty(world.term, never);
+    duty.catch(() => {});
+    await world.clock.advance(10);
+    await world.channels.publish(topics.workerHeartbeat, [{ key: "1", body: HEARTBEAT }]);
+    await world.clock.advance(10);
+    return duty;
+  },
+  "ownership.disown": async (world) => {
+    await world.supersede();
+    return world.orphans.disown([{ name: "node-c" as NodeName, incarnation: "3" }], world.term);
+  },
+  "ownership.orphans": async (world) => {
+    await world.supersede();
+    return world.orphans.duty(world.term, never);
+  },
+  "nodes.dead": async (world) => {
+    const findDead = async () => {
+      throw new BatonError("STALE_EPOCH", "over", { epoch: 1, newest: 2 });
+    };
+    return nodeWatch({ ...world.parts, membership: { findDead } as unknown as Membership })(
+      world.term,
+      never,
+    );
+  },
+};
+
+function dispatcher(
+  world: World,
+  ownership: Pick<MemoryStore["ownership"], "dispatch" | "undispatch" | "outstanding">,
+) {
+  const { channels, clock, log, events, budgets } = world;
+  return new Dispatcher({ ownership, channels, clock, log, events, budgets });
+}
+
+describe("a write of a leader whose term is over", () => {
+  it("has a code and a case, whatever part of the store it goes to", () => {
+    const complete: [Exclude<FencedMethod, LeaderWrite>] extends [never] ? true : never = true;
+    assert.ok(complete);
+    assert.deepEqual(Object.keys(LEADER_CASES).sort(), Object.keys(LEADER_WRITES).sort());
+  });
+
+  for (const write of Object.keys(LEADER_CASES) as LeaderWrite[]) {
+    it(`is in the journal and in the metrics: ${write}`, async (t) => {
+      const world = await World.open(t);
+      await LEADER_CASES[write](world).catch((error: unknown) => {
+        if (!(error instanceof BatonError)) throw error;
+        assert.ok(["STALE_EPOCH", "NOT_LEADER"].includes(error.code), error.message);
+      });
+      assert.deepEqual(
+        world.refusals.map((refusal) => [refusal.write, refusal.carried]),
+        [[write, 1]],
+      );
+      const [entry, ...more] = await world.entries();
+      assert.deepEqual(more, []);
+      const { carried_epoch, count, what } = entry!.detail;
+      assert.deepEqual([entry!.detail["write"], carried_epoch, count], [write, 1, 1]);
+      assert.equal(what, `${LEADER_WRITES[write]} by an earlier leader`);
+      assert.match(await world.instruments.text(), /baton_stale_writes_total\{what="leader"\} 1/);
+    });
+  }
+});
+
+describe("a write about a run, a lease or an assignment that is another's by now", () => {
+  /** The writes that were refused, as the journal and the metrics have them. */
+  async function recorded(world: World) {
+    const entries = (await world.entries()).toReversed();
+    for (const [at, { write, id, job, carried }] of world.refusals.entries()) {
+      const { detail } = entries[at]!;
+      const what = describeRefusal({ write, ...(id !== undefined && { id }) });
+      assert.deepEqual(
+        [detail["write"], detail["what"], detail["job_id"], detail["carried_epoch"]],
+        [write, what, job, carried],
+      );
+    }
+    assert.equal(entries.length, world.refusals.length);
+    const metrics = await world.instruments.text();
+    for (const [writer, refusals] of Map.groupBy(world.refusals, ({ write }) => staleWriter(write)))
+      assert.match(
+        metrics,
+        new RegExp(`baton_stale_writes_total\\{what="${writer}"\\} ${refusals.length}\\b`),
+      );
+    return world.refusals.map(({ write }) => write);
+  }
+  const completed = { kind: "completed", result: "1" } as const;
+  const report = (run: ClaimedJob) => ({ run, logs: [], progress: { value: 1, message: null } });
+
+  it("of a worker that writes to the store", async (t) => {
+    const world = await World.open(t);
+    const run = await world.staleRun();
+    const results = storeResults(world);
+    assert.deepEqual(await results.report([report(run)]), ["stale"]);
+    assert.deepEqual(await results.settle([{ run, outcome: completed }]), ["stale"]);
+    assert.deepEqual(await recorded(world), ["run.report", "run.result"]);
+    assert.equal((await world.entries())[0]!.detail["current_epoch"], run.jobEpoch + 1);
+  });
+
+  it("of a worker that writes past an owner", async (t) => {
+    const world = await World.open(t);
+    const run = await world.staleRun();
+    const sink = new StatusSink({ ...world.parts, identity });
+    await sink.start();
+    const written = [sink.report([report(run)]), sink.settle([{ run, outcome: completed }])];
+    assert.deepEqual(await Promise.all(written), [["stale"], ["stale"]]);
+    await sink.stop();
+    assert.deepEqual(await recorded(world), ["run.report", "run.result"]);
+  });
+
+  it("of an owner, and of one that does not own the assignment", async (t) => {
+    const world = await World.open(t);
+    await world.controller.submit([world.request]);
+    const { ownership } = world.store;
+    const { events } = world;
+    const request = {
+      tasks: new Set(["work"]),
+      queues: null,
+      exceptQueues: new Set<string>(),
+      limit: 1,
+      size: 1,
+      suspect: true,
+    };
+    const { assignments } = await ownership.dispatch(request, world.term);
+    const { id: assignment, jobs } = assignments[0]!;
+    const [ownerEpoch] = await ownership.own([{ assignment, ownerEpoch: 0 }], identity);
+    const run = { ...jobs[0]!, lease: "node-a/1" as ClaimedJob["lease"], leaderEpoch: 1 };
+    const writer = new JobEventWriter({ ownership, identity, retry: new StoreRetry(world), events });
+    const told = { assignment, reports: [report(run)], settlements: [{ run, outcome: completed }] };
+    const answer = await writer.write({ ...told, ownerEpoch: ownerEpoch! });
+    assert.deepEqual(answer, { reported: ["stale"], settled: ["stale"] });
+    assert.equal(await writer.write({ ...told, ownerEpoch: ownerEpoch! + 7 }), null);
+    assert.deepEqual(await recorded(world), ["run.report", "run.result", "ownership.write"]);
+  });
+
+  it("of an agent", async (t) => {
+    const world = await World.open(t);
+    const { id, jobEpoch, lease } = await world.staleRun();
+    const named = { agent: "ada", lease, job: id, jobEpoch, leaderEpoch: world.term.epoch };
+    const status = "succeeded";
+    await world.controller.results([{ ...named, status }]);
+    await assert.rejects(world.controller.report({ ...named, lines: [], progress: null }));
+    await assert.rejects(world.controller.renew("ada", lease));
+    await world.clock.advance(2_000);
+    await world.controller.results([{ ...named, status, leaderEpoch: 0 }]);
+    assert.deepEqual(await recorded(world), ["run.result", "run.report", "lease.renew", "agent.result"]);
+  });
+
+  it("of a worker that renews its lease", async (t) => {
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const refused: Refusal[] = [];
+    world.events.on("write.refused", (refusal) => refused.push(refusal));
+    const id: JobId = await world.submit("held");
+    await world.until(id, "processing");
+    world.faults.fail("claim");
+    const term = await world.store.terms.grant("scheduler", identity);
+    await world.store.jobs.recover({ by: "lives", incarnations: ["1"] }, DEFAULT_BUDGETS, term);
+    await world.advance(5_000);
+    assert.deepEqual(
+      refused.map(({ write, job }) => [write, job]),
+      [["lease.renew", null]],
+    );
+    assert.match(describeRefusal(refused[0]!), /^the renewal of lease node-a\/1\/\d+$/);
+  });
+});
