@@ -52,7 +52,7 @@ export function accessParts(options: AccessPartsOptions): AccessParts {
       })
     : null;
   const credentials = new Credentials({
-    store: () => store.access,
+    store: store.access,
     shared: store.guarantees.shared,
     clock,
     log,
@@ -69,7 +69,7 @@ export function accessParts(options: AccessPartsOptions): AccessParts {
         ? null
         : new FirstToken({
             credentials,
-            file: store.guarantees.name === "sqlite" ? join(settings.data, ADMIN_TOKEN_FILE) : null,
+            file: store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null,
             peers:
               peers && replicas
                 ? {

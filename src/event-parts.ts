@@ -30,7 +30,7 @@ export function openEvents(options: EventPartsOptions): {
   readonly news: JobNews;
 } {
   const { identity, channels, peerWire, clock, draining, leadership } = options;
-  const shared = channels.kind === "memory" ? null : channelEventWire(channels);
+  const shared = channels.shared ? channelEventWire(channels) : null;
   const feed = new EventFeed({
     node: identity.name,
     life: identity.incarnation,

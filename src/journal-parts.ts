@@ -37,7 +37,6 @@ export function openJournal({ store: inner, identity, clock, log, onRefused }: J
     refusals.tell(refusal);
   };
   const writing = {
-    start: () => journal.start(),
     stop: () => {
       refusals.close();
       return journal.stop();

@@ -2,12 +2,14 @@
 
 import type { BeforeLeading } from "./cluster/gated-leadership.ts";
 import type { Settings } from "./config/settings.ts";
-import type { NodeLoad } from "./core/node.ts";
+import type { NodeIdentity, NodeLoad } from "./core/node.ts";
 import type { AnyTask } from "./jobs/task.ts";
 import type { TaskRegistry } from "./jobs/task-registry.ts";
 import type { Clock } from "./platform/clock.ts";
+import type { PostgresOptions } from "./platform/drivers/postgres.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
+import type { Store } from "./store/store.ts";
 
 export interface NodeOptions {
   /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */
@@ -27,6 +29,10 @@ export interface NodeOptions {
 
 /** What its parts are made of: all of it given. */
 export interface PartsOptions {
+  readonly identity: NodeIdentity;
+  readonly store: Store;
+  /** How the store is connected, where it is reached over the network. */
+  readonly connection: Omit<PostgresOptions, "url" | "schema">;
   readonly settings: Settings;
   readonly tasks: TaskRegistry;
   readonly log: Log;

@@ -13,8 +13,7 @@ import { openInsight } from "./insight-parts.ts";
 import { openJournal } from "./journal-parts.ts";
 import { openEvents } from "./event-parts.ts";
 import { openCoordination } from "./coordination/open.ts";
-import type { NodeName } from "./core/ids.ts";
-import type { NodeIdentity, NodeRole } from "./core/node.ts";
+import type { NodeRole } from "./core/node.ts";
 import type { HttpServer } from "./http/server.ts";
 import { retryPolicyOf } from "./core/retry.ts";
 import { Followers } from "./jobs/followers.ts";
@@ -36,8 +35,7 @@ import type { PartsOptions } from "./node-options.ts";
 import { ownInfo } from "./own-info-parts.ts";
 import { openPeerFabric, type PeerFabric } from "./peer-fabric.ts";
 import { openPushDispatch } from "./push-dispatch.ts";
-import { openSharedFabric, termsOf } from "./shared-fabric.ts";
-import { openStore } from "./store/open.ts";
+import { openSharedFabric } from "./shared-fabric.ts";
 import type { NewJob } from "./store/store.ts";
 import { VERSION } from "./version.ts";
 import { workerPlaces, workerSettings } from "./worker-parts.ts";
@@ -45,8 +43,7 @@ import { workerPlaces, workerSettings } from "./worker-parts.ts";
 export type NodeParts = ReturnType<typeof buildParts>;
 
 export function buildParts(options: PartsOptions) {
-  const { settings, tasks, clock, random, draining, forming } = options;
-  const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
+  const { settings, identity, tasks, clock, random, draining, forming } = options;
   const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
   const startedAt = clock.now();
   const budgets = { interruptionsMax: settings.jobs.interruptionsMax, crashesMax: settings.jobs.crashesMax };
@@ -75,15 +72,23 @@ export function buildParts(options: PartsOptions) {
     onSample: metrics.onSample,
     parts: () => ({ worker, http, push, coordination, traffic: journal.traffic }),
   });
+  const journal = openJournal({ store: options.store, identity, clock, log, onRefused: metrics.onRefused });
+  const { store } = journal;
+  const { terms } = store;
   const shared =
     fabric === "postgres"
-      ? openSharedFabric({ settings, identity, info, clock, random, log, onGap: () => wakeHere() })
+      ? openSharedFabric({
+          settings,
+          identity,
+          info,
+          store,
+          connection: options.connection,
+          clock,
+          random,
+          log,
+          onGap: () => wakeHere(),
+        })
       : null;
-  const opened =
-    shared?.store ?? openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
-  const journal = openJournal({ store: opened, identity, clock, log, onRefused: metrics.onRefused });
-  const { store } = journal;
-  const terms = termsOf(store);
   const peers: PeerFabric | null =
     fabric === "peers"
       ? openPeerFabric({
@@ -191,11 +196,11 @@ export function buildParts(options: PartsOptions) {
     unstoredMax: settings.jobs.unstoredMax,
     spans: metrics.spans,
     onFailed: (error) => metrics.jobs.submitFailed(error),
-    wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
+    wakes: (stored) => channels.notifiesOnSubmit && !handledHere(stored) && wakeUps.due(),
     onStored: (stored, told, answers) => {
       news.submitted(stored, answers);
       metrics.onStored(stored, answers);
-      if (!told && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
+      if (!told && !channels.notifiesOnSubmit && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
       setImmediate(wakeHere, stored);

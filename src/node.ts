@@ -10,26 +10,28 @@ import type { NodeServices, SubmitOptions, SubmitRequest, TaskInfo } from "./api
 import { stillForming } from "./cluster/formation.ts";
 import { loadSettings } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
-import { BatonError, hasCode } from "./core/errors.ts";
-import type { JobId } from "./core/ids.ts";
-import type { DrainProgress } from "./core/node.ts";
+import { storeOptions } from "./config/store-options.ts";
+import { BatonError } from "./core/errors.ts";
+import type { JobId, NodeName } from "./core/ids.ts";
+import type { DrainProgress, NodeIdentity } from "./core/node.ts";
 import { JobHandle } from "./jobs/job-handle.ts";
 import type { Task } from "./jobs/task.ts";
 import { loadTaskFolder } from "./jobs/task-folder.ts";
 import { TaskRegistry } from "./jobs/task-registry.ts";
-import type { NodeOptions } from "./node-options.ts";
+import type { NodeOptions, PartsOptions } from "./node-options.ts";
 import { buildParts, type NodeParts } from "./node-parts.ts";
 import { systemClock, type Clock } from "./platform/clock.ts";
 import { silentLog, type Log } from "./platform/log.ts";
 import { systemRandom } from "./platform/random.ts";
 import { Lifecycle, type Service } from "./platform/service.ts";
-import type { Guarantees } from "./store/store.ts";
+import { databaseConnection, patience, type Patience } from "./shared-fabric.ts";
+import { openStore } from "./store/open.ts";
+import type { Guarantees, Store } from "./store/store.ts";
 
 export type { NodeOptions } from "./node-options.ts";
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
 const FIRST_TERM_MS = 10_000;
-const STORE_RETRY_MS = 500;
 const FORMING_LOOK_MS = 100;
 
 export async function createNode(options: NodeOptions = {}): Promise<BatonNode> {
@@ -40,10 +42,14 @@ export async function createNode(options: NodeOptions = {}): Promise<BatonNode> 
 }
 
 export class BatonNode extends Lifecycle {
-  readonly #parts: NodeParts;
   readonly #settings: Settings;
-  readonly #log: Log;
+  readonly #tasks: TaskRegistry;
+  readonly #options: NodeOptions & Pick<PartsOptions, "log" | "clock" | "random" | "http">;
+  readonly #identity: NodeIdentity;
   readonly #clock: Clock;
+  #log: Log;
+  /** Of the last start: a store that was closed is opened anew, and all that works with it is built anew. */
+  #built: NodeParts | null = null;
   #draining = false;
   #released = 0;
   #forming: string | null = "it is being started";
@@ -56,29 +62,18 @@ export class BatonNode extends Lifecycle {
 
   constructor(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
     super();
-    const {
-      log = silentLog,
-      clock = systemClock,
-      random = systemRandom,
-      http = true,
-      beforeLeading,
-      supervised,
-    } = options;
+    const { log = silentLog, clock = systemClock, random = systemRandom, http = true } = options;
     this.#settings = settings;
+    this.#tasks = tasks;
+    this.#options = { ...options, log, clock, random, http };
+    this.#identity = { name: settings.name as NodeName, incarnation: random.uuid() };
     this.#clock = clock;
-    this.#parts = buildParts({
-      settings,
-      tasks,
-      log,
-      clock,
-      random,
-      http,
-      beforeLeading,
-      supervised,
-      draining: () => this.#draining,
-      forming: () => this.#forming,
-    });
-    this.#log = this.#parts.log;
+    this.#log = log;
+  }
+
+  get #parts(): NodeParts {
+    if (!this.#built) throw new BatonError("STOPPED", "the node has not been started");
+    return this.#built;
   }
 
   /** What the API works with, for use in the same process. */
@@ -109,17 +104,17 @@ export class BatonNode extends Lifecycle {
   }
 
   tasks(): readonly TaskInfo[] {
-    return this.#parts.tasks.list();
+    return this.#tasks.list();
   }
 
   /** What runs here now. */
   runningJobs(): readonly { readonly id: JobId; readonly task: string }[] {
-    return this.#parts.worker.list();
+    return this.#built?.worker.list() ?? [];
   }
 
   /** How far a drain is with handing over what this node owned; null where it owns nothing. */
   drainProgress(): DrainProgress | null {
-    return this.#parts.push?.owner?.progress() ?? null;
+    return this.#built?.push?.owner?.progress() ?? null;
   }
 
   /** Jobs that the last drain left without a new owner. */
@@ -140,8 +135,11 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStart(): Promise<void> {
+    const whenAvailable = this.#patience();
+    this.#draining = false;
+    this.#forming = "it is being started";
+    const store = await this.#build(whenAvailable);
     const {
-      store,
       coordination,
       channels,
       followers,
@@ -151,24 +149,23 @@ export class BatonNode extends Lifecycle {
       worker,
       load,
       inFlight,
+      journal,
       http,
       peers,
       push,
     } = this.#parts;
-    const started: Service[] = [];
+    const started: Pick<Service, "stop">[] = [{ stop: () => store.close() }];
     const start = async (service: Service): Promise<void> => {
       await service.start();
       started.push(service);
     };
-    this.#draining = false;
-    this.#forming = "it is being started";
     this.#hurry = new AbortController();
     this.#stopped = new AbortController();
     inFlight.open();
     try {
-      const giveUpAt = this.#clock.monotonic() + this.#settings.postgres.waitMs;
-      for (const service of [store, load, ...(peers?.before ?? [])]) {
-        await this.#startWhenAvailable(service, giveUpAt);
+      await journal.journal.start();
+      for (const service of [load, ...(peers?.before ?? [])]) {
+        await whenAvailable(() => service.start());
         started.push(service);
       }
       // Peers reach each other through their listeners, so there it comes first; elsewhere last, when all is ready for callers.
@@ -184,7 +181,7 @@ export class BatonNode extends Lifecycle {
         controller,
         ...(peers?.after ?? []),
       ]) {
-        await this.#startWhenAvailable(service, giveUpAt);
+        await whenAvailable(() => service.start());
         started.push(service);
       }
       if (!store.guarantees.shared) await this.#takeBackOwnJobs();
@@ -213,7 +210,7 @@ export class BatonNode extends Lifecycle {
     await this.#parts.leaders.observe(false);
     await this.#drain();
     const services = [
-      store,
+      { stop: () => store.close() },
       load,
       channels,
       followers,
@@ -331,21 +328,34 @@ export class BatonNode extends Lifecycle {
     });
   }
 
-  /** A database may come after its nodes, and may go away again between two of the services that need it. */
-  async #startWhenAvailable(service: Service, giveUpAt: number): Promise<void> {
-    let told = false;
+  #patience(): Patience {
     const { signal } = this.#unwanted;
-    for (;;) {
-      try {
-        return await service.start();
-      } catch (error) {
-        const passing = hasCode(error, "STORE_UNAVAILABLE") && this.services.guarantees.shared;
-        if (!passing || this.#clock.monotonic() >= giveUpAt || signal.aborted) throw error;
-        if (!told) this.#log.warn({ err: error }, "the store is not available yet; trying again");
-        told = true;
-        await this.#clock.sleep(STORE_RETRY_MS, signal);
-      }
+    return patience({ settings: this.#settings, clock: this.#clock, log: this.#log, signal });
+  }
+
+  /** Opens the store and builds everything that works with it. Answers with the store as the parts see it. */
+  async #build(whenAvailable: Patience): Promise<Store> {
+    const identity = this.#identity;
+    const connection = databaseConnection(this.#settings, identity, this.#clock);
+    const choice = storeOptions(this.#settings, connection);
+    const store = await whenAvailable(() => openStore(choice));
+    try {
+      this.#built = buildParts({
+        ...this.#options,
+        settings: this.#settings,
+        tasks: this.#tasks,
+        identity,
+        store,
+        connection,
+        draining: () => this.#draining,
+        forming: () => this.#forming,
+      });
+    } catch (error) {
+      await store.close();
+      throw error;
     }
+    this.#log = this.#built.log;
+    return this.#built.store;
   }
 
   /** What the others should know; they find out by themselves when they cannot be told. */
@@ -358,7 +368,7 @@ export class BatonNode extends Lifecycle {
   }
 
   /** In reverse order. What cannot be stopped is logged: expiry is the net. */
-  async #stopAll(services: readonly Service[]): Promise<void> {
+  async #stopAll(services: readonly Pick<Service, "stop">[]): Promise<void> {
     for (const service of [...services].reverse()) {
       try {
         await service.stop();

@@ -20,7 +20,6 @@ import type { Clock } from "./platform/clock.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
 import { consumerOf } from "./shared-fabric.ts";
-import type { OwnershipStore } from "./store/ownership.ts";
 import type { Store } from "./store/store.ts";
 
 export interface PushDispatchOptions {
@@ -49,7 +48,7 @@ export type PushDispatch = ReturnType<typeof openPushDispatch>;
 
 export function openPushDispatch(options: PushDispatchOptions) {
   const { settings, identity, roles, store, channels, membership, clock, random, log, later } = options;
-  const ownership = ownershipOf(store);
+  const ownership = store.ownership!;
   const common = { channels, clock, log };
   const { heartbeatMs } = settings.node;
   const { timeoutMs } = settings.dispatch;
@@ -120,25 +119,5 @@ export function openPushDispatch(options: PushDispatchOptions) {
       await owner?.disown(lives, term);
       await Promise.all(lives.map(async (life) => channels.takeOver?.(consumerOf(life))));
     },
-  };
-}
-
-/** That of a store which is not open yet. */
-function ownershipOf(store: Store): OwnershipStore {
-  const open = (): OwnershipStore => store.ownership!;
-  return {
-    dispatch: (...given) => open().dispatch(...given),
-    accept: (...given) => open().accept(...given),
-    undispatch: (...given) => open().undispatch(...given),
-    outstanding: () => open().outstanding(),
-    own: (...given) => open().own(...given),
-    write: (...given) => open().write(...given),
-    release: (...given) => open().release(...given),
-    forget: (...given) => open().forget(...given),
-    read: (...given) => open().read(...given),
-    unfinished: (...given) => open().unfinished(...given),
-    owners: () => open().owners(),
-    disown: (...given) => open().disown(...given),
-    orphans: (...given) => open().orphans(...given),
   };
 }

@@ -5,22 +5,27 @@
 
 import { openChannels } from "./channels/open.ts";
 import type { Channels } from "./channels/channels.ts";
+import { sharesStore } from "./config/fabric.ts";
 import type { Settings } from "./config/settings.ts";
 import type { Coordination } from "./coordination/coordination.ts";
 import { openCoordination } from "./coordination/open.ts";
+import { hasCode } from "./core/errors.ts";
 import type { NodeIdentity, OwnInfo } from "./core/node.ts";
 import type { Clock } from "./platform/clock.ts";
+import type { PostgresOptions } from "./platform/drivers/postgres.ts";
 import { applicationName } from "./platform/drivers/postgres-name.ts";
 import { PoolerCheck } from "./platform/drivers/postgres-pooler.ts";
 import type { Log } from "./platform/log.ts";
 import type { Random } from "./platform/random.ts";
-import { openStore } from "./store/open.ts";
-import type { Store, TermStore } from "./store/store.ts";
+import type { Store } from "./store/store.ts";
 
 export interface SharedFabricOptions {
   readonly settings: Settings;
   readonly identity: NodeIdentity;
   readonly info: () => OwnInfo;
+  readonly store: Store;
+  /** Of the store, whose pooler was checked already. */
+  readonly connection: Omit<PostgresOptions, "url" | "schema">;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -29,26 +34,23 @@ export interface SharedFabricOptions {
 }
 
 export interface SharedFabric {
-  readonly store: Store;
   readonly coordination: Coordination;
   readonly channels: Channels;
 }
 
 export function openSharedFabric(options: SharedFabricOptions): SharedFabric {
-  const { settings, identity, info, clock, random, log, onGap } = options;
+  const { settings, identity, info, store, connection, clock, random, log, onGap } = options;
   const common = { clock, random, log };
+  const { terms } = store;
   const database = {
     ...common,
+    ...connection,
     url: settings.store,
     schema: settings.postgres.schema,
-    applicationName: applicationName(identity),
-    pooler: new PoolerCheck({ url: settings.store, clock, applicationName: applicationName(identity) }),
   };
-  const store = openStore({ kind: "postgres", ...database, connections: settings.postgres.connections });
   if (settings.redis.url === "") {
     const member = { identity, info, settings: settings.node };
     return {
-      store,
       coordination:
         settings.etcd.url === ""
           ? openCoordination({ kind: "postgres", ...database, ...member })
@@ -56,7 +58,7 @@ export function openSharedFabric(options: SharedFabricOptions): SharedFabric {
               kind: "etcd",
               ...common,
               ...settings.etcd,
-              terms: termsOf(store),
+              terms,
               ...member,
             }),
       channels: openChannels({ kind: "postgres", ...database, onGap }),
@@ -64,11 +66,10 @@ export function openSharedFabric(options: SharedFabricOptions): SharedFabric {
   }
   const redis = { ...common, ...settings.redis };
   return {
-    store,
     coordination: openCoordination({
       kind: "redis",
       ...redis,
-      terms: termsOf(store),
+      terms,
       identity,
       info,
       settings: settings.node,
@@ -83,16 +84,48 @@ export function openSharedFabric(options: SharedFabricOptions): SharedFabric {
   };
 }
 
+/** How a node connects to its database, for the store and for what else uses it. */
+export function databaseConnection(
+  { store, postgres }: Settings,
+  identity: NodeIdentity,
+  clock: Clock,
+): Omit<PostgresOptions, "url" | "schema"> {
+  const name = applicationName(identity);
+  const pooler = new PoolerCheck({ url: store, clock, applicationName: name });
+  return { applicationName: name, pooler, connections: postgres.connections, clock };
+}
+
 /** How one life of a node is called among the consumers of queues. */
 export function consumerOf({ name, incarnation }: NodeIdentity): string {
   return `${name}.${incarnation}`;
 }
 
-/** The terms of a store that is not open yet. */
-export function termsOf(store: Store): TermStore {
-  return {
-    grant: (role, candidate) => store.terms.grant(role, candidate),
-    admit: (term) => store.terms.admit(term),
-    read: (role) => store.terms.read(role),
+/** Calls until it succeeds, or fails for another reason than a store that cannot be reached. */
+export type Patience = <T>(call: () => Promise<T>) => Promise<T>;
+
+const STORE_RETRY_MS = 500;
+
+/** A database may come after its nodes, and may go away again between two of the services that need it. */
+export function patience(options: {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}): Patience {
+  const { settings, clock, log, signal } = options;
+  const giveUpAt = clock.monotonic() + settings.postgres.waitMs;
+  let logged = false;
+  return async (call) => {
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        const passing = hasCode(error, "STORE_UNAVAILABLE") && sharesStore(settings);
+        if (!passing || clock.monotonic() >= giveUpAt || signal.aborted) throw error;
+        if (!logged) log.warn({ err: error }, "the store is not available yet; trying again");
+        logged = true;
+        await clock.sleep(STORE_RETRY_MS, signal);
+      }
+    }
   };
 }

@@ -46,6 +46,14 @@ const CHANCE_MAKERS: Exceptions = {
   "src/platform/random.ts": "the one place that makes randomness",
 };
 
+const BACKEND_ASKERS: Exceptions = {
+  "src/cli/doctor/checks.ts": "examines what the settings name, before anything is open",
+  "src/cli/doctor/doctor.ts": "examines what the settings name, before anything is open",
+  "src/cli/token.ts": "explains why a store that the settings name cannot be opened from outside",
+  "src/client/cluster-connection.ts":
+    "reads a node's status, and nodes of earlier versions send only the name",
+};
+
 const LINES_MAX = 400;
 const LONG_FILES = {};
 
@@ -65,6 +73,7 @@ describe("the tree of src", () => {
     ["platform imports only core and itself", () => src.platformImportsOnlyCoreAndItself()],
     ["a keeper of a port imports no other keeper", () => src.keepersImportNoOtherKeeper()],
     ["only a port's open.ts knows its keepers", () => src.onlyOpenKnowsKeepers()],
+    ["nobody above an interface asks for a backend's name", () => src.nobodyAsksForABackend(BACKEND_ASKERS)],
     ["nothing of test, bench or examples is imported", () => src.sourcesImportOnlySources()],
     ["every package that is imported is a dependency", () => src.packagesAreDeclared(declared)],
     ["nobody but the clock reads a clock", () => src.nobodyReadsClocks(CLOCK_READERS)],
@@ -178,6 +187,23 @@ describe("the checker", () => {
     });
     assert.deepEqual(sources.onlyOpenKnowsKeepers(), [
       "src/jobs/worker.ts:1 imports ../store/sqlite/ledger.ts",
+    ]);
+  });
+
+  it("finds code that asks for a backend's name", () => {
+    const sources = planted({
+      "src/access/a.ts": 'if (store.guarantees.name === "sqlite") f();',
+      "src/jobs/b.ts": 'const wakes = channels.kind !== "postgres";',
+      "src/api/c.ts": "if (isPostgresUrl(settings.store)) f();",
+      "src/cli/d.ts": 'if (settings.store === "memory") f();',
+      "src/cli/e.ts": "print(channels.kind); if (store.guarantees.shared) f();",
+      "src/store/sqlite/f.ts": 'guarantees.name === "sqlite"',
+    });
+    assert.deepEqual(sources.nobodyAsksForABackend({}), [
+      "src/access/a.ts:1 asks for a backend's name: guarantees.name ===",
+      "src/jobs/b.ts:1 asks for a backend's name: channels.kind !==",
+      "src/api/c.ts:1 asks for a backend's name: isPostgresUrl(",
+      "src/cli/d.ts:1 asks for a backend's name: settings.store ===",
     ]);
   });
 

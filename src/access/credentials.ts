@@ -17,8 +17,7 @@ import type { AccessStore, PutCondition } from "../store/access.ts";
 import { CredentialBook } from "./credential-book.ts";
 
 export interface CredentialsOptions {
-  /** Asked when it is used: it is not open before its store is. */
-  readonly store: () => AccessStore;
+  readonly store: AccessStore;
   /** Whether others write into the same store. */
   readonly shared: boolean;
   readonly clock: Clock;
@@ -75,7 +74,7 @@ export class Credentials extends Lifecycle {
   ): Promise<readonly Credential[] | null> {
     const now = this.#o.clock.now();
     const wanted = credentials.filter((each) => !isForgotten(each, now));
-    const kept = await this.#o.store().put(wanted, only);
+    const kept = await this.#o.store.put(wanted, only);
     if (kept) this.book.take(kept);
     return kept;
   }
@@ -153,7 +152,7 @@ export class Credentials extends Lifecycle {
 
   async #read(): Promise<void> {
     const sentAt = this.#o.clock.monotonic();
-    const { revision, credentials } = await this.#o.store().changes(this.#revision);
+    const { revision, credentials } = await this.#o.store.changes(this.#revision);
     this.book.take(credentials);
     this.#revision = revision;
     this.#lookedAt = sentAt;
@@ -172,7 +171,7 @@ export class Credentials extends Lifecycle {
   async #forget(): Promise<void> {
     const ids = this.book.forgotten(this.#o.clock.now());
     if (ids.length === 0) return;
-    await this.#o.store().forget(ids);
+    await this.#o.store.forget(ids);
     this.book.drop(ids);
   }
 

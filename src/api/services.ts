@@ -276,6 +276,8 @@ export interface ClusterInfo {
   readonly fabric: ClusterFabric;
   /** What people should know of how this cluster works. */
   readonly notes: readonly string[];
+  /** What is not promised because of what holds it together. */
+  readonly limits?: readonly string[];
 }
 
 export interface Cluster {

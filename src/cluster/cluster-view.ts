@@ -13,7 +13,7 @@ export interface ClusterViewOptions {
   readonly minimumNodes: number;
   readonly forming: () => string | null;
   readonly coordination: Coordination;
-  readonly channels: Pick<Channels, "kind">;
+  readonly channels: Pick<Channels, "kind" | "limits">;
   readonly dispatch: ClusterFabric["dispatch"];
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
@@ -53,6 +53,7 @@ export class ClusterView implements Cluster {
       formed: forming() === null,
       fabric: { coordination: coordination.kind, channels: channels.kind, dispatch },
       notes: [...warnings, ...coordination.notes()],
+      limits: channels.limits,
     };
   }
 

@@ -29,12 +29,12 @@ import type { Traffic } from "./traffic.ts";
 
 export interface JournaledStoreOptions {
   readonly store: Store;
-  readonly journal: Pick<Service, "start" | "stop">;
+  readonly journal: Pick<Service, "stop">;
   readonly refused: (refusal: Refusal) => void;
   readonly traffic: Pick<Traffic, "submitted" | "finished">;
 }
 
-type Part = Exclude<keyof Store, keyof Service | "guarantees" | "problem">;
+type Part = Exclude<keyof Store, "guarantees" | "problem" | "close" | typeof Symbol.asyncDispose>;
 
 /** What is written under a term, in words; what is not here is not looked at. */
 const WRITES: { readonly [P in Part]?: Readonly<Record<string, string>> } = {
@@ -131,21 +131,16 @@ export class JournaledStore implements Store {
     return this.#look("ownership");
   }
 
-  async start(): Promise<void> {
-    await this.#o.store.start();
-    await this.#o.journal.start();
-  }
-
-  async stop(): Promise<void> {
+  async close(): Promise<void> {
     await this.#o.journal.stop();
-    await this.#o.store.stop();
+    await this.#o.store.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.stop();
+    return this.close();
   }
 
-  /** Made once for each start of a keeper: these are called for every batch of jobs. */
+  /** Made once: these are called for every batch of jobs. */
   #look<P extends Part>(part: P): Store[P] {
     const inner = this.#o.store[part];
     if (inner === undefined) return inner;

@@ -11,7 +11,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { Outcome, PeerRequest, ReceivedRequest } from "../../../src/transport/transport.ts";
 
 export function credential(fields: Partial<Credential> = {}): Credential {
@@ -42,8 +42,7 @@ export interface AccessNode {
 }
 
 export async function storeOn(clock: ManualClock): Promise<AccessStore> {
-  const store = openMemoryStore({ clock });
-  await store.start();
+  const store = new MemoryStore({ clock });
   return store.access;
 }
 
@@ -65,7 +64,7 @@ function access(name: string, clock: ManualClock, credentials: Credentials): Acc
 
 /** A node among others that use the same store. */
 export async function sharing(name: string, clock: ManualClock, store: AccessStore): Promise<AccessNode> {
-  const credentials = new Credentials({ store: () => store, shared: true, clock, log: silentLog });
+  const credentials = new Credentials({ store, shared: true, clock, log: silentLog });
   const made = access(name, clock, credentials);
   await credentials.start();
   const who = (text: string): Principal | null => made.identify({ by: "bearer", text, connection });
@@ -101,7 +100,7 @@ export class PeerAccess {
       log: silentLog,
     });
     const credentials = new Credentials({
-      store: () => store,
+      store,
       shared: false,
       clock,
       log: silentLog,

@@ -437,7 +437,12 @@ describe("the node", () => {
       [body.node, body.version, body.uptime_ms, body.role],
       ["node-a", "0.0.0-test", 5_000, "LEADER"],
     );
-    assert.deepEqual(body.store, { name: "fake", durability: "nothing", shared: false });
+    assert.deepEqual(body.store, {
+      name: "fake",
+      durability: "nothing",
+      shared: false,
+      keepsTokenFile: false,
+    });
     assert.ok(body.guarantees.promised.some((line: string) => line.includes("end with this process")));
     assert.ok(body.guarantees.not_promised.some((line: string) => line.includes("only once")));
     assert.ok(body.guarantees.not_promised.some((line: string) => line.includes("cannot take over")));
@@ -445,7 +450,7 @@ describe("the node", () => {
   });
 
   it("says what a shared store changes, and what is to be known of its cluster", async () => {
-    node.guarantees = { name: "postgres", durability: "power loss", shared: true };
+    node.guarantees = { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false };
     node.notes = ["behind a transaction pooler"];
     node.join("node-b", { status: "dead", alive: false });
     const { body } = await call("GET", "/status");

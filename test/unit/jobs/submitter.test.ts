@@ -9,13 +9,12 @@ import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
 import type { Task } from "../../../src/jobs/task.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { NewJob } from "../../../src/store/store.ts";
 import { FailingJobs } from "../../support/node-failing-jobs.ts";
 
 async function world(tasks: readonly Task[] = []) {
-  const store = openMemoryStore({ clock: new ManualClock() });
-  await store.start();
+  const store = new MemoryStore({ clock: new ManualClock() });
   const faults = new FailingJobs(() => store.jobs);
   const batches: (readonly NewJob[])[] = [];
   let woken = 0;
