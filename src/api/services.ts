@@ -6,6 +6,7 @@ import type { Access } from "../access/access.ts";
 import type { Leadership, Membership, NodeWish } from "../coordination/coordination.ts";
 import type { Job, JobStatus } from "../core/job.ts";
 import type { JobId, NodeName } from "../core/ids.ts";
+import type { JobInput } from "../core/job-fields.ts";
 import type { NodeIdentity, NodeInfo, NodeRole } from "../core/node.ts";
 import type { Wants } from "../core/round-robin.ts";
 import type { Schedule, MissedPolicy, OverlapPolicy } from "../core/schedule.ts";
@@ -144,20 +145,10 @@ export interface TaskInfo {
   readonly schema: Readonly<Record<string, unknown>> | null;
 }
 
-/** As a caller writes it, apart from the spelling; everything but the task has a default. */
-export interface SubmitRequest {
+/** As a caller writes it, apart from the spelling (core/job-fields.ts). `runAt` is wall time in ms, and excludes `delayMs`. */
+export interface SubmitRequest extends JobInput {
   /** Chosen by the node that the caller spoke to; begins with the name of the node that stores it. */
   readonly id?: JobId;
-  readonly task: string;
-  readonly payload?: unknown;
-  readonly queue?: string;
-  readonly priority?: number;
-  /** Wall time in ms. Not together with `delayMs`. */
-  readonly runAt?: number;
-  readonly delayMs?: number;
-  readonly maxAttempts?: number;
-  readonly timeoutMs?: number;
-  readonly idempotencyKey?: string;
 }
 
 export interface SubmitOptions {

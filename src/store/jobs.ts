@@ -7,6 +7,7 @@
 
 import type { Budgets, Job, JobError, JobStatus } from "../core/job.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
+import type { FieldFilters, RareFields } from "../core/job-fields.ts";
 import type { Term } from "../core/term.ts";
 import type { JobRuns } from "./past-runs.ts";
 import type { Author } from "./store.ts";
@@ -90,7 +91,7 @@ export interface TransactionClient {
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
 
-export interface NewJob {
+export interface NewJob extends Partial<RareFields> {
   readonly id: JobId;
   readonly task: string;
   readonly queue: string;
@@ -264,10 +265,8 @@ export type CancelAnswer =
   | { readonly outcome: "cancelled" | "requested" | "missing" }
   | { readonly outcome: "finished"; readonly status: JobStatus };
 
-export interface JobQuery {
+export interface JobQuery extends FieldFilters {
   readonly status?: JobStatus;
-  readonly queue?: string;
-  readonly task?: string;
   /** Created at or after this instant. */
   readonly since?: number;
   /** Created before this instant. */

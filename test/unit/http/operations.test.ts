@@ -437,12 +437,7 @@ describe("the node", () => {
       [body.node, body.version, body.uptime_ms, body.role],
       ["node-a", "0.0.0-test", 5_000, "LEADER"],
     );
-    assert.deepEqual(body.store, {
-      name: "fake",
-      durability: "nothing",
-      shared: false,
-      keepsTokenFile: false,
-    });
+    assert.deepEqual(body.store, { name: "fake", durability: "nothing", shared: false });
     assert.ok(body.guarantees.promised.some((line: string) => line.includes("end with this process")));
     assert.ok(body.guarantees.not_promised.some((line: string) => line.includes("only once")));
     assert.ok(body.guarantees.not_promised.some((line: string) => line.includes("cannot take over")));
