@@ -50,6 +50,8 @@ export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** A year: a longer delay is a mistake in the unit more often than intended. */
 export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
+export const TAGS_MAX = 16;
+export const TAG_LENGTH_MAX = 64;
 
 const A_NAME =
   "a name of 1 to 128 letters, digits or . _ : / - that begins and ends with a letter or a digit";
@@ -150,6 +152,20 @@ export const JOB_FIELDS = [
     flag: { text: "--idempotency-key <key>", about: "the same key gives the same job" },
     form: { label: "Idempotency key", hint: "the same key is the same job" },
     fact: { cli: "key", page: "Idempotency key" },
+  },
+  {
+    name: "tags",
+    wire: "tags",
+    kind: "texts",
+    max: TAG_LENGTH_MAX,
+    itemsMax: TAGS_MAX,
+    must: `a list of at most ${TAGS_MAX} texts of 1 to ${TAG_LENGTH_MAX} characters without control characters`,
+    column: "text[]",
+    rare: true,
+    flag: { text: "--tag <tag>", about: "a tag to find it by; repeat it for more" },
+    form: { label: "Tags", hint: "one on each line, to find it by" },
+    fact: { cli: "tags", page: "Tags" },
+    filter: { name: "tag", about: "only jobs with this tag", phrase: "tagged", label: "Tag" },
   },
 ] as const satisfies readonly JobFieldRow[];
 

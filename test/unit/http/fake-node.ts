@@ -503,6 +503,7 @@ export class FakeNode implements NodeServices {
       leaderEpoch: TERM.epoch,
       error: null,
       killed: [],
+      tags: [],
     };
     this.kept.set(id, { arrival: ++this.#arrivals, job, result: null, logs: [] });
     return { id, status, existed: false };
