@@ -141,6 +141,7 @@ describe("a job", () => {
       leader_epoch: 7,
       error: null,
       killed: [],
+      tags: [],
       payload: [1],
       traceparent: null,
       waiting_for: { code: "unknown_task", message: "no worker here knows the task other" },
