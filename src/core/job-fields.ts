@@ -211,7 +211,9 @@ export const FORM_FIELDS = ROWS.filter(({ form }) => form !== undefined) as read
   Required<Pick<JobFieldRow, "form">>)[];
 export const FACT_FIELDS = ROWS.filter(({ fact }) => fact !== undefined) as readonly (JobFieldRow &
   Required<Pick<JobFieldRow, "fact">>)[];
-const CHECKED = ROWS.filter(({ name, kind }) => name !== "task" && kind !== "json");
+const CHECKED: ReadonlyMap<string, JobFieldRow> = new Map(
+  ROWS.filter(({ name, kind }) => name !== "task" && kind !== "json").map((row) => [row.name, row]),
+);
 
 export function jobField<W extends JobField["wire"]>(wire: W): JobFieldRow & { readonly wire: W } {
   return ROWS.find((row) => row.wire === wire) as JobFieldRow & { readonly wire: W };
@@ -281,10 +283,12 @@ export interface FieldMistake {
 
 /** The first field that breaks its limits; null if none does. The task's name and the payload are checked elsewhere. */
 export function mistakeIn(input: object): FieldMistake | null {
-  for (const row of CHECKED) {
-    const value = (input as Fields)[row.name];
+  // Only what is given, which is little: this runs for every job.
+  for (const name in input) {
+    const row = CHECKED.get(name);
+    const value = row && (input as Fields)[name];
     if (value === undefined) continue;
-    const found = mistakeOf(row, value);
+    const found = mistakeOf(row!, value);
     if (found) return found;
   }
   return null;

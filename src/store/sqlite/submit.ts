@@ -1,6 +1,6 @@
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/job.ts";
-import { COLUMN_FIELDS, type Fields, rareIn } from "../../core/job-fields.ts";
+import { COLUMN_FIELDS, FILTER_FIELDS, type Fields, rareIn } from "../../core/job-fields.ts";
 import type { Author, NewJob, Submitted } from "../store.ts";
 import { idKey, type Ledger } from "./ledger.ts";
 import type { Read } from "./read.ts";
@@ -41,6 +41,11 @@ export class Submit {
         `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
          VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)`,
       ),
+      /** The side tables of fields that are lists and filters. */
+      listed: FILTER_FIELDS.filter(({ kind }) => kind === "texts").map(({ name, filter }) => ({
+        name,
+        insert: file.prepare(`INSERT OR IGNORE INTO job_${filter.name} (value, seq) VALUES (?, ?)`),
+      })),
       byKey: file.prepare("SELECT id FROM job WHERE idempotency_key = ?"),
     };
   }
@@ -139,6 +144,8 @@ export class Submit {
     const kind = this.#ledger.kindId(queue, task);
     const trace = job.trace ?? null;
     this.#sql.other.run(seq, id, key, kind, now, schedule, by, trace, ...columnValues(job));
+    for (const { name, insert } of this.#sql.listed)
+      for (const text of ((job as unknown as Fields)[name] ?? []) as string[]) insert.run(text, seq);
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
     this.#ledger.count(queue, null, status);
     return status;
