@@ -88,6 +88,23 @@ describe("the checker", () => {
     ]);
   });
 
+  it("finds code that asks for a backend's name", () => {
+    const sources = planted({
+      "src/access/a.ts": 'if (store.guarantees.name === "sqlite") f();',
+      "src/jobs/b.ts": 'const wakes = channels.kind !== "postgres";',
+      "src/api/c.ts": "if (isPostgresUrl(settings.store)) f();",
+      "src/cli/d.ts": 'if (settings.store === "memory") f();',
+      "src/cli/e.ts": "print(channels.kind); if (store.guarantees.shared) f();",
+      "src/store/sqlite/f.ts": 'guarantees.name === "sqlite"',
+    });
+    assert.deepEqual(sources.nobodyAsksForABackend({}), [
+      "src/access/a.ts:1 asks for a backend's name: guarantees.name ===",
+      "src/jobs/b.ts:1 asks for a backend's name: channels.kind !==",
+      "src/api/c.ts:1 asks for a backend's name: isPostgresUrl(",
+      "src/cli/d.ts:1 asks for a backend's name: settings.store ===",
+    ]);
+  });
+
   it("finds tests and undeclared packages among the sources", () => {
     const sources = planted({
       "src/a.ts":

@@ -69,6 +69,14 @@ const PAGE_MESSAGE_READERS: Exceptions = {
   "dashboard/src/screens/log-book.ts": "removes control characters from a log line",
 };
 
+const BACKEND_ASKERS: Exceptions = {
+  "src/cli/doctor/checks.ts": "examines what the settings name, before anything is open",
+  "src/cli/doctor/doctor.ts": "examines what the settings name, before anything is open",
+  "src/cli/token.ts": "explains why a store that the settings name cannot be opened from outside",
+  "src/client/cluster-connection.ts":
+    "reads a node's status, and nodes of earlier versions send only the name",
+};
+
 const LINES_MAX = 400;
 const LONG_FILES = {};
 const FOLDER_FILES_MAX = 20;
@@ -106,6 +114,7 @@ describe("the tree of src", () => {
     ["platform imports only core and itself", () => src.platformImportsOnlyCoreAndItself()],
     ["a backend imports no other backend", () => src.backendsImportNoOtherBackend()],
     ["only the file that opens an interface knows its backends", () => src.onlyOpenKnowsBackends()],
+    ["no code above an interface asks for a backend's name", () => src.nobodyAsksForABackend(BACKEND_ASKERS)],
     ["nothing of test, bench or examples is imported", () => src.sourcesImportOnlySources()],
     ["every package that is imported is a dependency", () => src.packagesAreDeclared(declared)],
     ["nobody but the clock reads a clock", () => src.nobodyReadsClocks(CLOCK_READERS)],

@@ -6,13 +6,13 @@
 import { z } from "zod";
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
 import {
-  ATTEMPTS_MAX,
-  DELAY_MS_MAX,
-  IDEMPOTENCY_KEY_LENGTH_MAX,
-  PRIORITY_MAX,
-  PRIORITY_MIN,
-  TIMEOUT_MS_MAX,
-} from "../core/job.ts";
+  FILTER_FIELDS,
+  JOB_FIELDS,
+  jobField,
+  type FieldFilters,
+  type JobFieldRow,
+  type WireFields,
+} from "../core/job-fields.ts";
 
 const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
@@ -23,51 +23,70 @@ export const JobIdText = z.string().regex(JOB_ID).meta({
   description: "a job id: the name of a node, a dash and a uuid, as POST /jobs answered it",
 });
 
-export const Name = z.string().regex(THING_NAME).meta({
-  description:
-    "a name of 1 to 128 letters, digits or . _ : / - that begins and ends with a letter or a digit",
-});
+export const Name = z
+  .string()
+  .regex(THING_NAME)
+  .meta({ description: jobField("task").must });
 
 /** With its zone: a time without one means something else on every machine. */
-export const Instant = z.iso.datetime({ offset: true }).meta({
-  description: "an ISO-8601 time with its zone, as 2026-01-31T09:00:00Z (in a URL, write + as %2B)",
-});
+export const Instant = z.iso.datetime({ offset: true }).meta({ description: jobField("run_at").must });
 
-export const Priority = z
-  .int()
-  .min(PRIORITY_MIN)
-  .max(PRIORITY_MAX)
-  .meta({ description: `a whole number from ${PRIORITY_MIN} to ${PRIORITY_MAX}; higher runs first` });
+/** Control characters are kept out: such a text travels in headers and in logs. */
+const text = (max: number) => z.string().regex(new RegExp(`^\\P{Cc}{1,${max}}$`, "u"));
 
-export const Attempts = z
-  .int()
-  .min(1)
-  .max(ATTEMPTS_MAX)
-  .meta({ description: `a whole number from 1 to ${ATTEMPTS_MAX}` });
+/** The schema of a field of a job as it travels. */
+function schemaOf({ kind, min = 0, max = 0, itemsMax = 0, must: description }: JobFieldRow): z.ZodType {
+  switch (kind) {
+    case "name":
+      return Name;
+    case "json":
+      return z.unknown().meta({ description });
+    case "instant":
+      return Instant;
+    case "integer":
+      return z.int().min(min).max(max).meta({ description });
+    case "text":
+      return text(max).meta({ description });
+    case "texts":
+      return z.array(textItem(max)).max(itemsMax).meta({ description });
+  }
+}
 
-export const Timeout = z
-  .int()
-  .min(1)
-  .max(TIMEOUT_MS_MAX)
-  .meta({ description: `a number of milliseconds from 1 to ${TIMEOUT_MS_MAX}` });
+function textItem(max: number) {
+  return text(max).meta({ description: `a text of 1 to ${max} characters without control characters` });
+}
 
-export const Delay = z
-  .int()
-  .min(0)
-  .max(DELAY_MS_MAX)
-  .meta({
-    description: `a number of milliseconds from 0 to ${DELAY_MS_MAX} (a year); further ahead, give run_at`,
-  });
+type Schemas = { [W in keyof WireFields]: z.ZodType<WireFields[W], WireFields[W]> };
+type Optional<T> = { [W in keyof T]: z.ZodOptional<T[W] & z.ZodType> };
 
-/** Control characters are kept out: the key travels in a header and in logs. */
-export const IdempotencyKey = z
-  .string()
-  .regex(new RegExp(`^\\P{Cc}{1,${IDEMPOTENCY_KEY_LENGTH_MAX}}$`, "u"))
-  .meta({
-    description: `a text of 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters without control characters`,
-  });
+/** Of each field that a caller may set. */
+export const JOB_SCHEMAS = Object.fromEntries(
+  JOB_FIELDS.map((row: JobFieldRow) => [row.wire, schemaOf(row)]),
+) as Schemas;
 
-export const Payload = z.unknown().meta({ description: "any JSON value of at most 64 levels" });
+/** Those that may be left out, as optional ones. */
+export const OPTIONAL_JOB_SCHEMAS = Object.fromEntries(
+  JOB_FIELDS.filter((row: JobFieldRow) => !row.required).map((row) => [
+    row.wire,
+    JOB_SCHEMAS[row.wire].optional(),
+  ]),
+) as Omit<Optional<Schemas>, "task">;
+
+/** Filters of lists: a name as it is, and one text of a list. */
+export const FILTER_SCHEMAS = Object.fromEntries(
+  FILTER_FIELDS.map((row) => {
+    const schema = row.kind === "texts" ? textItem(row.max ?? 0) : schemaOf(row);
+    return [row.filter.name, schema.optional()];
+  }),
+) as { [N in keyof FieldFilters]-?: z.ZodOptional<z.ZodString> };
+
+export const {
+  priority: Priority,
+  max_attempts: Attempts,
+  timeout_ms: Timeout,
+  idempotency_key: IdempotencyKey,
+  payload: Payload,
+} = JOB_SCHEMAS;
 
 export const Reason = z.string().max(1_000).meta({ description: "a text of at most 1000 characters" });
 

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { JOB_STATUSES } from "../core/job.ts";
 import type { Job } from "../core/job.ts";
+import { RARE_FIELDS, type Fields, type RareBody } from "../core/job-fields.ts";
 import { traceHeaders } from "../core/trace.ts";
 import { LOG_LEVELS } from "../store/store.ts";
 import type { LogLine } from "../store/store.ts";
@@ -13,6 +14,11 @@ export const Status = z.enum(JOB_STATUSES);
 
 export const JobErrorBody = z.looseObject({ code: z.string(), message: z.string() });
 export type JobErrorBody = z.output<typeof JobErrorBody>;
+
+/** What most jobs leave empty (core/job-fields.ts). */
+const RARE_BODIES = Object.fromEntries(
+  RARE_FIELDS.map(({ wire, kind }) => [wire, kind === "texts" ? z.array(z.string()) : z.string().nullable()]),
+) as unknown as { [W in keyof RareBody]: z.ZodType<RareBody[W]> };
 
 /** Without the payload: a page of a thousand jobs must not weigh a thousand payloads. */
 export const JobSummaryBody = z.object({
@@ -44,6 +50,7 @@ export const JobSummaryBody = z.object({
   leader_epoch: z.int(),
   error: JobErrorBody.nullable(),
   killed: z.array(z.string()).meta({ description: "nodes that died while they ran this job, oldest first" }),
+  ...RARE_BODIES,
 });
 export type JobSummaryBody = z.output<typeof JobSummaryBody>;
 
@@ -87,7 +94,14 @@ export function jobSummary(job: Job): JobSummaryBody {
     leader_epoch: job.leaderEpoch,
     error: job.error,
     killed: [...job.killed],
+    ...rareBody(job),
   };
+}
+
+function rareBody(job: Job): RareBody {
+  return Object.fromEntries(
+    RARE_FIELDS.map(({ name, wire }) => [wire, (job as unknown as Fields)[name]]),
+  ) as RareBody;
 }
 
 export function jobBody(job: JobView): JobBody {

@@ -13,7 +13,17 @@
 import type { Service } from "../platform/service.ts";
 
 export interface Channels extends Service {
+  /** For display only: code asks for what follows. */
   readonly kind: string;
+  /** Whether messages reach other nodes. */
+  readonly shared: boolean;
+  /**
+   * Whether these channels carry the hint `jobs.ready` that the store sends with the commit of a submit (`wakes` in jobs.ts), so that
+   * nobody has to publish it afterwards: true where both are one database.
+   */
+  readonly notifiesOnSubmit: boolean;
+  /** What is not promised because of these channels, for `baton status`. */
+  readonly limits: readonly string[];
 
   send(queue: string, messages: readonly Message[]): Promise<void>;
   /** Handles batches until it is closed. A handler that rejects leaves its whole batch for another delivery. */

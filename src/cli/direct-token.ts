@@ -2,7 +2,7 @@
 
 import { tokenBody } from "../api/access-body.ts";
 import type { Settings } from "../config/settings.ts";
-import { isPostgresUrl } from "../config/store-url.ts";
+import { storeOptions } from "../config/store-options.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
 import { openStore } from "../store/open.ts";
@@ -19,16 +19,7 @@ export interface DirectRequest extends Omit<TokenRequest, "by"> {
 export async function createTokenIn(settings: Settings, { clock, random, ...request }: DirectRequest) {
   const text = newToken();
   const token = tokenOf(text, { ...request, by: "command line" }, { node: settings.name, clock, random });
-  await using store = isPostgresUrl(settings.store)
-    ? openStore({
-        kind: "postgres",
-        url: settings.store,
-        schema: settings.postgres.schema,
-        connections: 2,
-        clock,
-      })
-    : openStore({ kind: "sqlite", dir: settings.data, clock });
-  await store.start();
+  await using store = await openStore(storeOptions(settings, { connections: 2, clock }));
   await store.access.put([token]);
   return { ...tokenBody(token, clock.now()), token: text };
 }

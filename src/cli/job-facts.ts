@@ -2,6 +2,7 @@
 
 import type { JobBody } from "../api/job-body.ts";
 import { formatDuration } from "../config/duration.ts";
+import { FACT_FIELDS, type Fields } from "../core/job-fields.ts";
 import { span } from "./figures.ts";
 import type { AnswerOf } from "../api/table.ts";
 import { ago, facts, statusText, table } from "./output.ts";
@@ -73,6 +74,14 @@ function handoffsTable(terminal: Terminal, { handoffs }: Timeline): string | nul
   );
 }
 
+/** Null where there is nothing to show. */
+function factText(value: unknown, as: "duration" | undefined): string | null {
+  if (value === null || value === undefined) return null;
+  if (as === "duration") return formatDuration(value as number);
+  if (!Array.isArray(value)) return plain(String(value));
+  return value.length === 0 ? null : value.map(plain).join(", ");
+}
+
 function jobFacts(terminal: Terminal, job: JobBody): string {
   const time = (at: string | null): string | null => (at === null ? null : `${at} (${ago(terminal, at)})`);
   const progress = plain(progressText(job.progress, job.progress_message));
@@ -88,8 +97,10 @@ function jobFacts(terminal: Terminal, job: JobBody): string {
     ["attempts", `${job.attempts} (${job.failures} of ${job.max_attempts} failed)`],
     ["interrupted", job.interruptions > 0 ? String(job.interruptions) : null],
     ["crashes", job.crashes > 0 ? `${job.crashes} (${job.killed.join(", ")})` : null],
-    ["timeout", job.timeout_ms === null ? null : formatDuration(job.timeout_ms)],
-    ["key", job.idempotency_key],
+    ...FACT_FIELDS.map(({ wire, fact }): [string, string | null] => [
+      fact.cli,
+      factText((job as Fields)[wire], fact.as),
+    ]),
     ["schedule", job.schedule],
     ["created", time(job.created_at)],
     ["run at", job.run_at === job.created_at ? null : time(job.run_at)],

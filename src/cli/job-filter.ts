@@ -4,44 +4,42 @@ import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../config/duration.ts";
 import { JOB_STATUSES } from "../core/job.ts";
+import { FILTER_FIELDS, filterPhrases, filtersIn, type FieldFilters } from "../core/job-fields.ts";
 import { instant } from "./node-options.ts";
 import type { Terminal } from "./terminal.ts";
 
-export interface JobFilter {
+export interface JobFilter extends FieldFilters {
   readonly status?: (typeof JOB_STATUSES)[number];
-  readonly queue?: string;
-  readonly task?: string;
   readonly since?: string;
   readonly until?: string;
 }
 
 export function withJobFilter(command: Command, terminal: Terminal): Command {
   const times = "2026-01-31T09:00:00Z, or 1h for an hour ago";
+  command.addOption(new Option("--status <status>", "only jobs in this state").choices(JOB_STATUSES));
+  for (const { filter } of FILTER_FIELDS) command.option(`--${filter.name} <${filter.name}>`, filter.about);
   return command
-    .addOption(new Option("--status <status>", "only jobs in this state").choices(JOB_STATUSES))
-    .option("--queue <queue>", "only jobs of this queue")
-    .option("--task <task>", "only jobs of this task")
     .option("--since <time>", `only jobs created since: ${times}`, timeOrAge(terminal))
     .option("--until <time>", "only jobs created before", timeOrAge(terminal));
 }
 
-export function filterOf({ status, queue, task, since, until }: JobFilter): JobFilter {
+export function filterOf(options: JobFilter): JobFilter {
+  const { status, since, until } = options;
   return {
     ...(status !== undefined && { status }),
-    ...(queue !== undefined && { queue }),
-    ...(task !== undefined && { task }),
+    ...filtersIn(options),
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
   };
 }
 
 /** "failed jobs of task resize since …" */
-export function filterText({ status, queue, task, since, until }: JobFilter): string {
+export function filterText(filter: JobFilter): string {
+  const { status, since, until } = filter;
   return [
     status ?? "",
     "jobs",
-    task === undefined ? "" : `of task ${task}`,
-    queue === undefined ? "" : `in queue ${queue}`,
+    ...filterPhrases(filter),
     since === undefined ? "" : `since ${since}`,
     until === undefined ? "" : `until ${until}`,
   ]

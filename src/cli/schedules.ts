@@ -49,7 +49,7 @@ export function addSchedulesCommands(program: Command, terminal: Terminal): void
     .argument("<schedule>", "its name")
     .action((name: string, options: NodeOptions) => show(terminal, name, options));
 
-  withNodeOptions(withJobOptions(withTiming(schedules.command("add"))))
+  withNodeOptions(withJobOptions(withTiming(schedules.command("add")), "schedule"))
     .description("create a schedule, or replace the one of that name")
     .argument("<name>", "name of the schedule")
     .argument("<task>", "task to run")

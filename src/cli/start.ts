@@ -14,6 +14,7 @@ import { maskedStore } from "../config/store-url.ts";
 import { BatonError } from "../core/errors.ts";
 import type { DrainProgress } from "../core/node.ts";
 import type { Log } from "../platform/log.ts";
+import type { Guarantees } from "../store/store.ts";
 import { showBanner } from "./banner.ts";
 import { keepMemoryCalm } from "./calm-memory.ts";
 import { below } from "./help.ts";
@@ -95,7 +96,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     guarantees: node.guarantees,
     peers: fabricOf(settings) === "peers" ? peersText(settings) : null,
     warnings,
-    access: accessText(settings, node.services.access!),
+    access: accessText(settings, node.guarantees, node.services.access!),
     command: invocation(terminal),
   });
   keepMemoryCalm(terminal.clock);
@@ -153,7 +154,8 @@ function handoverText(drain: DrainProgress | null): string | null {
 
 /** What callers must know, in words; null where nobody is asked anything. */
 function accessText(
-  { access, data, store }: Settings,
+  { access, data }: Settings,
+  { keepsTokenFile }: Guarantees,
   { open, first }: NonNullable<NodeServices["access"]>,
 ): string | null {
   if (open) return null;
@@ -161,7 +163,7 @@ function accessText(
   if (first) return `an admin token was made, and is shown only this once: ${first.text}`;
   if (access.token !== "") return "callers show a token; access.token is one with admin";
   // Peers make it when they have found each other.
-  const where = store === "sqlite" ? `; the first admin token is in ${join(data, ADMIN_TOKEN_FILE)}` : "";
+  const where = keepsTokenFile ? `; the first admin token is in ${join(data, ADMIN_TOKEN_FILE)}` : "";
   return `callers show a token (baton token create)${where}`;
 }
 

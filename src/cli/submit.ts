@@ -1,8 +1,10 @@
 /** `baton submit`: hand in a job, and wait for its result if asked to. */
 
 import type { Command } from "commander";
+import { Option } from "commander";
 import { BatonClientError } from "../client/error.ts";
-import type { SubmittedBody } from "../client/client.ts";
+import type { JobRequestBody, SubmittedBody } from "../client/client.ts";
+import { FLAG_FIELDS, type Fields } from "../core/job-fields.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { NodeOptions } from "./node-options.ts";
 import { connect, duration, instant, wholeNumber, withNodeOptions } from "./node-options.ts";
@@ -13,11 +15,8 @@ import type { Terminal } from "./terminal.ts";
 import { isAttended, say } from "./terminal.ts";
 import { waitForResult } from "./wait.ts";
 
+/** Those of core/job-fields.ts by the name of their flag, and where the payload is. */
 export interface JobOptions {
-  readonly queue?: string;
-  readonly priority?: number;
-  readonly maxAttempts?: number;
-  readonly timeoutJob?: number;
   readonly payloadFile?: string;
 }
 
@@ -29,35 +28,38 @@ interface SubmitOptions extends JobOptions, NodeOptions {
   readonly eachLine?: string;
 }
 
-/** What a submitted job and a schedule's job have in common. */
-export function withJobOptions(command: Command): Command {
-  return command
-    .option("--queue <name>", "queue to put it into")
-    .option("--priority <number>", "from -100 to 100; higher runs first", wholeNumber)
-    .option("--max-attempts <number>", "how many attempts it has", wholeNumber)
-    .option("--timeout-job <duration>", "longest run, such as 5m", duration)
-    .option("--payload-file <file>", "read the payload from a file, or from stdin with -");
+const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
+  "<number>": wholeNumber,
+  "<duration>": duration,
+  "<time>": instant,
+};
+
+/** An option for each field that has a flag: of a job, or of a schedule's job. */
+export function withJobOptions(command: Command, of: "job" | "schedule"): Command {
+  for (const { flag, kind, scheduled } of FLAG_FIELDS) {
+    if (of === "schedule" && !scheduled) continue;
+    const option = new Option(flag.text, flag.about);
+    const parse = PARSERS[flag.text.split(" ")[1]!];
+    if (parse) option.argParser(parse);
+    if (kind === "texts") option.argParser((text, before?: string[]) => [...(before ?? []), text]);
+    command.addOption(option);
+  }
+  return command.option("--payload-file <file>", "read the payload from a file, or from stdin with -");
 }
 
-/** Those of a submitted job and a schedule's job, as they travel. */
-export function jobFields(options: JobOptions, payload: unknown) {
-  return {
-    payload,
-    queue: options.queue,
-    priority: options.priority,
-    max_attempts: options.maxAttempts,
-    timeout_ms: options.timeoutJob,
-  };
+/** The options of a job, as they travel. */
+export function jobFields(options: JobOptions, payload: unknown): Partial<Omit<JobRequestBody, "task">> {
+  const fields = FLAG_FIELDS.map(({ wire, flag }) => {
+    return [wire, (options as Fields)[new Option(flag.text).attributeName()]];
+  });
+  return { payload, ...Object.fromEntries(fields) };
 }
 
 export function addSubmitCommand(program: Command, terminal: Terminal): void {
-  withNodeOptions(withJobOptions(program.command("submit")))
+  withNodeOptions(withJobOptions(program.command("submit"), "job"))
     .description("submit a job")
     .argument("<task>", "name of the task")
     .argument("[json]", "the payload")
-    .option("--delay <duration>", "run it this much later, such as 30s", duration)
-    .option("--run-at <time>", "run it at this time, such as 2026-01-31T09:00:00Z", instant)
-    .option("--idempotency-key <key>", "the same key gives the same job")
     .option("--each-line <file>", "a job for each line of a file, which is its payload; - for stdin")
     .option("--wait", "wait for the result and print it; --timeout then bounds the whole wait")
     .action((task: string, json: string | undefined, options: SubmitOptions) =>
@@ -74,12 +76,7 @@ async function submit(
   if (options.delay !== undefined && options.runAt !== undefined) {
     throw new CliFailure(EXIT.usage, "give --delay or --run-at, not both");
   }
-  const jobOf = (payload: unknown) => ({
-    task,
-    ...jobFields(options, payload),
-    delay_ms: options.delay,
-    run_at: options.runAt,
-  });
+  const jobOf = (payload: unknown) => ({ task, ...jobFields(options, payload) });
   if (options.eachLine !== undefined) {
     if (json !== undefined || options.payloadFile !== undefined || options.wait) {
       throw new CliFailure(EXIT.usage, "--each-line goes with no other payload, and with no --wait");
@@ -91,7 +88,7 @@ async function submit(
   }
   const payload = await readPayload(terminal, json, options.payloadFile);
   await using client = await connect(terminal, options);
-  const body = { ...jobOf(payload), idempotency_key: options.idempotencyKey };
+  const body = jobOf(payload);
   // Without a key of the client's making: among peers a key decides which node gets the job, and jobs of a person go in turn.
   const submitted = (await client.request("POST /jobs", { body }).catch((error: unknown) => {
     throw unknownOutcome(error) ?? error;

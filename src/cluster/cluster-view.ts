@@ -40,6 +40,8 @@ export interface ClusterInfo {
   readonly fabric: ClusterFabric;
   /** What people should know of how this cluster works. */
   readonly notes: readonly string[];
+  /** What is not promised because of the backends in use. */
+  readonly limits?: readonly string[];
 }
 
 export type Cluster = Pick<ClusterView, "info" | "nodes" | "leaders" | "ask" | "remove" | "metrics">;
@@ -49,7 +51,7 @@ export interface ClusterViewOptions {
   readonly minimumNodes: number;
   readonly forming: () => string | null;
   readonly coordination: Coordination;
-  readonly channels: Pick<Channels, "kind">;
+  readonly channels: Pick<Channels, "kind" | "limits">;
   readonly dispatch: ClusterFabric["dispatch"];
   readonly leadership: Pick<Leadership, "current">;
   readonly store: Pick<Store, "samples">;
@@ -90,6 +92,7 @@ export class ClusterView {
       formed: forming() === null,
       fabric: { coordination: coordination.kind, channels: channels.kind, dispatch },
       notes: [...warnings, ...coordination.notes()],
+      limits: channels.limits,
     };
   }
 

@@ -14,10 +14,15 @@ type Picks = Pick<Settings, "store" | "nodes" | "join" | "discover"> & {
 };
 
 export function fabricOf(settings: Picks): Fabric {
-  if (isPostgresUrl(settings.store)) return "postgres";
+  if (sharesStore(settings)) return "postgres";
   const { nodes, join, discover, manager } = settings;
   const peers = Object.keys(nodes).length > 0 || join.length > 0 || discover !== "" || manager.addr !== "";
   return peers ? "peers" : "alone";
+}
+
+/** Whether several nodes use the store that the settings choose. */
+export function sharesStore({ store }: Pick<Settings, "store">): boolean {
+  return isPostgresUrl(store);
 }
 
 /** Whether the leader dispatches jobs, and not each worker takes its own. */
@@ -27,7 +32,7 @@ export function isPushed(
     readonly dispatch: Pick<Settings["dispatch"], "mode">;
   },
 ): boolean {
-  if (!isPostgresUrl(settings.store)) return false;
+  if (!sharesStore(settings)) return false;
   const { mode } = settings.dispatch;
   return mode === "push" || (mode === "auto" && settings.redis.url !== "");
 }

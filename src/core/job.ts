@@ -11,6 +11,7 @@
  */
 
 import type { JobId, NodeName } from "./ids.ts";
+import type { RareFields } from "./job-fields.ts";
 
 export const JOB_STATUSES = [
   "scheduled",
@@ -40,7 +41,7 @@ export interface JobError {
   readonly [key: string]: unknown;
 }
 
-export interface Job {
+export interface Job extends RareFields {
   readonly id: JobId;
   readonly task: string;
   readonly queue: string;
@@ -79,15 +80,6 @@ export interface Job {
 
 /** Jobs whose callers wait for them; nodes with the role `function` run them. */
 export const FUNCTIONS_QUEUE = "functions";
-
-export const PRIORITY_MIN = -100;
-export const PRIORITY_MAX = 100;
-export const ATTEMPTS_MAX = 1_000;
-/** What a timer of Node can wait for, about 24 days. */
-export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
-/** A year: a longer delay is a mistake in the unit more often than a wish. */
-export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
-export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
 
 export interface Budgets {
   readonly interruptionsMax: number;

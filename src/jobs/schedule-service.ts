@@ -10,7 +10,7 @@ import { BatonError } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { JobId } from "../core/ids.ts";
 import { THING_NAME } from "../core/ids.ts";
-import { ATTEMPTS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../core/job.ts";
+import { ATTEMPTS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../core/job-fields.ts";
 import type { MissedPolicy, OverlapPolicy, Schedule, ScheduleDefinition, Timing } from "../core/schedule.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../core/schedule.ts";
 import type { Clock } from "../platform/clock.ts";

@@ -1,13 +1,6 @@
 import { BatonError, nearest } from "../core/errors.ts";
 import { jobId, THING_NAME, type JobId, type NodeName } from "../core/ids.ts";
-import {
-  ATTEMPTS_MAX,
-  DELAY_MS_MAX,
-  IDEMPOTENCY_KEY_LENGTH_MAX,
-  PRIORITY_MAX,
-  PRIORITY_MIN,
-  TIMEOUT_MS_MAX,
-} from "../core/job.ts";
+import { mistakeIn, rareIn, type JobInput } from "../core/job-fields.ts";
 import type { Term } from "../core/term.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { NodeEvents } from "../platform/node-events.ts";
@@ -17,20 +10,10 @@ import type { JobSpans } from "./job-spans.ts";
 import { checkPayload, type Task } from "./task.ts";
 import type { TaskRegistry } from "./task-registry.ts";
 
-/** As a caller writes it, apart from the spelling; everything but the task has a default. */
-export interface SubmitRequest {
-  /** Chosen by the node that the caller spoke to; begins with the name of the node that stores it. */
+/** As a caller writes it, apart from the spelling (core/job-fields.ts). `runAt` is wall time in ms, and excludes `delayMs`. */
+export interface SubmitRequest extends JobInput {
+  /** Chosen by the node that received the request; begins with the name of the node that stores the job. */
   readonly id?: JobId;
-  readonly task: string;
-  readonly payload?: unknown;
-  readonly queue?: string;
-  readonly priority?: number;
-  /** Wall time in ms. Not together with `delayMs`. */
-  readonly runAt?: number;
-  readonly delayMs?: number;
-  readonly maxAttempts?: number;
-  readonly timeoutMs?: number;
-  readonly idempotencyKey?: string;
 }
 
 export interface SubmitOptions {
@@ -216,7 +199,7 @@ export class Submitter {
 
   #newJob(request: SubmitRequest, task: Task | undefined, at: string, trace: string | null): NewJob {
     const { defaults, node, random } = this.#options;
-    return {
+    const job: NewJob = {
       id: request.id ?? jobId(node, random.timedUuid()),
       task: request.task,
       queue: request.queue ?? task?.queue ?? "default",
@@ -229,6 +212,8 @@ export class Submitter {
       idempotencyKey: request.idempotencyKey ?? null,
       trace,
     };
+    const rare = rareIn(request);
+    return rare ? { ...job, ...rare } : job;
   }
 
   /** Also a task that nobody here knows may be submitted: it waits for a node that does. */
@@ -254,38 +239,10 @@ function checkClient(client: TransactionClient & { readonly totalCount?: unknown
 }
 
 function checkFields(request: SubmitRequest, at: string): void {
-  if (request.queue !== undefined && !THING_NAME.test(request.queue)) {
-    throw bad(at, "queue", "must be letters, digits and . _ : / - (up to 128)");
-  }
-  whole(at, "priority", request.priority, PRIORITY_MIN, PRIORITY_MAX);
-  whole(at, "max_attempts", request.maxAttempts, 1, ATTEMPTS_MAX);
-  whole(at, "timeout_ms", request.timeoutMs, 1, TIMEOUT_MS_MAX);
-  whole(at, "delay_ms", request.delayMs, 0, DELAY_MS_MAX);
-  whole(at, "run_at", request.runAt, 0, 8.64e15);
+  const mistake = mistakeIn(request);
+  if (mistake) throw bad(at, mistake.field, mistake.rest);
   if (request.delayMs !== undefined && request.runAt !== undefined) {
     throw bad(at, "run_at", "and delay_ms exclude each other; give one");
-  }
-  const key = request.idempotencyKey;
-  if (
-    key !== undefined &&
-    (typeof key !== "string" ||
-      key.length === 0 ||
-      key.length > IDEMPOTENCY_KEY_LENGTH_MAX ||
-      /\p{Cc}/u.test(key) || // not every store can keep a NUL
-      !key.isWellFormed()) // what is not comes back changed from the store, and two keys would be one
-  ) {
-    throw bad(
-      at,
-      "idempotency_key",
-      `must be 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters of well-formed Unicode without control characters`,
-    );
-  }
-}
-
-function whole(at: string, field: string, value: number | undefined, min: number, max: number): void {
-  if (value === undefined) return;
-  if (!Number.isSafeInteger(value) || value < min || value > max) {
-    throw bad(at, field, `must be a whole number from ${min} to ${max}, not ${String(value)}`);
   }
 }
 

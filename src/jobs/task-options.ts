@@ -2,7 +2,13 @@
 
 import { BatonError } from "../core/errors.ts";
 import { THING_NAME } from "../core/ids.ts";
-import { ATTEMPTS_MAX, DELAY_MS_MAX, PRIORITY_MAX, PRIORITY_MIN, TIMEOUT_MS_MAX } from "../core/job.ts";
+import {
+  ATTEMPTS_MAX,
+  DELAY_MS_MAX,
+  PRIORITY_MAX,
+  PRIORITY_MIN,
+  TIMEOUT_MS_MAX,
+} from "../core/job-fields.ts";
 import { DEFAULT_RETRY } from "../core/retry.ts";
 
 type Options = Readonly<Record<string, unknown>>;

@@ -6,26 +6,24 @@
 import { Reachability } from "../cluster/reachability.ts";
 import { openChannels } from "../channels/open.ts";
 import { fabricOf } from "../config/fabric.ts";
+import { storeOptions } from "../config/store-options.ts";
 import type { Coordination } from "../coordination/coordination.ts";
 import { openCoordination } from "../coordination/open.ts";
 import { httpProbe } from "../platform/http-probe.ts";
-import type { Service } from "../platform/service.ts";
 import { openStore } from "../store/open.ts";
 import { peerBackend } from "./backend-peers.ts";
 import { databaseOf, onDatabase } from "./backend-postgres.ts";
+import type { ServiceList } from "./lifecycle.ts";
 import type { Platform } from "./platform.ts";
 
 export type Backend = Awaited<ReturnType<typeof backend>>;
 
-/** `open` starts the store, waits while its database is not available, and stops it with the node. */
-export async function backend(p: Platform, open: (store: Service) => Promise<void>) {
+export async function backend(p: Platform, list: ServiceList) {
   const { settings, identity, info, clock, log, state } = p;
   const fabric = fabricOf(settings);
   const database = fabric === "postgres" ? databaseOf(p) : null;
-  const store = database
-    ? openStore({ kind: "postgres", ...database, connections: settings.postgres.connections })
-    : openStore({ kind: settings.store as "sqlite" | "memory", dir: settings.data, clock });
-  await open(store);
+  const choice = storeOptions(settings, { ...database, clock, connections: settings.postgres.connections });
+  const store = await list.open(() => openStore(choice));
   const { terms } = store;
   const peers = fabric === "peers" ? peerBackend(p, terms) : null;
   const shared = database && onDatabase(p, database, terms);

@@ -40,7 +40,7 @@ export function accessOf(p: Platform, b: Backend, { scheduler }: LeaderElections
         ? null
         : new FirstToken({
             credentials,
-            file: store.guarantees.name === "sqlite" ? join(settings.data, ADMIN_TOKEN_FILE) : null,
+            file: store.guarantees.keepsTokenFile ? join(settings.data, ADMIN_TOKEN_FILE) : null,
             peers: replicas && {
               agreed: peers.firstToken,
               leads: () => scheduler.held() !== null,

@@ -23,7 +23,7 @@ export class ServiceList {
   readonly #o: ServiceListOptions;
   readonly #giveUpAt: number;
   /** In the order of their first start. */
-  readonly #started = new Set<Service>();
+  readonly #started = new Set<Pick<Service, "stop">>();
 
   constructor(options: ServiceListOptions) {
     this.#o = options;
@@ -33,9 +33,16 @@ export class ServiceList {
   async start(...services: readonly (Service | null | undefined)[]): Promise<void> {
     for (const service of services) {
       if (!service) continue;
-      await this.#start(service);
+      await this.#whenAvailable(() => service.start());
       this.#started.add(service);
     }
+  }
+
+  /** Opens what is closed in its place among the services. */
+  async open<Opened extends { close(): Promise<void> }>(open: () => Promise<Opened>): Promise<Opened> {
+    const opened = await this.#whenAvailable(open);
+    this.#started.add({ stop: () => opened.close() });
+    return opened;
   }
 
   /** Those that are given, or all that were started. What cannot be stopped is logged: leases run out by themselves. */
@@ -51,11 +58,11 @@ export class ServiceList {
   }
 
   /** A database may come after its nodes, and may go away again between two of the services that need it. */
-  async #start(service: Service): Promise<void> {
+  async #whenAvailable<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     const { clock, log, stopping } = this.#o;
     for (let first = true; ; first = false) {
       try {
-        return await service.start();
+        return await call();
       } catch (error) {
         const late = clock.monotonic() >= this.#giveUpAt || stopping.aborted;
         if (late || !hasCode(error, "STORE_UNAVAILABLE")) throw error;

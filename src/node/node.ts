@@ -22,7 +22,7 @@ import type { Task } from "../jobs/task.ts";
 import { loadTaskFolder } from "../jobs/task-folder.ts";
 import type { SubmitOptions, SubmitRequest } from "../jobs/submitter.ts";
 import { TaskRegistry, type TaskInfo } from "../jobs/task-registry.ts";
-import { Lifecycle, type Service } from "../platform/service.ts";
+import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
 import { backend } from "./backend.ts";
 import { duties } from "./duties.ts";
@@ -48,8 +48,8 @@ export async function createNode(options: NodeOptions = {}): Promise<BatonNode> 
 }
 
 /** The six layers, each built from results of those before it. */
-async function compose(p: Platform, options: NodeOptions, open: (store: Service) => Promise<void>) {
-  const b = await backend(p, open);
+async function compose(p: Platform, options: NodeOptions, list: ServiceList) {
+  const b = await backend(p, list);
   const e = elections(p, b, options.beforeLeading);
   const w = work(p, b, e);
   const d = duties(p, b, e, w);
@@ -151,7 +151,7 @@ export class BatonNode extends Lifecycle {
       stopping: this.#stopAsked.signal,
     });
     try {
-      const composed = await compose(p, this.#options, (store) => list.start(store));
+      const composed = await compose(p, this.#options, list);
       const { b, e, w, x } = composed;
       this.#composed = { ...composed, list };
       await list.start(...x.records, p.load, b.peers?.transport, w.peers?.position);

@@ -56,7 +56,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
   const feed = new EventFeed({
     node: identity.name,
     life: identity.incarnation,
-    wire: peerWire ?? (channels.kind === "memory" ? null : channelEventWire(channels)),
+    wire: peerWire ?? (channels.shared ? channelEventWire(channels) : null),
     leads: () => leadership.held()?.epoch ?? null,
     standing: () => ({
       role: roleOf(leadership.held(), state.draining),
@@ -119,9 +119,9 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     unstoredMax: settings.jobs.unstoredMax,
     spans,
     events,
-    wakes: (stored) => channels.kind === "postgres" && !handledHere(stored) && wakeUps.due(),
+    wakes: (stored) => channels.notifiesOnSubmit && !handledHere(stored) && wakeUps.due(),
     onStored: (stored, hinted) => {
-      if (!hinted && channels.kind !== "postgres" && !handledHere(stored)) wakeUps.tell();
+      if (!hinted && !channels.notifiesOnSubmit && !handledHere(stored)) wakeUps.tell();
       // A turn later: the claim then shares a commit with what the callers submit next. At once, it would commit alone,
       // and a lone caller would wait for two fsyncs each time.
       setImmediate(signal.raise, stored);

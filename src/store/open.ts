@@ -1,25 +1,26 @@
-/** Picks the keeper of the store port. Whatever is above it knows only the port. */
+/** Opens the backend that the options name. Code above the store knows only store.ts. */
 
 import type { Clock } from "../platform/clock.ts";
 import type { PostgresOptions } from "../platform/drivers/postgres.ts";
-import { openMemoryStore } from "./memory/memory.ts";
-import { PostgresStore } from "./postgres/postgres.ts";
-import { SqliteStore } from "./sqlite/sqlite.ts";
+import { MemoryStore } from "./memory/memory.ts";
+import { openPostgresStore } from "./postgres/postgres.ts";
+import { openSqliteStore } from "./sqlite/sqlite.ts";
 import type { Store } from "./store.ts";
 
-export type StoreChoice =
+export type StoreOptions =
   | { readonly kind: "memory"; readonly clock: Clock }
-  /** `dir`: where an embedded store keeps its file. */
+  /** `dir`: the directory of the file. */
   | { readonly kind: "sqlite"; readonly dir: string; readonly clock: Clock }
   | ({ readonly kind: "postgres" } & PostgresOptions);
 
-export function openStore(choice: StoreChoice): Store {
-  switch (choice.kind) {
+/** The store is open: the file is locked or the database was reached, and the tables are those of this version. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  switch (options.kind) {
     case "memory":
-      return openMemoryStore(choice);
+      return new MemoryStore(options);
     case "sqlite":
-      return new SqliteStore(choice);
+      return openSqliteStore(options);
     case "postgres":
-      return new PostgresStore(choice);
+      return openPostgresStore(options);
   }
 }

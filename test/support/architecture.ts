@@ -58,6 +58,16 @@ export class Sources {
     });
   }
 
+  /** Code above an interface asks for a named value (`guarantees.shared`), never for the name of the backend in use. */
+  nobodyAsksForABackend(exceptions: Exceptions): string[] {
+    const above = new Sources(
+      this.files.filter(
+        ({ path }) => !/^src\/(?:store|channels|coordination|transport|platform|config)\//.test(path),
+      ),
+    );
+    return above.#forbid("asks for a backend's name", BACKEND_QUESTIONS, null, null, exceptions);
+  }
+
   sourcesImportOnlySources(): string[] {
     return this.#imports("src/", (target) => isPackage(target) || /^(?:node:|src\/)/.test(target));
   }
@@ -140,7 +150,7 @@ export class Sources {
     what: string,
     inCode: RegExp,
     modules: RegExp | null,
-    inSql: RegExp,
+    inSql: RegExp | null,
     exceptions: Exceptions,
   ): string[] {
     const needed = new Set<string>();
@@ -150,9 +160,10 @@ export class Sources {
         ...source.imports
           .filter(({ from }) => modules?.test(from))
           .map(({ at, from }) => ({ at, word: from })),
-        ...source.texts
-          .filter(({ text: sql }) => inSql.test(sql))
-          .map(({ at, text: sql }) => ({ at, word: inSql.exec(sql)![0] })),
+        ...source.texts.flatMap(({ at, text: sql }) => {
+          const word = inSql?.exec(sql)?.[0];
+          return word === undefined ? [] : [{ at, word }];
+        }),
       ];
       if (places.length > 0 && exceptions[path] !== undefined) {
         needed.add(path);
@@ -201,6 +212,10 @@ const CLOCKS =
 const CLOCK_MODULES = /^(?:node:)?(?:timers(?:\/promises)?|perf_hooks)$/;
 const SQL_CLOCKS =
   /\bCURRENT_(?:TIMESTAMP|DATE|TIME)\b|\b(?:datetime|date|time|julianday|unixepoch|strftime)\s*\([^)]*'now'|\bunixepoch\s*\(\s*\)/i;
+
+/** A comparison of what holds a backend's name, whatever it is compared with, and the question for a kind of URL. */
+const BACKEND_QUESTIONS =
+  /(?:\bguarantees\.name|\b(?:channels|coordination|store|fabric)\.(?:kind|coordination|channels)|\b(?:settings|cluster)\.(?:store|coordination))\s*[!=]==|\bisPostgresUrl\s*\(/g;
 
 const CHANCE = /\bMath\.random\b|\brandom(?:UUID(?:v7)?|Bytes|Int|Fill(?:Sync)?)\b|\bgetRandomValues\b/g;
 const SQL_CHANCE = /\bSELECT\b[^;]*\brandom(?:blob)?\s*\(/i;

@@ -10,7 +10,7 @@ import type { NodeIdentity } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/term.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { PostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../src/store/postgres/postgres.ts";
 import type { Store, TermStore } from "../../src/store/store.ts";
 import { candidate } from "./lock-candidates.ts";
 import type { LockCluster, MemberOptions } from "./lock-cluster.ts";
@@ -47,8 +47,7 @@ export class AdmittedElection<Cluster extends LockCluster<Coordination>> impleme
     cluster: (terms: TermStore) => Cluster,
   ): Promise<AdmittedElection<Cluster>> {
     const storeAt = { url: await postgres.createDatabase(), schema: "baton" };
-    const store = new PostgresStore({ ...storeAt, clock: systemClock, connections: 2 });
-    await store.start();
+    const store = await openPostgresStore({ ...storeAt, clock: systemClock, connections: 2 });
     return new AdmittedElection(cluster(store.terms), postgres, store, storeAt);
   }
 
@@ -75,7 +74,7 @@ export class AdmittedElection<Cluster extends LockCluster<Coordination>> impleme
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.cluster[Symbol.asyncDispose]();
-    await this.store.stop();
+    await this.store.close();
     await this.#postgres.giveBack(this.storeAt.url);
   }
 }

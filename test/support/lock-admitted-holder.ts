@@ -9,7 +9,7 @@ import type { ElectorSettings } from "../../src/coordination/elector-settings.ts
 import { openCoordination } from "../../src/coordination/open.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { PostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../src/store/postgres/postgres.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";
 
@@ -27,8 +27,7 @@ const { at, store, name, election } = JSON.parse(process.argv[2]!) as AdmittedHo
 const identity = candidate(name, systemRandom.uuid());
 const shared = { identity, clock: systemClock, random: systemRandom };
 
-const postgres = new PostgresStore({ ...store, clock: systemClock });
-await postgres.start();
+const postgres = await openPostgresStore({ ...store, clock: systemClock });
 const { terms } = postgres;
 const coordination = openCoordination({ ...at, terms, info: () => OWN_INFO, ...shared });
 await coordination.start();

@@ -2,7 +2,7 @@
 
 import { PostgresCoordination } from "../../src/coordination/postgres/postgres.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { PostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../src/store/postgres/postgres.ts";
 import { LockCluster, openClusterLock, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
 import type { PostgresServer } from "./postgres-server.ts";
@@ -28,9 +28,8 @@ export class PostgresCluster extends LockCluster<PostgresCoordination> {
     const used = PostgresCluster.#empty.get(server)?.pop();
     if (used !== undefined) return new PostgresCluster(server, url, used);
     const schema = `cluster_${++PostgresCluster.#schemas}`;
-    const store = new PostgresStore({ url, schema, clock: systemClock });
-    await store.start();
-    await store.stop();
+    const store = await openPostgresStore({ url, schema, clock: systemClock });
+    await store.close();
     return new PostgresCluster(server, url, schema);
   }
 

@@ -6,6 +6,5 @@ import { openStore } from "../../src/store/open.ts";
 
 const [url, schema] = process.argv.slice(2);
 const parts = { clock: systemClock, random: systemRandom, connections: 2 };
-const store = openStore({ kind: "postgres", url: url!, schema: schema!, ...parts });
-await store.start();
-await store.stop();
+const store = await openStore({ kind: "postgres", url: url!, schema: schema!, ...parts });
+await store.close();

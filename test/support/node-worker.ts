@@ -20,7 +20,7 @@ import type { WorkerSettings } from "../../src/jobs/worker.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../src/platform/node-events.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { openMemoryStore } from "../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../src/store/memory/memory.ts";
 import type { Abandoned, JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
 import { atEnd } from "./node-cleanup.ts";
 import { FailingJobs } from "./node-failing-jobs.ts";
@@ -74,7 +74,7 @@ export class WorkerWorld {
     const { chance = () => 0.5, incarnation = "1" } = options;
     this.#incarnation = incarnation;
     const clock = (this.clock = options.clock ?? new ManualClock());
-    this.store = options.store ?? openMemoryStore({ clock });
+    this.store = options.store ?? new MemoryStore({ clock });
     this.faults = new FailingJobs(() => this.store.jobs);
     const store = { jobs: this.#recorded(this.faults.jobs) };
     const random = seededRandom(Number(incarnation)); // another life makes other ids
@@ -144,7 +144,7 @@ export class WorkerWorld {
 
   /** Everything but the worker itself. */
   async startAround(): Promise<void> {
-    await this.store.start();
+    if (this.store instanceof MemoryStore) this.store.reopen();
     await this.#channels.start();
   }
 
@@ -155,7 +155,7 @@ export class WorkerWorld {
     while (!stopped) await this.advance(1_000);
     await stopping;
     await this.#channels.stop();
-    await this.store.stop();
+    await this.store.close();
   }
 
   async submit(task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId> {

@@ -80,14 +80,13 @@ export class ReplicaChaos {
     } finally {
       chaos.#calm = true;
       for (const life of chaos.#lives.values()) await chaos.#end(life);
-      for (const disk of chaos.disks.values()) await disk.stop();
+      for (const disk of chaos.disks.values()) await disk.close();
     }
   }
 
   async #story(): Promise<void> {
     for (const name of this.members) {
       const disk = new MemoryStore({ clock: this.clock });
-      await disk.start();
       this.disks.set(name, disk);
       await this.#start(name);
     }

@@ -46,16 +46,15 @@ export class ReplicaWorld {
     } finally {
       for (const { ending } of world.#duties) ending.abort();
       await Promise.all([...world.nodes.values()].map((node) => node.stop()));
-      await Promise.all([...world.disks.values()].map((disk) => disk.stop()));
+      await Promise.all([...world.disks.values()].map((disk) => disk.close()));
     }
   }
 
   /** With the disk that it had, or with an empty one. */
   async start(name: NodeName, wiped = false): Promise<void> {
     if (wiped || !this.disks.has(name)) {
-      await this.disks.get(name)?.stop();
+      await this.disks.get(name)?.close();
       const empty = new MemoryStore({ clock: this.clock });
-      await empty.start();
       this.disks.set(name, empty);
     }
     const parts: Partial<ReplicatedSchedulesOptions> = {

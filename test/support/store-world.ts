@@ -72,7 +72,7 @@ export class StoreWorld {
       try {
         await proof(world);
       } finally {
-        await world.store.stop();
+        await world.store.close();
       }
     } finally {
       await rm(dir, { recursive: true, force: true });
@@ -85,7 +85,7 @@ export class StoreWorld {
 
   /** Closes the store and opens what is in its directory. */
   async reopen(): Promise<void> {
-    await this.#store.stop();
+    await this.#store.close();
     this.#store = await this.#open({ clock: this.clock, dir: this.#dir });
   }
 

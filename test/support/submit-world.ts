@@ -5,7 +5,7 @@ import { after, before, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { systemClock } from "../../src/platform/clock.ts";
-import { PostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/postgres.ts";
 import type { ClaimedJob } from "../../src/store/store.ts";
 import { atEnd } from "./node-cleanup.ts";
 import { PostgresServer } from "./postgres-server.ts";
@@ -28,21 +28,26 @@ export class SubmitWorld {
   readonly schema: string;
   readonly #t: TestContext;
 
-  private constructor(t: TestContext, server: PostgresServer, url: string, schema: string) {
+  private constructor(
+    t: TestContext,
+    server: PostgresServer,
+    url: string,
+    schema: string,
+    store: PostgresStore,
+  ) {
     this.#t = t;
     this.server = server;
     this.url = url;
     this.schema = schema;
-    this.store = new PostgresStore({ url, clock: systemClock, schema });
+    this.store = store;
   }
 
   static async open(t: TestContext, server: PostgresServer, schema = "baton"): Promise<SubmitWorld> {
     const url = await server.createDatabase();
     atEnd(t, () => server.giveBack(url));
-    const world = new SubmitWorld(t, server, url, schema);
-    await world.store.start();
-    atEnd(t, () => world.store.stop());
-    return world;
+    const store = await openPostgresStore({ url, clock: systemClock, schema });
+    atEnd(t, () => store.close());
+    return new SubmitWorld(t, server, url, schema, store);
   }
 
   /** Somebody else's connection. What it has open when the test ends is rolled back by its end. */

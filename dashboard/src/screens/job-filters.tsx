@@ -2,16 +2,16 @@
 
 import type { JobStatus } from "../../../src/core/job.ts";
 import { JOB_STATUSES } from "../../../src/core/job.ts";
+import { FILTER_FIELDS, filterPhrases, filtersIn } from "../../../src/core/job-fields.ts";
+import type { FieldFilters } from "../../../src/core/job-fields.ts";
 import { overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { now } from "../clock.ts";
 import { compact } from "../parts/format.ts";
 import { go, place, refine, to } from "../route.ts";
 
-export interface JobFilters {
+export interface JobFilters extends FieldFilters {
   readonly status?: JobStatus;
-  readonly queue?: string;
-  readonly task?: string;
   readonly since?: string;
   readonly until?: string;
   readonly error_code?: string;
@@ -29,14 +29,13 @@ const GRAIN_MS = 60_000;
 
 /** As the API is asked. */
 export function filtersOf(query: Readonly<Record<string, string>>): JobFilters {
-  const { status, queue, task, since, until, error_code, within } = query;
+  const { status, since, until, error_code, within } = query;
   const period = within === undefined ? undefined : WITHIN[within]?.[1];
   const from =
     period === undefined ? since : new Date(Math.floor((now() - period) / GRAIN_MS) * GRAIN_MS).toISOString();
   return {
     ...(JOB_STATUSES.some((each) => each === status) && { status: status as JobStatus }),
-    ...(queue && { queue }),
-    ...(task && { task }),
+    ...filtersIn(query),
     ...(from && { since: from }),
     ...(until && { until }),
     ...(error_code && { error_code }),
@@ -44,11 +43,11 @@ export function filtersOf(query: Readonly<Record<string, string>>): JobFilters {
 }
 
 /** In words: "failed jobs of queue emails". */
-export function describe({ status, queue, task, since, until, error_code }: JobFilters): string {
+export function describe(filters: JobFilters): string {
+  const { status, since, until, error_code } = filters;
   return [
     status ? `${status} jobs` : "jobs",
-    task && `of task ${task}`,
-    queue && `in queue ${queue}`,
+    ...filterPhrases(filters),
     since && `since ${since}`,
     until && `until ${until}`,
     error_code && `with the error ${error_code}`,
@@ -63,7 +62,7 @@ export function StatusTabs() {
   const { query } = place.value;
   const counts = overview.value?.jobs;
   // Only what is counted in all: the numbers are those of the cluster, not of a queue or a task.
-  const plain = !query["queue"] && !query["task"] && !query["within"];
+  const plain = Object.keys(filtersIn(query)).length === 0 && !query["within"];
   const { status: _status, cursor: _cursor, ...rest } = query;
   return (
     <nav class="tabs" aria-label="Jobs by state">
@@ -83,6 +82,9 @@ export function StatusTabs() {
     </nav>
   );
 }
+
+/** Those without a field of their own. */
+const OTHER_FILTERS = FILTER_FIELDS.filter(({ kind }) => kind === "texts");
 
 export function FilterBar() {
   const { query } = place.value;
@@ -133,6 +135,19 @@ export function FilterBar() {
           ))}
         </select>
       </label>
+      {OTHER_FILTERS.map(({ filter: { name, label } }) => (
+        <label key={name}>
+          <span>{label}</span>
+          <input
+            type="search"
+            defaultValue={query[name] ?? ""}
+            key={query[name] ?? ""}
+            autocomplete="off"
+            spellcheck={false}
+            onChange={change(name)}
+          />
+        </label>
+      ))}
       <label>
         <span>Created</span>
         <select value={query["within"] ?? ""} onChange={change("within")}>

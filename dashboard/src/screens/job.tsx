@@ -1,7 +1,9 @@
 /** One job: what it is, where it is, why it waits, what became of it. */
 
+import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { JobBody } from "../../../src/api/job-body.ts";
+import { FACT_FIELDS, type Fields } from "../../../src/core/job-fields.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
@@ -139,21 +141,39 @@ function JobFacts({ job }: { job: JobBody }) {
           ? ["Not its fault", `${job.interruptions} interruptions, ${job.crashes} crashes`]
           : null,
         job.killed.length > 0 ? ["Died while running it", job.killed.join(", ")] : null,
-        job.timeout_ms === null ? null : ["Longest run", duration(job.timeout_ms)],
+        ...FACT_FIELDS.map(({ wire, fact, filter }): [string, ComponentChildren] | null => {
+          const value = (job as Fields)[wire];
+          if (value === null || value === undefined) return null;
+          if (fact.as === "duration") return [fact.page, duration(value as number)];
+          if (!Array.isArray(value)) return [fact.page, <span class="mono">{String(value)}</span>];
+          return value.length === 0 ? null : [fact.page, <Texts of={value} filter={filter?.name} />];
+        }),
         [
           "Epochs",
           <span class="num">
             job {job.job_epoch}, owner {job.owner_epoch}, leader {job.leader_epoch}
           </span>,
         ],
-        job.idempotency_key === null
-          ? null
-          : ["Idempotency key", <span class="mono">{job.idempotency_key}</span>],
         job.schedule === null
           ? null
           : ["Schedule", <a href={to(["schedules", job.schedule])}>{job.schedule}</a>],
       ]}
     />
+  );
+}
+
+/** Each leads to the list of the jobs that have it too. */
+function Texts({ of, filter }: { of: readonly string[]; filter: string | undefined }) {
+  return (
+    <>
+      {of.map((text) => (
+        <Fragment key={text}>
+          <a class="badge" href={to(["jobs"], filter === undefined ? {} : { [filter]: text })}>
+            {text}
+          </a>{" "}
+        </Fragment>
+      ))}
+    </>
   );
 }
 

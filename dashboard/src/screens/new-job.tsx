@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { JobRequestBody, SubmittedBody } from "../../../src/api/operations/submit.ts";
+import { JOB_FIELDS } from "../../../src/core/job-fields.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
@@ -11,7 +12,7 @@ import { useSubmission } from "../parts/submission.ts";
 import { go, place, refine, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { said } from "../shell/toasts.tsx";
-import { JOB_OPTIONS, JobOptions } from "./job-options.tsx";
+import { isAt, JobOptions, optionsOf } from "./job-options.tsx";
 import type { Options } from "./job-options.tsx";
 import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
 
@@ -35,8 +36,7 @@ export function NewJobScreen() {
     const job = original.data;
     if (!job) return;
     refine({ task: job.task });
-    const { queue, priority, max_attempts, timeout_ms } = job;
-    setOptions({ queue, priority, max_attempts, timeout_ms: timeout_ms ?? undefined });
+    setOptions(optionsOf(job));
     fill(job.payload);
   }, [original.data]);
   useEffect(() => {
@@ -49,11 +49,7 @@ export function NewJobScreen() {
     said("The job is submitted.");
     go(["jobs", job_id]);
   });
-  const placed =
-    at !== null &&
-    /^(?:task|payload|queue|priority|run_at|delay_ms|max_attempts|timeout_ms|idempotency_key)\b/.test(
-      at.field,
-    );
+  const placed = at !== null && JOB_FIELDS.some(({ wire }) => isAt(at.field, wire));
   const barred = barredFrom("POST /jobs");
   return (
     <Page title={clone ? "Clone a job" : "New job"}>
@@ -82,7 +78,7 @@ export function NewJobScreen() {
               problem={at}
             />
             <JobOptions
-              names={JOB_OPTIONS}
+              of="job"
               options={options}
               onChange={setOptions}
               problem={at}

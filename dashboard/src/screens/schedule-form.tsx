@@ -22,8 +22,6 @@ import { TimingFields } from "./schedule-timing.tsx";
 import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-words.ts";
 import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
 
-const OPTIONS = ["queue", "priority", "max_attempts", "timeout_ms"] as const;
-
 export function ScheduleFormScreen() {
   const { name } = place.value.query;
   const stored = useResource(
@@ -154,7 +152,7 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
           </Field>
         </div>
         <JobOptions
-          names={OPTIONS}
+          of="schedule"
           options={options}
           onChange={(next) => change({ options: next })}
           problem={at}

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import { JOB_STATUSES, type JobStatus } from "../../core/job.ts";
-import { Instant, JobIdText, Name, Reason } from "../fields.ts";
+import { FILTER_SCHEMAS, Instant, JobIdText, Reason } from "../fields.ts";
 import { Status } from "../job-body.ts";
 
 export const PAGE_MAX = 1_000;
@@ -13,8 +13,7 @@ export const BulkBody = z.strictObject({
   filter: z
     .strictObject({
       status: Status.optional(),
-      queue: Name.optional(),
-      task: Name.optional(),
+      ...FILTER_SCHEMAS,
       since: Instant.optional(),
       until: Instant.optional(),
       error_code: z.string().min(1).max(128).optional(),

@@ -3,6 +3,7 @@
 import { blanked } from "../../core/failure-groups.ts";
 import { parseJobId, type JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/job.ts";
+import { filtersIn } from "../../core/job-fields.ts";
 import type { BriefJob, JobQuery } from "../../store/store.ts";
 import { asksOthers, everywhere } from "../everywhere.ts";
 import type { Inbound } from "../../transport/hop.ts";
@@ -106,12 +107,11 @@ function queryOf(
   status: JobStatus,
   cursor: string | null,
 ): JobQuery {
-  const { queue, task, since, until, error_code } = filter;
+  const { since, until, error_code } = filter;
   return {
     status,
     limit,
-    ...(queue !== undefined && { queue }),
-    ...(task !== undefined && { task }),
+    ...filtersIn(filter),
     ...(since !== undefined && { since: Date.parse(since) }),
     ...(until !== undefined && { until: Date.parse(until) }),
     ...(error_code !== undefined && { errorCode: error_code }),

@@ -6,7 +6,7 @@ import type { JobId } from "../../core/ids.ts";
 import { JOB_STATUSES } from "../../core/job.ts";
 import type { Target } from "../../core/route.ts";
 import type { JobQuery } from "../../store/store.ts";
-import { IdParams, Instant, Name, Reason, limit } from "../fields.ts";
+import { FILTER_SCHEMAS, IdParams, Instant, Reason, limit } from "../fields.ts";
 import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
 import type { Jobs, JobView } from "../../jobs/job-service.ts";
@@ -163,8 +163,7 @@ export const deleteJob = operation({
 
 export const JobsQuery = z.strictObject({
   status: Status.optional(),
-  queue: Name.optional(),
-  task: Name.optional(),
+  ...FILTER_SCHEMAS,
   since: Instant.optional(),
   until: Instant.optional(),
   error_code: z
@@ -217,12 +216,12 @@ export const listJobs = operation({
   },
 });
 
-/** Out of the counters of the queues: tasks and times are not counted. */
+/** Out of the counters of the queues: nothing else is counted. */
 export async function countOf(
   { queues }: Pick<NodeServices, "queues">,
-  { status, queue, task, since, until, error_code }: z.output<typeof JobsQuery>,
+  { status, queue, limit: _limit, cursor: _cursor, ...uncounted }: z.output<typeof JobsQuery>,
 ): Promise<number | null> {
-  if ([task, since, until, error_code].some((filter) => filter !== undefined)) return null;
+  if (Object.values(uncounted).some((filter) => filter !== undefined)) return null;
   let count = 0;
   for (const each of await queues.list()) {
     if (queue !== undefined && each.name !== queue) continue;

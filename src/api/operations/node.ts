@@ -29,7 +29,7 @@ function promised(guarantees: Guarantees): string[] {
   return promises;
 }
 
-function notPromised(guarantees: Guarantees, channels: string): string[] {
+function notPromised(guarantees: Guarantees, more: readonly string[] = []): string[] {
   const limits = [
     "That a job runs only once: a node may die after the effect and before the result. Give effects outside the job_id as their idempotency key: it is the same in every run.",
     "An order among jobs of equal priority when several of them run at the same time.",
@@ -39,11 +39,7 @@ function notPromised(guarantees: Guarantees, channels: string): string[] {
       "That work goes on without the database: while it cannot be reached, changes are refused and what runs goes on only until its lease ends.",
       "More than the database keeps: a failover to a replica that lags behind may lose its last commits, and ours with them.",
       "That there is one leader at every instant: a paused one may believe in its term; what it writes is refused.",
-      ...(channels === "redis"
-        ? [
-            "That work goes on without Redis: while it is away nobody leads and no job begins; what runs goes on, and its results are stored.",
-          ]
-        : []),
+      ...more,
     );
   } else {
     limits.push("Other nodes cannot take over the jobs of this one: its store belongs to it alone.");
@@ -87,7 +83,7 @@ export const status = operation({
   },
   handler(services) {
     const { identity, guarantees, startedAt, version, clock, roles } = services;
-    const { name, activeNodes, totalNodes, formed, fabric, notes } = services.cluster.info();
+    const { name, activeNodes, totalNodes, formed, fabric, notes, limits } = services.cluster.info();
     const cluster = {
       name,
       active_nodes: activeNodes,
@@ -106,7 +102,7 @@ export const status = operation({
       uptime_ms: Math.max(0, Math.round(clock.now() - startedAt)),
       cluster,
       store: { name: guarantees.name, durability: guarantees.durability, shared: guarantees.shared },
-      guarantees: { promised: promised(guarantees), not_promised: notPromised(guarantees, fabric.channels) },
+      guarantees: { promised: promised(guarantees), not_promised: notPromised(guarantees, limits) },
     });
   },
 });

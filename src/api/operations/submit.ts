@@ -3,8 +3,9 @@
 import { z } from "zod";
 import { BatonError } from "../../core/errors.ts";
 import { jobId, uuidAt } from "../../core/ids.ts";
+import { JOB_FIELDS } from "../../core/job-fields.ts";
 import type { Submitted } from "../../store/store.ts";
-import { Attempts, Delay, IdempotencyKey, Instant, Name, Payload, Priority, Timeout } from "../fields.ts";
+import { IdempotencyKey, Name, OPTIONAL_JOB_SCHEMAS } from "../fields.ts";
 import { Status } from "../job-body.ts";
 import { answer, operation } from "../operation.ts";
 import { traceIn } from "../../transport/hop.ts";
@@ -12,18 +13,13 @@ import type { Inbound } from "../../transport/hop.ts";
 import type { NodeServices } from "../node-services.ts";
 import type { SubmitRequest } from "../../jobs/submitter.ts";
 
-export const JobRequestBody = z.strictObject({
-  task: Name,
-  payload: Payload.optional(),
-  queue: Name.optional(),
-  priority: Priority.optional(),
-  run_at: Instant.optional(),
-  delay_ms: Delay.optional(),
-  max_attempts: Attempts.optional(),
-  timeout_ms: Timeout.optional(),
-  idempotency_key: IdempotencyKey.optional(),
-});
+export const JobRequestBody = z.strictObject({ task: Name, ...OPTIONAL_JOB_SCHEMAS });
 export type JobRequestBody = z.input<typeof JobRequestBody>;
+
+/** By the name that travels. */
+const NAMES: Readonly<Record<string, string>> = Object.fromEntries(
+  JOB_FIELDS.map(({ wire, name }) => [wire, name]),
+);
 
 const JOBS_MAX = 10_000;
 
@@ -112,25 +108,15 @@ function takenBack(): BatonError {
 
 export function request(body: JobRequestBody, index: number | null): SubmitRequest {
   const at = index === null ? "" : `[${index}].`;
-  let runAt: number | undefined;
-  if (body.run_at !== undefined) {
-    if (body.delay_ms !== undefined) {
-      const field = `${at}delay_ms`;
-      throw new BatonError("BAD_REQUEST", `give "${at}run_at" or "${field}", not both`, { field });
-    }
-    runAt = Date.parse(body.run_at);
+  if (body.run_at !== undefined && body.delay_ms !== undefined) {
+    const field = `${at}delay_ms`;
+    throw new BatonError("BAD_REQUEST", `give "${at}run_at" or "${field}", not both`, { field });
   }
-  return {
-    task: body.task,
-    payload: body.payload,
-    queue: body.queue,
-    priority: body.priority,
-    runAt,
-    delayMs: body.delay_ms,
-    maxAttempts: body.max_attempts,
-    timeoutMs: body.timeout_ms,
-    idempotencyKey: body.idempotency_key,
-  };
+  const found: Record<string, unknown> = {};
+  // Only what was given: that is little more than the task and the payload, and this runs for every job.
+  for (const wire in body) found[NAMES[wire]!] = (body as Record<string, unknown>)[wire];
+  if (body.run_at !== undefined) found["runAt"] = Date.parse(body.run_at);
+  return found as unknown as SubmitRequest;
 }
 
 function withKey(body: JobRequestBody, header: string | string[]): JobRequestBody {

@@ -23,6 +23,9 @@ export interface MemoryChannelsOptions {
 
 export class MemoryChannels extends Lifecycle implements Channels {
   readonly kind = "memory";
+  readonly shared = false;
+  readonly notifiesOnSubmit = false;
+  readonly limits = [];
   readonly #options: MemoryChannelsOptions;
   readonly #queues = new Map<string, MemoryQueue>();
   readonly #topics: LocalTopics;

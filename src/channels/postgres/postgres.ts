@@ -81,6 +81,9 @@ interface Sending {
 
 export class PostgresChannels extends Lifecycle implements Channels {
   readonly kind = "postgres";
+  readonly shared = true;
+  readonly notifiesOnSubmit = true;
+  readonly limits = [];
   readonly #o: PostgresChannelsOptions;
   readonly #pooler: PoolerCheck;
   readonly #sender: PostgresSession;

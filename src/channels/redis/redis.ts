@@ -77,6 +77,11 @@ const CLOCKS_DIFFER_MS = 5;
 
 export class RedisChannels extends Lifecycle implements Channels {
   readonly kind = "redis";
+  readonly shared = true;
+  readonly notifiesOnSubmit = false;
+  readonly limits = [
+    "That work goes on without Redis: while it is away nobody leads and no job begins; what runs goes on, and its results are stored.",
+  ];
   readonly #o: RedisChannelsOptions;
   readonly #redis: Redis;
   readonly #commands: RedisSession;

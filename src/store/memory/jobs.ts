@@ -2,6 +2,7 @@ import { BatonError } from "../../core/errors.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Budgets, Job, JobStatus } from "../../core/job.ts";
 import { isFinal, isSuspect } from "../../core/job.ts";
+import { passesFilters } from "../../core/job-fields.ts";
 import type { Term } from "../../core/term.ts";
 import { wasInterrupted } from "../abandoned.ts";
 import { authorUnder } from "../fence.ts";
@@ -299,11 +300,11 @@ const AFRESH = {
   worker: null,
 } as const satisfies Partial<Job>;
 
-function matches(job: Job, { status, queue, task, since, until, errorCode }: JobQuery): boolean {
+function matches(job: Job, query: JobQuery): boolean {
+  const { status, since, until, errorCode } = query;
   return (
     (status === undefined || job.status === status) &&
-    (queue === undefined || job.queue === queue) &&
-    (task === undefined || job.task === task) &&
+    passesFilters(job, query) &&
     (since === undefined || job.createdAt >= since) &&
     (until === undefined || job.createdAt < until) &&
     (errorCode === undefined || job.error?.code === errorCode)

@@ -12,6 +12,7 @@
 
 import type { JobId, LeaseId, NodeName } from "../../core/ids.ts";
 import type { Job, JobStatus } from "../../core/job.ts";
+import { rareOf } from "../../core/job-fields.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId, Ownership } from "../ownership.ts";
 import { PAST_RUNS_MAX, type PastOutcome, type PastRun } from "../past-runs.ts";
@@ -304,6 +305,7 @@ function newJob(wanted: NewJob, author: Author, schedule: string | null, now: nu
     leaderEpoch: author.leaderEpoch,
     error: null,
     killed: [],
+    ...rareOf(wanted),
   };
 }
 

@@ -6,7 +6,6 @@
 
 import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { Lifecycle } from "../../platform/service.ts";
 import type { Guarantees, JobStore, QueueStore, ScheduleStore, Store, TermStore } from "../store.ts";
 import type { AccessStore } from "../access.ts";
 import type { AgentStore } from "../agents.ts";
@@ -33,8 +32,13 @@ export interface MemoryStoreOptions {
   readonly clock: Clock;
 }
 
-export class MemoryStore extends Lifecycle implements Store {
-  readonly guarantees: Guarantees = { name: "memory", durability: "nothing", shared: false };
+export class MemoryStore implements Store {
+  readonly guarantees: Guarantees = {
+    name: "memory",
+    durability: "nothing",
+    shared: false,
+    keepsTokenFile: false,
+  };
   readonly problem = null;
   readonly jobs: JobStore;
   readonly queues: QueueStore;
@@ -48,13 +52,13 @@ export class MemoryStore extends Lifecycle implements Store {
   /** For the nodes of one process, which use the same object. */
   readonly ownership: OwnershipStore;
 
+  #closed = false;
+
   constructor({ clock }: MemoryStoreOptions) {
-    super();
     const ledger = new Ledger();
     // Async, so that whatever a step throws becomes a rejection; the step itself runs at once, within the call.
     const turn: Turn = async (step) => {
-      if (!this.running)
-        throw new BatonError("STOPPED", "the store is not running; start it before it is used");
+      if (this.#closed) throw new BatonError("STOPPED", "the store is closed");
       const now = clock.now();
       ledger.promote(now);
       return step(now);
@@ -75,12 +79,17 @@ export class MemoryStore extends Lifecycle implements Store {
     this.access = new MemoryAccess({ turn });
   }
 
-  protected override onStart(): void {}
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
 
-  /** What was stored stays while the object does: a store may be stopped and started again. */
-  protected override onStop(): void {}
-}
+  /** What was stored stays while the object does: a node may stop and start again. */
+  reopen(): this {
+    this.#closed = false;
+    return this;
+  }
 
-export function openMemoryStore(options: MemoryStoreOptions): MemoryStore {
-  return new MemoryStore(options);
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
 }

@@ -14,6 +14,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import { isFinal, type JobError } from "../../core/job.ts";
+import { LISTED_FILTERS, listedFilter } from "../../core/job-fields.ts";
 import { read, type Statement } from "../../platform/drivers/postgres.ts";
 import { int4s } from "../../platform/drivers/postgres-arrays.ts";
 import type { BriefJob, BriefPage, JobPage, JobQuery } from "../store.ts";
@@ -63,6 +64,13 @@ const WALKS = {
   completed: `SELECT ${ROW}, status FROM baton.done WHERE ${BETWEEN} ${BY_SEQ}`,
   failed: finished(STATUS.failed),
   cancelled: finished(STATUS.cancelled),
+  // One text of a list of theirs: those jobs stand in a side table (core/job-fields.ts), in their order.
+  ...Object.fromEntries(
+    LISTED_FILTERS.map((name) => [
+      name,
+      `SELECT seq, id FROM baton.job_${name} WHERE value = $11::text AND ${BETWEEN} ${BY_SEQ}`,
+    ]),
+  ),
 } as const;
 type Walk = keyof typeof WALKS;
 
@@ -75,7 +83,10 @@ const LINES = `line AS (
     FROM line p WHERE p.priority IS NOT NULL
   ),`;
 
-const FITS: { readonly [W in Walk]?: string } = {
+/** What of the filter a row of a walk can be asked itself; a side table knows nothing but the job. */
+const ASKED = `AND ($3::int[] IS NULL OR walk.kind IS NULL OR walk.kind = ANY ($3::int[]))
+         AND ($8::text IS NULL OR position(to_json($8::text)::text IN walk.error) > 0)`;
+const FITS: { readonly [walk: string]: string } = {
   waiting: `AND ${WAITING_OR_RUNNING("walk")} = $6`,
   scheduled: `AND ${WAITING_OR_RUNNING("walk")} = $6`,
   completed: `AND walk.status = ${STATUS.completed}`,
@@ -103,8 +114,7 @@ const page = (walk: Walk, [name, columns, joined]: readonly [string, string, str
            AND ($6::int IS NULL OR ${STATUS_NOW} = $6) AND ($8::text IS NULL OR coalesce(d.error, l.error)::jsonb ->> 'code' = $8)
          OFFSET 0
        ) AS one
-       WHERE ($3::int[] IS NULL OR walk.kind IS NULL OR walk.kind = ANY ($3::int[]))
-         AND ($8::text IS NULL OR position(to_json($8::text)::text IN walk.error) > 0) ${FITS[walk] ?? ""}
+       WHERE true ${LISTED_FILTERS.includes(walk) ? "" : ASKED} ${FITS[walk] ?? ""}
        ORDER BY walk.seq DESC LIMIT $7::int
      ) AS page ON true ORDER BY page.seq DESC`,
   );
@@ -172,10 +182,11 @@ export class List {
     const { queue, task, limit } = query;
     const cursor = cursorSeq(query.cursor);
     const byKind = queue !== undefined || task !== undefined;
+    const listed = listedFilter(query);
     const [kinds, bounds, walk] = await Promise.all([
       byKind ? this.#kinds(queue, task) : null,
       this.#bounds(query),
-      this.#walk(query),
+      listed ? (listed.name as Walk) : this.#walk(query),
     ]);
     if (kinds?.length === 0) return { rows: [], cursor: null };
     // Without a filter every row fits, and the page is as long as the walk.
@@ -190,6 +201,7 @@ export class List {
         kinds,
         limit: limit - rows.length,
         scan: Math.max(scan, limit),
+        listed: listed?.text ?? null,
       });
       rows.push(...found);
       left -= scan;
@@ -202,7 +214,14 @@ export class List {
   async #page(
     statement: Statement,
     query: JobQuery,
-    walk: { before: number; after: number; kinds: readonly number[] | null; limit: number; scan: number },
+    walk: {
+      before: number;
+      after: number;
+      kinds: readonly number[] | null;
+      limit: number;
+      scan: number;
+      listed: string | null;
+    },
   ): Promise<[walked: number | null, rows: Row[]]> {
     const rows = await this.#ledger.db.query<Row>(statement, [
       this.#ledger.now(),
@@ -215,6 +234,7 @@ export class List {
       query.errorCode ?? null,
       walk.scan,
       walk.after,
+      ...(walk.listed === null ? [] : [walk.listed]),
     ]);
     return [rows[0]?.["walked"] ?? null, rows.filter((row) => row["seq"] !== null)];
   }

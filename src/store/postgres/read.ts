@@ -1,5 +1,6 @@
 import type { JobId, NodeName } from "../../core/ids.ts";
 import type { Job, JobError } from "../../core/job.ts";
+import { COLUMN_FIELDS, type RareFields } from "../../core/job-fields.ts";
 import { read } from "../../platform/drivers/postgres.ts";
 import type { JobTiming, LogLine } from "../store.ts";
 import { birthplaceOf, type Ledger, NOW, statusName, uuidOf } from "./ledger.ts";
@@ -9,8 +10,8 @@ export const WAITING_OR_RUNNING = (live: string): string =>
   `CASE WHEN ${live}.running THEN 2 WHEN ${live}.run_at > ${NOW} THEN 0 ELSE 1 END`;
 export const STATUS_NOW = `coalesce(d.status, ${WAITING_OR_RUNNING("l")})`;
 
-export const COLUMNS = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.priority, j.payload, j.created_at, j.max_attempts,
-  j.timeout_ms, j.idempotency_key, j.trace, j.schedule, d.finished_at, w.name AS worker, a.leader_epoch,
+export const COLUMNS = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, ${COLUMN_FIELDS.map(({ wire }) => `j.${wire}`).join(", ")},
+  j.created_at, j.trace, j.schedule, d.finished_at, w.name AS worker, a.leader_epoch,
   coalesce(o.owner_name, f.name, a.node) AS node,
   CASE WHEN o.owner IS NULL THEN coalesce(d.owner_epoch, a.owner_epoch) ELSE o.owner_epoch END AS owner_epoch,
   ${STATUS_NOW} AS status,
@@ -82,23 +83,27 @@ export class Read {
   }
 }
 
+function columnFields(
+  row: Row,
+): Pick<Job, "priority" | "payload" | "maxAttempts" | "timeoutMs" | "idempotencyKey"> & RareFields {
+  const found: Row = {};
+  for (const { name, wire, kind } of COLUMN_FIELDS) found[name] = row[wire] ?? (kind === "texts" ? [] : null);
+  return found as ReturnType<typeof columnFields>;
+}
+
 export function toJob(row: Row): Job {
   return {
     id: `${row["birthplace"]}-${row["id"]}` as JobId,
     task: row["task"],
     queue: row["queue"],
     status: statusName(row["status"]),
-    priority: row["priority"],
-    payload: row["payload"],
+    ...columnFields(row),
     progress: row["progress"],
     progressMessage: row["progress_message"],
     attempts: row["attempts"],
     failures: row["failures"],
     interruptions: row["interruptions"],
     crashes: row["crashes"],
-    maxAttempts: row["max_attempts"],
-    timeoutMs: row["timeout_ms"],
-    idempotencyKey: row["idempotency_key"],
     trace: row["trace"],
     schedule: row["schedule"],
     cancelRequested: row["cancel_requested"],

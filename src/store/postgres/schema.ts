@@ -25,7 +25,7 @@
 import { BatonError } from "../../core/errors.ts";
 import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
 import { PAST_RUNS_SCHEMA } from "./past-runs.ts";
-import { SUBMIT_FUNCTIONS, SUBMIT_TRACED } from "./submit-function.ts";
+import { SUBMIT_FUNCTIONS, SUBMIT_TRACED, TAGS } from "./submit-function.ts";
 
 export const STATUS = {
   scheduled: 0,
@@ -322,10 +322,8 @@ const MIGRATIONS: readonly Migration[] = [
       "INSERT INTO baton.credential_revision (n) VALUES (0)",
     ],
   },
-  {
-    compatibleFrom: 1,
-    up: PAST_RUNS_SCHEMA,
-  },
+  { compatibleFrom: 1, up: PAST_RUNS_SCHEMA },
+  { compatibleFrom: 1, up: TAGS },
 ];
 
 /** Building an index over years of history takes longer than any statement of a running node may. */

@@ -1,6 +1,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/job.ts";
+import { COLUMN_FIELDS, type Fields } from "../../core/job-fields.ts";
 import { inSchema, read, write } from "../../platform/drivers/postgres.ts";
 import type { Author, NewJob, Submitted, TransactionClient } from "../store.ts";
 import { birthplaceOf, type Ledger, uuidOf } from "./ledger.ts";
@@ -97,13 +98,9 @@ function prepared(job: NewJob): Record<string, unknown> {
     birthplace: birthplaceOf(job.id),
     task: job.task,
     queue: job.queue,
-    payload: job.payload,
-    priority: job.priority,
     delay_ms: job.delayMs,
     run_at: job.runAt,
-    max_attempts: job.maxAttempts,
-    timeout_ms: job.timeoutMs,
-    idempotency_key: job.idempotencyKey,
+    ...Object.fromEntries(COLUMN_FIELDS.map(({ wire, name }) => [wire, (job as unknown as Fields)[name]])),
     ...(job.trace && { trace: job.trace }),
   };
 }

@@ -1,5 +1,6 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
+import { COLUMN_FIELDS, type Fields, type JobFieldRow, rareIn } from "../../core/job-fields.ts";
 import type { Term } from "../../core/term.ts";
 import { type Queryable, read, type Statement, write } from "../../platform/drivers/postgres.ts";
 import { isUniqueViolation } from "../../platform/drivers/postgres-errors.ts";
@@ -28,6 +29,8 @@ const alike = (name: string, asked: string, wakes: boolean): Statement => {
   return write(name, wakes ? `${rows}, waiting AS (${waiting}) SELECT ${WAKE}::text` : rows + waiting);
 };
 const SAME = `${NOW}, $2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int, nextval('baton.job_seq')`;
+/** Of the parameters of any other batch, the first that is the values of a column. */
+const FIRST_COLUMN = 12;
 /** Where no job has a trace, a null stands for all of theirs: beside longer arrays it counts as many. */
 const MANY = `SELECT ${SAME}, a.id, a.payload, a.trace FROM unnest($8::uuid[], $9::text[], $10::text[]) AS a (id, payload, trace)`;
 const ONE = `VALUES (${SAME}, $8::uuid, $9::text, $10::text)`;
@@ -35,20 +38,27 @@ const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
 const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
 const SUBMIT_ONE = alike("submit-one", ONE, false);
 const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
+/** The fields with a column of their own, as arrays of the values of a batch; a list is sent as the text of an array. */
+const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
+  wire,
+  parameter: `$${FIRST_COLUMN + at}::${column === "text[]" ? "text" : column}[]`,
+  value: column === "text[]" ? `${wire}::text[]` : wire,
+}));
+const list = (pick: (column: (typeof COLUMNS)[number]) => string): string => COLUMNS.map(pick).join(", ");
+
 /** Any other batch. Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
 const any = (fenced: boolean): string => `
-  WITH ${fenced ? `${fenceFrom(17)},` : ""}
+  WITH ${fenced ? `${fenceFrom(FIRST_COLUMN + COLUMNS.length)},` : ""}
   clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
   fresh AS (
-    INSERT INTO baton.job (seq, id, created_at, run_at, timeout_ms, birthplace, kind, author, max_attempts, priority, payload, idempotency_key, schedule, trace)
-    SELECT seq, id, now, run_at, timeout_ms, birthplace, kind, $2::int, max_attempts, priority, payload, idempotency_key, $3::text, trace
+    INSERT INTO baton.job (seq, id, created_at, run_at, birthplace, kind, author, schedule, trace, ${list(({ wire }) => wire)})
+    SELECT seq, id, now, run_at, birthplace, kind, $2::int, $3::text, trace, ${list(({ value }) => value)}
     FROM clock CROSS JOIN LATERAL (
-     SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, timeout_ms, birthplace, kind, max_attempts,
-       priority, payload, idempotency_key, trace
+     SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, birthplace, kind, trace, ${list(({ wire }) => wire)}
      FROM (
        SELECT nextval('baton.job_seq') AS seq, a.*
-       FROM unnest($5::uuid[], $6::text[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::text[], $16::text[])
-         AS a (id, payload, timeout_ms, birthplace, kind, max_attempts, priority, delay_ms, run_at, idempotency_key, trace)
+       FROM unnest($5::uuid[], $6::int[], $7::int[], $8::bigint[], $9::bigint[], $11::text[], ${list(({ parameter }) => parameter)})
+         AS a (id, birthplace, kind, delay_ms, run_at, trace, ${list(({ wire }) => wire)})
      ) AS numbered ORDER BY idempotency_key NULLS FIRST
     ) AS asked
     ON CONFLICT DO NOTHING
@@ -60,7 +70,7 @@ const any = (fenced: boolean): string => `
     FROM fresh
   )
   SELECT now, CASE WHEN (SELECT count(*) FROM fresh) < $4::int THEN ARRAY(SELECT id::text FROM fresh) END AS fresh,
-    CASE WHEN $15::boolean THEN ${WAKE}::text END
+    CASE WHEN $10::boolean THEN ${WAKE}::text END
   FROM clock`;
 const SUBMIT = write("submit", any(false));
 /** Without its fence there is no clock, and with that no job and no answer. */
@@ -243,17 +253,13 @@ export class Submit {
       schedule,
       jobs.length,
       uuids(jobs.map((job) => uuidOf(job.id))),
-      texts(jobs.map((job) => job.payload)),
-      int8s(jobs.map((job) => job.timeoutMs)),
       int4s(numbers.map(([birthplace]) => birthplace)),
       int4s(numbers.map(([, kind]) => kind)),
-      int4s(jobs.map((job) => job.maxAttempts)),
-      int4s(jobs.map((job) => job.priority)),
       int8s(jobs.map((job) => job.delayMs)),
       int8s(jobs.map((job) => job.runAt)),
-      texts(jobs.map((job) => job.idempotencyKey)),
       wakes,
       traces(jobs),
+      ...COLUMN_FIELDS.map((field) => columnValues(field, jobs)),
       ...(fence ? termValues(fence) : []),
     ]);
     if (!row) throw await this.#terms.refusal(fence!);
@@ -278,11 +284,25 @@ function traces(jobs: readonly NewJob[]): ReturnType<typeof texts> | null {
   return jobs.some(({ trace }) => trace) ? texts(jobs.map(({ trace }) => trace ?? null)) : null;
 }
 
+function columnValues({ name, column }: JobFieldRow, jobs: readonly NewJob[]): unknown {
+  const values = jobs.map((job) => (job as unknown as Fields)[name] ?? null);
+  if (column === "int") return int4s(values as (number | null)[]);
+  if (column === "bigint") return int8s(values as (number | null)[]);
+  if (column === "text[]") return texts(values.map((value) => value && arrayText(value as string[])));
+  return texts(values as (string | null)[]);
+}
+
+/** As PostgreSQL writes an array. */
+function arrayText(items: readonly string[]): string {
+  return `{${items.map((item) => `"${item.replace(/["\\]/g, "\\$&")}"`).join(",")}}`;
+}
+
 function isAlike(job: NewJob, first: NewJob): boolean {
   return (
     job.idempotencyKey === null &&
     job.runAt === null &&
     job.delayMs === 0 &&
+    rareIn(job) === null &&
     job.task === first.task &&
     job.queue === first.queue &&
     job.priority === first.priority &&

@@ -6,6 +6,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import { isFinal, type JobError } from "../../core/job.ts";
+import { LISTED_FILTERS, listedFilter } from "../../core/job-fields.ts";
 import type { BriefJob, BriefPage, JobPage, JobQuery } from "../store.ts";
 import { type Ledger, statusName } from "./ledger.ts";
 import { COLUMNS, JOINED, type Read, type Row } from "./read.ts";
@@ -35,6 +36,13 @@ const WALKS = {
   processing: `SELECT value AS seq FROM json_each((SELECT value FROM extra)) WHERE value < ?1 AND value > ?2 ORDER BY value DESC LIMIT ?3`,
   completed: `SELECT seq FROM done WHERE ${BETWEEN} ${BY_SEQ}`,
   unusual: `SELECT seq FROM done WHERE status = ?7 AND status <> 3 AND ${BETWEEN} ${BY_SEQ}`,
+  // One text of a list of theirs: those jobs stand in a side table (core/job-fields.ts), in their order.
+  ...Object.fromEntries(
+    LISTED_FILTERS.map((name) => [
+      name,
+      `SELECT seq FROM job_${name} WHERE value = (SELECT value FROM extra) AND ${BETWEEN} ${BY_SEQ}`,
+    ]),
+  ),
 } as const;
 type Walk = keyof typeof WALKS;
 
@@ -105,7 +113,9 @@ export class List {
       cursorSeq(query.cursor),
       until === undefined ? Infinity : this.#seek(until + SEEK_MARGIN_MS),
     );
-    const extra = walk === "processing" ? JSON.stringify([...ledger.running.keys()]) : ledger.head;
+    const listed = listedFilter(query);
+    const extra =
+      listed?.text ?? (walk === "processing" ? JSON.stringify([...ledger.running.keys()]) : ledger.head);
     const filter = [
       kinds && JSON.stringify(kinds),
       since ?? 0,
@@ -148,7 +158,10 @@ export class List {
       .map(({ id }) => id);
   }
 
-  #walk({ status }: JobQuery): Walk {
+  #walk(query: JobQuery): Walk {
+    const { status } = query;
+    const listed = listedFilter(query);
+    if (listed) return listed.name as Walk;
     if (status === undefined) return "any";
     if (status === "queued" || status === "processing" || status === "completed") return status;
     if (isFinal(status)) return "unusual";

@@ -1,10 +1,11 @@
 import type { JobId } from "../../core/ids.ts";
 import type { Job, JobError, JobStatus } from "../../core/job.ts";
+import { COLUMN_FIELDS, type RareFields } from "../../core/job-fields.ts";
 import { PAST_RUNS_MAX, type PastOutcome, type PastRun } from "../past-runs.ts";
 import type { JobTiming, LogLine } from "../store.ts";
 import { type Ledger, statusName } from "./ledger.ts";
 
-export const COLUMNS = `j.seq, j.id, j.kind, j.priority, j.payload, j.created_at, j.max_attempts, j.timeout_ms, j.idempotency_key, j.schedule, j.trace,
+export const COLUMNS = `j.seq, j.id, j.kind, j.created_at, j.schedule, j.trace, ${COLUMN_FIELDS.map(({ wire }) => `j.${wire}`).join(", ")},
   coalesce(d.status, l.status, 1) AS stored_status,
   coalesce(d.run_at, l.run_at, j.created_at) AS run_at,
   coalesce(d.job_epoch, l.job_epoch, 0) AS job_epoch,
@@ -119,17 +120,13 @@ export class Read {
       task: kind.task,
       queue: kind.queue,
       status: this.#status(row),
-      priority: row["priority"] as number,
-      payload: row["payload"] as string,
+      ...columnFields(row),
       progress: row["progress"] as number | null,
       progressMessage: row["progress_message"] as string | null,
       attempts: row["attempts"] as number,
       failures: row["failures"] as number,
       interruptions: row["interruptions"] as number,
       crashes: row["crashes"] as number,
-      maxAttempts: row["max_attempts"] as number,
-      timeoutMs: row["timeout_ms"] as number | null,
-      idempotencyKey: row["idempotency_key"] as string | null,
       trace: row["trace"] as string | null,
       schedule: row["schedule"] as string | null,
       cancelRequested: row["cancel_requested"] === 1,
@@ -147,6 +144,17 @@ export class Read {
       killed: (parse(row["killed"] as string | null) as string[] | null) ?? [],
     };
   }
+}
+
+function columnFields(
+  row: Row,
+): Pick<Job, "priority" | "payload" | "maxAttempts" | "timeoutMs" | "idempotencyKey"> & RareFields {
+  const found: Record<string, unknown> = {};
+  for (const { name, wire, kind } of COLUMN_FIELDS) {
+    const value = row[wire] as string | null;
+    found[name] = kind === "texts" ? (parse(value) ?? []) : value;
+  }
+  return found as ReturnType<typeof columnFields>;
 }
 
 function parse(text: string | null): unknown {

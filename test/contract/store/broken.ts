@@ -3,7 +3,7 @@
  * broken: a suite that cannot fail proves nothing.
  */
 
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
 import type { AgentStore } from "../../../src/store/agents.ts";
 import type { OwnershipStore } from "../../../src/store/ownership.ts";
@@ -54,9 +54,8 @@ export const BROKEN: BrokenStores = {
 /** Opens memory stores with some methods replaced; with none replaced they are as good as the original. */
 export function opening(replace: (whole: Store) => Replaced): OpenStore {
   return async ({ clock }) => {
-    const whole = openMemoryStore({ clock });
+    const whole = new MemoryStore({ clock });
     const { jobs, queues, schedules, terms, samples, agents, access, ownership } = replace(whole);
-    await whole.start();
     return {
       guarantees: whole.guarantees,
       problem: whole.problem,
@@ -69,9 +68,8 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
       journal: whole.journal,
       access: patched(whole.access, access),
       ownership: patched(whole.ownership, ownership),
-      start: () => whole.start(),
-      stop: () => whole.stop(),
-      [Symbol.asyncDispose]: () => whole.stop(),
+      close: () => whole.close(),
+      [Symbol.asyncDispose]: () => whole.close(),
     };
   };
 }

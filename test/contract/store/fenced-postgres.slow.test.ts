@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { after, before } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { fencedContract } from "./fenced.ts";
 
@@ -22,7 +22,6 @@ fencedContract("postgres", async ({ clock, dir }) => {
   }
   const url = await server.createDatabase();
   databases.set(dir, url);
-  const store = new PostgresStore({ url, clock: systemClock, time: clock });
-  await store.start();
+  const store = await openPostgresStore({ url, clock: systemClock, time: clock });
   return store;
 });

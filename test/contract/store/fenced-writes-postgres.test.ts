@@ -12,7 +12,7 @@ import { jobId } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/postgres.ts";
 import type { ClaimedJob, ClaimRequest, NewJob, Outcome } from "../../../src/store/store.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, ERROR, HOUR_MS, lease, NODE, node } from "../../support/store-world.ts";
@@ -73,11 +73,11 @@ interface World {
 
 async function withWorld(proof: (world: World) => Promise<void>): Promise<void> {
   const url = await server.createDatabase();
-  const [leader, next] = [0, 1].map(() => new PostgresStore({ url, clock: systemClock }));
+  const [leader, next] = await Promise.all([0, 1].map(() => openPostgresStore({ url, clock: systemClock })));
   const session = new Client({ connectionString: url });
   session.on("error", () => {});
   try {
-    await Promise.all([leader!.start(), next!.start(), session.connect()]);
+    await session.connect();
     const fence = await leader!.terms.grant("scheduler", { name: NODE, incarnation: "1" });
     await proof({
       url,
@@ -95,7 +95,7 @@ async function withWorld(proof: (world: World) => Promise<void>): Promise<void> 
     });
   } finally {
     await session.end();
-    await Promise.all([leader!.stop(), next!.stop()]);
+    await Promise.all([leader!.close(), next!.close()]);
     await server.giveBack(url);
   }
 }

@@ -1,15 +1,13 @@
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
 import { fencedContract } from "./fenced.ts";
 
 fencedContract("memory", async ({ clock }) => {
-  const store = openMemoryStore({ clock });
-  await store.start();
+  const store = new MemoryStore({ clock });
   return store;
 });
 
 fencedContract("sqlite", async ({ clock, dir }) => {
-  const store = new SqliteStore({ clock, dir });
-  await store.start();
+  const store = await openSqliteStore({ clock, dir });
   return store;
 });

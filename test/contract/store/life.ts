@@ -11,18 +11,14 @@ export const lifePromises: Promises = {
     assert.equal(typeof shared, "boolean");
   },
 
-  "starting twice is harmless": async (world) => {
-    const id = await world.submit();
-    await world.store.start();
-    assert.deepEqual(await world.claimIds(), [id]);
-  },
-
-  "a stopped store refuses instead of hanging or losing": async (world) => {
+  "a closed store refuses instead of hanging or losing, also through what was taken from it before": async (
+    world,
+  ) => {
     const run = await world.running();
     const term = await world.term();
-    await world.store.stop();
-    await world.store.stop();
     const { jobs, queues, schedules, terms } = world.store;
+    await world.store.close();
+    await world.store.close();
     const calls: Record<string, () => Promise<unknown>> = {
       submit: () => jobs.submit([world.newJob()], AUTHOR),
       claim: () => jobs.claim(world.request()),

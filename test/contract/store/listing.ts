@@ -130,6 +130,31 @@ export const listingPromises: Promises = {
     assert.deepEqual(await walk(world, { limit: 1, errorCode: "nothing like it" }), []);
   },
 
+  "tags are kept in their order, and jobs are found by each of them, page by page": async (world) => {
+    const odd = ['a "quoted" \\\\ one', "{braces}", "ü, comma"];
+    const both = await world.submit({ tags: ["red", ...odd] });
+    const reds = await world.submitMany(4, { tags: ["red"], queue: "a" });
+    await world.submitMany(3);
+    const later = await world.submit({ tags: ["red", "blue"], delayMs: HOUR_MS });
+    assert.deepEqual((await world.job(both)).tags, ["red", ...odd]);
+    assert.deepEqual((await world.job(await world.submit())).tags, []);
+    const newest = [later, ...reds.toReversed(), both];
+    assert.deepEqual(await walk(world, { limit: 2, tag: "red" }), newest);
+    assert.deepEqual(await walk(world, { limit: 9, tag: "red", status: "scheduled" }), [later]);
+    assert.deepEqual(await walk(world, { limit: 1, tag: "red", queue: "a" }), reds.toReversed());
+    for (const tag of odd) assert.deepEqual(await walk(world, { limit: 9, tag }), [both]);
+    assert.deepEqual(await walk(world, { limit: 9, tag: "re" }), []);
+    const [run] = await world.claim({ limit: 1 });
+    assert.equal(run!.id, both);
+    await world.fail(run!);
+    const failed: JobQuery = { limit: 9, tag: "red", status: "failed", errorCode: ERROR.code };
+    assert.deepEqual(await walk(world, failed), [both]);
+    assert.deepEqual((await world.store.jobs.brief(failed)).jobs.length, 1);
+    await world.store.jobs.remove(both);
+    assert.deepEqual(await walk(world, { limit: 9, tag: odd[1]! }), []);
+    assert.deepEqual(await walk(world, { limit: 9, tag: "red" }), newest.slice(0, -1));
+  },
+
   "a brief list has the same jobs in the same pages": async (world) => {
     const failed = await world.running({ queue: "a" });
     await world.fail(failed);

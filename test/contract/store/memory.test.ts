@@ -1,11 +1,10 @@
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import { storeContract } from "./contract.ts";
 
 storeContract(
   "memory",
   async ({ clock }) => {
-    const store = openMemoryStore({ clock });
-    await store.start();
+    const store = new MemoryStore({ clock });
     return store;
   },
   { owns: true },

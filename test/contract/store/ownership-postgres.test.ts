@@ -8,7 +8,7 @@ import { jobId } from "../../../src/core/ids.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { Term } from "../../../src/core/term.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/postgres.ts";
 import type { NewJob } from "../../../src/store/store.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE } from "../../support/store-world.ts";
@@ -29,12 +29,13 @@ interface Shared {
 /** Stores on one new database, each with a pool of its own. */
 async function shared(count: number, proof: (world: Shared) => Promise<void>): Promise<void> {
   const url = await server.createDatabase();
-  const stores = Array.from({ length: count }, () => new PostgresStore({ url, clock: systemClock }));
+  const stores = await Promise.all(
+    Array.from({ length: count }, () => openPostgresStore({ url, clock: systemClock })),
+  );
   try {
-    await Promise.all(stores.map((store) => store.start()));
     await proof({ stores, url, term: await stores[0]!.terms.grant("scheduler", A) });
   } finally {
-    await Promise.all(stores.map((store) => store.stop()));
+    await Promise.all(stores.map((store) => store.close()));
     await server.giveBack(url);
   }
 }
@@ -208,7 +209,7 @@ void describe("ownership on a postgres store that is shared", () => {
       await submit(store!, 200);
       const { assignments } = await ownership.dispatch(dispatchRequest({ limit: 200 }), term);
       await ownership.accept(wanted(assignments));
-      await store!.stop();
+      await store!.close();
       const [told] = await server.query(
         "SELECT n_tup_upd::int AS updated, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'live'",
         url,

@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
 import { noPgBouncer, PgBouncer } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { type OpenStore, StoreWorld } from "../../support/store-world.ts";
@@ -37,8 +37,7 @@ void describe("the postgres store behind PgBouncer", { skip: noPgBouncer }, () =
     return pooler.through(url);
   };
   const open: OpenStore = async ({ clock, dir }) => {
-    const store = new PostgresStore({ url: await databaseFor(dir), clock: systemClock, time: clock });
-    await store.start();
+    const store = await openPostgresStore({ url: await databaseFor(dir), clock: systemClock, time: clock });
     return store;
   };
 

@@ -10,7 +10,7 @@ import { jobId } from "../../../src/core/ids.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { Postgres, read, write } from "../../../src/platform/drivers/postgres.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/postgres.ts";
 import type { ClaimRequest, NewJob } from "../../../src/store/store.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE, node } from "../../support/store-world.ts";
@@ -58,15 +58,13 @@ async function withStores(
   fields: { readonly statementMs?: number } = {},
 ): Promise<void> {
   const url = await server.createDatabase();
-  const stores = Array.from(
-    { length: count },
-    () => new PostgresStore({ url, clock: systemClock, ...fields }),
+  const stores = await Promise.all(
+    Array.from({ length: count }, () => openPostgresStore({ url, clock: systemClock, ...fields })),
   );
   try {
-    await Promise.all(stores.map((store) => store.start()));
     await proof(stores, url);
   } finally {
-    await Promise.all(stores.map((store) => store.stop()));
+    await Promise.all(stores.map((store) => store.close()));
     await server.giveBack(url);
   }
 }
@@ -303,7 +301,6 @@ void describe("the postgres store, shared", () => {
 
   void test("a migration that is killed half-way leaves nothing, and the next start makes up for it", async () => {
     const url = await server.createDatabase();
-    const store = new PostgresStore({ url, clock: systemClock });
     try {
       await withSession(url, async (session) => {
         // In the way of the migration's last note, so that it stands there with all tables made.
@@ -312,7 +309,9 @@ void describe("the postgres store, shared", () => {
           "CREATE TABLE baton.migration (version int PRIMARY KEY, compatible_from int NOT NULL, ran_at timestamptz DEFAULT now())",
         );
         await session.query("BEGIN; LOCK TABLE baton.migration IN SHARE MODE");
-        const failed = assert.rejects(store.start(), (error) => hasCode(error, "STORE_UNAVAILABLE"));
+        const failed = assert.rejects(openPostgresStore({ url, clock: systemClock }), (error) =>
+          hasCode(error, "STORE_UNAVAILABLE"),
+        );
         await somebodyWaits(url);
         await server.query(
           "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'baton' AND datname = current_database()",
@@ -323,23 +322,23 @@ void describe("the postgres store, shared", () => {
         assert.deepEqual(tables.rows, [{ there: false }]);
         await session.query("COMMIT");
       });
-      await store.start();
+      await using store = await openPostgresStore({ url, clock: systemClock });
       assert.equal((await store.jobs.submit([newJob()], AUTHOR)).length, 1);
     } finally {
-      await store.stop();
       await server.giveBack(url);
     }
   });
 
   void test("two schemas in one database know nothing of each other", async () => {
     const url = await server.createDatabase();
-    const stores = ["baton", "other"].map((schema) => new PostgresStore({ url, schema, clock: systemClock }));
+    const stores = await Promise.all(
+      ["baton", "other"].map((schema) => openPostgresStore({ url, schema, clock: systemClock })),
+    );
     try {
-      await Promise.all(stores.map((store) => store.start()));
       await stores[0]!.jobs.submit([newJob()], AUTHOR);
       assert.deepEqual((await stores[1]!.jobs.list({ limit: 5 })).jobs, []);
     } finally {
-      await Promise.all(stores.map((store) => store.stop()));
+      await Promise.all(stores.map((store) => store.close()));
       await server.giveBack(url);
     }
   });
@@ -396,14 +395,10 @@ void describe("the postgres store, shared", () => {
     ));
 
   void test("a database that is not there is unavailable, a wrong name is a mistake in the settings", async () => {
-    const nowhere = new PostgresStore({ url: "postgres://postgres@127.0.0.1:1/x", clock: systemClock });
-    await assert.rejects(nowhere.start(), (error) => hasCode(error, "STORE_UNAVAILABLE"));
-    const wrong = new PostgresStore({ url: server.url("no_such_database"), clock: systemClock });
-    await assert.rejects(wrong.start(), (error) => hasCode(error, "BAD_CONFIG"));
-    await assert.rejects(
-      nowhere.stop().then(() => nowhere.jobs.list({ limit: 1 })),
-      (error) => hasCode(error, "STOPPED"),
-    );
+    const nowhere = openPostgresStore({ url: "postgres://postgres@127.0.0.1:1/x", clock: systemClock });
+    await assert.rejects(nowhere, (error) => hasCode(error, "STORE_UNAVAILABLE"));
+    const wrong = openPostgresStore({ url: server.url("no_such_database"), clock: systemClock });
+    await assert.rejects(wrong, (error) => hasCode(error, "BAD_CONFIG"));
   });
 
   void test("a transaction that was chosen as the victim of a deadlock is run again", async () => {

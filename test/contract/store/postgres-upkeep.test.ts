@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Client } from "pg";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { AUTHOR, HOUR_MS, lease, LEASE_MS, StoreWorld } from "../../support/store-world.ts";
 
@@ -24,8 +24,7 @@ async function inWorld(
   try {
     await StoreWorld.with(
       async ({ clock }) => {
-        const store = new PostgresStore({ url, clock: systemClock, time: clock });
-        await store.start();
+        const store = await openPostgresStore({ url, clock: systemClock, time: clock });
         return store;
       },
       (world) => proof(world, (sql) => server.query(sql, url), url),
@@ -157,7 +156,7 @@ void describe("leases of the postgres store", () => {
     inWorld(async (world, query) => {
       await world.running();
       await world.crash();
-      await world.store.stop(); // sessions tell their counts when they end
+      await world.store.close(); // sessions tell their counts when they end
       // Making an index walks through its table as well.
       const scans = async (): Promise<Record<string, unknown>> => {
         const rows = await query(`SELECT relname AS name,
@@ -179,7 +178,7 @@ void describe("leases of the postgres store", () => {
         await world.clock.advance(1_000);
         await world.store.jobs.renew(lease("node-a/1"), LEASE_MS);
       }
-      await world.store.stop(); // sessions tell their counts when they end
+      await world.store.close(); // sessions tell their counts when they end
       for (const table of ["live", "lease"]) {
         let counts: Record<string, unknown> = {};
         for (let tries = 0; tries < 100 && !(Number(counts["updates"]) >= 20); tries++) {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { after, before } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { storeContract } from "./contract.ts";
 
@@ -29,8 +29,7 @@ storeContract(
   "postgres",
   async ({ clock, dir }) => {
     const url = await databaseFor(dir);
-    const store = new PostgresStore({ url, clock: systemClock, time: clock });
-    await store.start();
+    const store = await openPostgresStore({ url, clock: systemClock, time: clock });
     return store;
   },
   { reopens: true, owns: true },

@@ -2,8 +2,8 @@
 
 import { describe, test } from "node:test";
 import type { Term } from "../../../src/core/term.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { MemoryNetwork } from "../../../src/transport/memory.ts";
 import { nodeNames, ReplicaNode } from "../../support/replica-node.ts";
@@ -12,11 +12,11 @@ import { StoreWorld } from "../../support/store-world.ts";
 import { firingPromises } from "./firing.ts";
 import { schedulePromises } from "./schedules.ts";
 
-type OpenDisk = (options: Parameters<OpenStore>[0] & { readonly name: string }) => Store;
+type OpenDisk = (options: Parameters<OpenStore>[0] & { readonly name: string }) => Promise<Store>;
 
 const DISKS: Readonly<Record<string, OpenDisk>> = {
-  memory: ({ clock }) => openMemoryStore({ clock }),
-  sqlite: ({ clock, dir, name }) => new SqliteStore({ dir: `${dir}/${name}`, clock }),
+  memory: async ({ clock }) => new MemoryStore({ clock }),
+  sqlite: ({ clock, dir, name }) => openSqliteStore({ dir: `${dir}/${name}`, clock }),
 };
 
 /** The store of the node that leads, with the cluster's schedules in the place of its own. */
@@ -24,8 +24,7 @@ function openCluster(count: number, openDisk: OpenDisk): OpenStore {
   return async ({ clock, dir }) => {
     const network = new MemoryNetwork(clock);
     const members = nodeNames(count);
-    const disks = members.map((name) => openDisk({ clock, dir, name }));
-    await Promise.all(disks.map((disk) => disk.start()));
+    const disks = await Promise.all(members.map((name) => openDisk({ clock, dir, name })));
     const nodes = members.map(
       (name, index) => new ReplicaNode({ name, members, disk: disks[index]!, network, clock }),
     );
@@ -48,10 +47,9 @@ function openCluster(count: number, openDisk: OpenDisk): OpenStore {
         admit: (term) => disk.terms.admit(term),
         read: (role) => disk.terms.read(role),
       },
-      start: async () => {},
-      stop: async () => {
+      close: async () => {
         await Promise.all(nodes.map((node) => node.stop()));
-        await Promise.all(disks.map((one) => one.stop()));
+        await Promise.all(disks.map((one) => one.close()));
       },
       [Symbol.asyncDispose]: async () => {},
     };

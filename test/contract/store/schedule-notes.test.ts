@@ -7,9 +7,9 @@ import { jobId } from "../../../src/core/ids.ts";
 import type { OpenRun, ScheduleNote } from "../../../src/core/schedule-register.ts";
 import { putNote } from "../../../src/core/schedule-register.ts";
 import type { Term } from "../../../src/core/term.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { NoteBatch, Placing, ScheduleNotes } from "../../../src/store/schedule-notes.ts";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
 import type { NotedOccurrence } from "../../../src/store/store.ts";
 import type { OpenStore, Promises } from "../../support/store-world.ts";
 import { NODE, StoreWorld } from "../../support/store-world.ts";
@@ -220,16 +220,14 @@ const onDisk: Promises = {
 const KEEPERS: Readonly<Record<string, { readonly open: OpenStore; readonly promises: Promises }>> = {
   memory: {
     open: async ({ clock }) => {
-      const store = openMemoryStore({ clock });
-      await store.start();
+      const store = new MemoryStore({ clock });
       return store;
     },
     promises,
   },
   sqlite: {
     open: async ({ clock, dir }) => {
-      const store = new SqliteStore({ dir, clock });
-      await store.start();
+      const store = await openSqliteStore({ dir, clock });
       return store;
     },
     promises: { ...promises, ...onDisk },

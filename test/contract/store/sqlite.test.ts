@@ -1,11 +1,10 @@
-import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
 import { storeContract } from "./contract.ts";
 
 storeContract(
   "sqlite",
   async ({ clock, dir }) => {
-    const store = new SqliteStore({ dir, clock });
-    await store.start();
+    const store = await openSqliteStore({ dir, clock });
     return store;
   },
   { reopens: true },

@@ -18,6 +18,7 @@ export const submitPromises: Promises = {
       maxAttempts: 9,
       timeoutMs: 1_234,
       idempotencyKey: "picture-1",
+      tags: ["holiday", "raw"],
     });
     const answers = await world.store.jobs.submit([asked], { node: NODE, ownerEpoch: 3, leaderEpoch: 8 });
     assert.deepEqual(answers, [{ id: asked.id, status: "queued", existed: false }]);
@@ -58,6 +59,7 @@ export const submitPromises: Promises = {
         leaderEpoch: 8,
         error: null,
         killed: [],
+        tags: ["holiday", "raw"],
       },
     );
     assert.equal(await world.store.jobs.result(asked.id), null);

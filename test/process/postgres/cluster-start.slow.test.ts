@@ -82,9 +82,8 @@ async function migrating(t: Scope, url: string, schema: string): Promise<ChildPr
 /** Makes what is missing of the tables, as the start of a node does. */
 async function migrated(url: string, schema: string): Promise<void> {
   const parts = { clock: systemClock, random: systemRandom, connections: 2 };
-  const store = openStore({ kind: "postgres", url, schema, ...parts });
-  await store.start();
-  await store.stop();
+  const store = await openStore({ kind: "postgres", url, schema, ...parts });
+  await store.close();
 }
 
 describe("a cluster begins", () => {

@@ -11,7 +11,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { Outcome, PeerRequest, ReceivedRequest } from "../../../src/transport/transport.ts";
 
 export function credential(fields: Partial<Credential> = {}): Credential {
@@ -42,8 +42,7 @@ export interface AccessNode {
 }
 
 export async function storeOn(clock: ManualClock): Promise<AccessStore> {
-  const store = openMemoryStore({ clock });
-  await store.start();
+  const store = new MemoryStore({ clock });
   return store.access;
 }
 

@@ -48,7 +48,9 @@ describe("where a request is answered", () => {
   const ours: Target = { at: "owner", job: `node-a-${UUID}` as JobId };
   const theirs: Target = { at: "owner", job: `node-b-${UUID}` as JobId };
   const nobodys: Target = { at: "owner", job: `evil.com-${UUID}` as JobId };
-  const shared = { guarantees: { name: "pg", durability: "power loss", shared: true } } as const;
+  const shared = {
+    guarantees: { name: "pg", durability: "power loss", shared: true, keepsTokenFile: false },
+  } as const;
 
   it("is here for all that a single node is asked", () => {
     const { router } = among([]);

@@ -35,7 +35,7 @@ function banner(started: Partial<Started>, isTTY: boolean): string {
       { name: "langid", hasSchema: true },
       { name: "hello", hasSchema: false },
     ],
-    guarantees: { name: "sqlite", durability: "power loss", shared: false },
+    guarantees: { name: "sqlite", durability: "power loss", shared: false, keepsTokenFile: false },
     peers: null,
     access: null,
     warnings: [],
@@ -59,7 +59,7 @@ describe("the banner of a started node", () => {
     const text = banner(
       {
         store: "postgres://me:***@db/x",
-        guarantees: { name: "postgres", durability: "power loss", shared: true },
+        guarantees: { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false },
       },
       true,
     );
@@ -98,7 +98,10 @@ describe("the banner of a started node", () => {
 
   it("tries no task when there is none, and says that memory keeps nothing", () => {
     const text = banner(
-      { tasks: [], guarantees: { name: "memory", durability: "nothing", shared: false } },
+      {
+        tasks: [],
+        guarantees: { name: "memory", durability: "nothing", shared: false, keepsTokenFile: false },
+      },
       true,
     );
     assert.match(text, /^ {2}store +memory: jobs are gone when this process ends$/m);

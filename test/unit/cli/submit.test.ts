@@ -33,7 +33,7 @@ describe("baton submit", () => {
   it("passes every option on", async () => {
     await using node = await fakeNode({ "POST /jobs": submitted });
     const options = ["--queue", "mail", "--priority", "-5", "--delay", "90s", "--max-attempts", "7"];
-    const more = ["--timeout-job", "2m", "--idempotency-key", "k 1"];
+    const more = ["--timeout-job", "2m", "--idempotency-key", "k 1", "--tag", "red", "--tag", "b c"];
     const { code } = await runCli(["submit", "t", "null", ...options, ...more, "--url", node.url]);
     assert.equal(code, 0);
     const { body, headers } = node.asked[0]!;
@@ -48,6 +48,7 @@ describe("baton submit", () => {
         max_attempts: 7,
         timeout_ms: 120_000,
         idempotency_key: "k 1",
+        tags: ["red", "b c"],
       },
     );
   });

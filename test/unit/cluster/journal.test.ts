@@ -9,12 +9,11 @@ import type { Refusal } from "../../../src/core/refused-write.ts";
 import type { Term } from "../../../src/core/term.ts";
 import { silentLog, type Log } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 
 async function open() {
   const clock = new ManualClock();
-  const store = openMemoryStore({ clock });
-  await store.start();
+  const store = new MemoryStore({ clock });
   let away = false;
   const warnings: string[] = [];
   const log: Log = { ...silentLog, warn: (_, message) => void warnings.push(message) };

@@ -4,7 +4,7 @@ import { BacklogReader } from "../../../src/cluster/backlog.ts";
 import { StoreLooks } from "../../../src/cluster/store-look.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Schedule } from "../../../src/core/schedule.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { StoreWorld } from "../../support/store-world.ts";
 
@@ -22,8 +22,7 @@ function looked(
 ): Promise<void> {
   return StoreWorld.with(
     async ({ clock }) => {
-      const store = openMemoryStore({ clock });
-      await store.start();
+      const store = new MemoryStore({ clock });
       return store;
     },
     async (world) => {

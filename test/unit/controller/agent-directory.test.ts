@@ -41,7 +41,6 @@ class World {
 
   static async open(): Promise<World> {
     const world = new World();
-    await world.store.start();
     await world.next();
     return world;
   }

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import type { Task } from "../../../src/jobs/task.ts";
 import type { BatonNode } from "../../../src/node/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { ControllerCalls, eventsOf, resultOf, type Leased } from "../../support/controller-calls.ts";
@@ -159,9 +159,8 @@ describe("two controllers on one database", () => {
     const { leader, standby, atLeader, url, epoch } = await pair(t);
     const id = await atLeader.submit();
     const lease = await atLeader.lease();
-    const store = new PostgresStore({ url, clock: systemClock });
-    await store.start();
-    atEnd(t, () => store.stop());
+    const store = await openPostgresStore({ url, clock: systemClock });
+    atEnd(t, () => store.close());
     // Granted behind its back: from now on it leads only in its own eyes. Until all is answered, nobody gets at the row of
     // the lease, so that it neither finds out by a renewal nor is elected once more.
     const obstacle = new Client({ connectionString: url });

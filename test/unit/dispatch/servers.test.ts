@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { RedisChannels } from "../../../src/channels/redis/redis.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { PostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { CountedRuns, DispatchWorld, eventually, type Backend } from "./world.ts";
@@ -20,8 +20,7 @@ after(() => Promise.all([postgres.stop(), redis.stop()]));
 /** One for each node, as on machines of their own. */
 async function servers(): Promise<Backend> {
   await redis.command("FLUSHALL");
-  const store = new PostgresStore({ url: await postgres.createDatabase(), clock: systemClock });
-  await store.start();
+  const store = await openPostgresStore({ url: await postgres.createDatabase(), clock: systemClock });
   const opened = new Map<string, Promise<RedisChannels>>();
   const open = async (): Promise<RedisChannels> => {
     const channels = new RedisChannels({ url: redis.url(), clock: systemClock, random: systemRandom });
@@ -37,7 +36,7 @@ async function servers(): Promise<Backend> {
     },
     close: async () => {
       for (const channels of opened.values()) await (await channels).stop();
-      await store.stop();
+      await store.close();
     },
   };
 }

@@ -20,7 +20,7 @@ import { Worker, type WorkerSettings } from "../../../src/jobs/worker.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { OwnershipStore } from "../../../src/store/ownership.ts";
 import type { NewJob, Store } from "../../../src/store/store.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
@@ -49,6 +49,9 @@ export type Fate = "pass" | "drop" | "reject";
 
 export class FaultyChannels implements Channels {
   readonly kind = "faulty";
+  readonly shared = true;
+  readonly notifiesOnSubmit = false;
+  readonly limits = [];
   readonly inner: Channels;
   fate: (queue: string, messages: readonly Message[]) => Fate = () => "pass";
 
@@ -78,16 +81,15 @@ export interface Backend {
 }
 
 export async function memoryBackend(): Promise<Backend> {
-  const store = openMemoryStore({ clock: systemClock });
+  const store = new MemoryStore({ clock: systemClock });
   const channels = new MemoryChannels({ clock: systemClock });
-  await store.start();
   await channels.start();
   return {
     store,
     channels: () => Promise.resolve(channels),
     close: async () => {
       await channels.stop();
-      await store.stop();
+      await store.close();
     },
   };
 }

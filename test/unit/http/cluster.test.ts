@@ -151,7 +151,7 @@ describe("the jobs of the cluster", () => {
   });
 
   it("are everybody's where the store is shared, with who can be reached", async () => {
-    node.guarantees = { name: "pg", durability: "power loss", shared: true };
+    node.guarantees = { name: "pg", durability: "power loss", shared: true, keepsTokenFile: false };
     node.join("node-b", { status: "dead", alive: false });
     const theirs = { owner: node.others[0]!.name };
     node.add();

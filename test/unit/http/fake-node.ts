@@ -45,7 +45,7 @@ export class FakeNode implements NodeServices {
   readonly version = "0.0.0-test";
   readonly clock = new ManualClock();
   readonly startedAt = this.clock.now() - 5_000;
-  guarantees: Guarantees = { name: "fake", durability: "nothing", shared: false };
+  guarantees: Guarantees = { name: "fake", durability: "nothing", shared: false, keepsTokenFile: false };
   roles: ReadonlySet<NodeRole> = new Set(NODE_ROLES);
   /** Beside this node. */
   others: readonly NodeInfo[] = [];
@@ -384,7 +384,7 @@ export class FakeNode implements NodeServices {
     this.health.draining = false;
     this.health.forming = null;
     this.health.broken = null;
-    this.guarantees = { name: "fake", durability: "nothing", shared: false };
+    this.guarantees = { name: "fake", durability: "nothing", shared: false, keepsTokenFile: false };
     this.roles = new Set(NODE_ROLES);
     this.others = [];
     this.notes = [];
@@ -500,6 +500,7 @@ export class FakeNode implements NodeServices {
       leaderEpoch: TERM.epoch,
       error: null,
       killed: [],
+      tags: [],
     };
     this.kept.set(id, { arrival: ++this.#arrivals, job, result: null, logs: [] });
     return { id, status, existed: false };

@@ -147,6 +147,7 @@ describe("a job", () => {
       leader_epoch: 7,
       error: null,
       killed: [],
+      tags: [],
       payload: [1],
       traceparent: null,
       waiting_for: { code: "unknown_task", message: "no worker here knows the task other" },
@@ -451,7 +452,7 @@ describe("the node", () => {
   });
 
   it("says what a shared store changes, and what is to be known of its cluster", async () => {
-    node.guarantees = { name: "postgres", durability: "power loss", shared: true };
+    node.guarantees = { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false };
     node.notes = ["behind a transaction pooler"];
     node.join("node-b", { status: "dead", alive: false });
     const { body } = await call("GET", "/status");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
 import { StoreWorld } from "../../support/store-world.ts";
 
 /** The store contract's world on the embedded store, with the size of its write-ahead log. */
@@ -11,8 +11,7 @@ async function embedded(proof: (world: StoreWorld, written: () => number) => Pro
   await StoreWorld.with(
     async ({ clock, dir }) => {
       file = join(dir, "baton.db-wal");
-      const store = new SqliteStore({ clock, dir });
-      await store.start();
+      const store = await openSqliteStore({ clock, dir });
       return store;
     },
     (world) => proof(world, () => statSync(file).size),

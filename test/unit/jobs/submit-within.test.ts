@@ -13,7 +13,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { nodeHere } from "../../support/node-here.ts";
 import { submitWorlds } from "../../support/submit-world.ts";
@@ -229,8 +229,7 @@ describe("a client that cannot be right is refused", () => {
   const client = { field: "client" };
 
   it("when the store is embedded", async () => {
-    const store = openMemoryStore({ clock: new ManualClock() });
-    await store.start();
+    const store = new MemoryStore({ clock: new ManualClock() });
     const { one } = submitterOf(store);
     const query = () => Promise.resolve({ rows: [] });
     await assert.rejects(one({ task: "work" }, { client: { query } }), {
@@ -239,7 +238,7 @@ describe("a client that cannot be right is refused", () => {
       message: /client needs a store in PostgreSQL/,
     });
     assert.equal((await store.jobs.list({ limit: 1 })).jobs.length, 0);
-    await store.stop();
+    await store.close();
   });
 
   it("when a node on such a store is given one", async (t) => {

@@ -11,13 +11,12 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { openMemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/memory.ts";
 import type { NewJob } from "../../../src/store/store.ts";
 import { FailingJobs } from "../../support/node-failing-jobs.ts";
 
 async function world(tasks: readonly Task[] = []) {
-  const store = openMemoryStore({ clock: new ManualClock() });
-  await store.start();
+  const store = new MemoryStore({ clock: new ManualClock() });
   const faults = new FailingJobs(() => store.jobs);
   const batches: (readonly NewJob[])[] = [];
   let woken = 0;
@@ -157,6 +156,9 @@ describe("submitting", () => {
       [{ task: "a", queue: "no spaces" }, "queue", /letters, digits/],
       [{ task: "a", priority: 1.5 }, "priority", /whole number from -100 to 100, not 1\.5/],
       [{ task: "a", maxAttempts: 0 }, "max_attempts", /from 1 to 1000/],
+      [{ task: "a", tags: Array(17).fill("t") }, "tags", /a list of at most 16 texts/],
+      [{ task: "a", tags: ["a", "b", "c", ""] }, "tags[3]", /^tags\[3\] must be 1 to 64 characters/],
+      [{ task: "a", tags: ["x".repeat(65)] }, "tags[0]", /1 to 64 characters/],
       [{ task: "a", timeoutMs: 0 }, "timeout_ms", /from 1/],
       [{ task: "a", delayMs: -1 }, "delay_ms", /from 0/],
       [{ task: "a", delayMs: Number.NaN }, "delay_ms", /not NaN/],

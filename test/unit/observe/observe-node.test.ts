@@ -20,7 +20,6 @@ const identity = { name: "node-a" as NodeName, incarnation: "1" };
 async function observed() {
   const clock = new ManualClock();
   const store = new MemoryStore({ clock });
-  await store.start();
   const events = new NodeEvents(silentLog);
   const traffic = new Traffic(clock);
   const counted: string[] = [];

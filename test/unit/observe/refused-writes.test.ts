@@ -156,7 +156,7 @@ class World {
 
   static async open(t: TestContext): Promise<World> {
     const world = new World();
-    const services = [world.store, world.channels, ...world.observed.services];
+    const services = [world.channels, ...world.observed.services];
     for (const service of services) await service.start();
     t.after(async () => {
       for (const service of services.toReversed()) await service.stop();

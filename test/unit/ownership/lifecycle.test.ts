@@ -14,7 +14,6 @@ lifecycleStress("owner", async () => {
   const clock = new ManualClock();
   const store = new MemoryStore({ clock });
   const channels = new MemoryChannels({ clock });
-  await store.start();
   await channels.start();
   let heartbeats = 0;
   channels.subscribe("coordinator.heartbeat", () => void heartbeats++);

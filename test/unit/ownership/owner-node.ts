@@ -158,6 +158,9 @@ export class OwnerNode {
   #channels(bus: MemoryChannels): Channels {
     return {
       kind: "memory",
+      shared: true,
+      notifiesOnSubmit: false,
+      limits: [],
       start: () => Promise.resolve(),
       stop: () => Promise.resolve(),
       [Symbol.asyncDispose]: () => Promise.resolve(),

@@ -49,7 +49,6 @@ export class OwnershipWorld {
 
   static async open(t: TestContext): Promise<OwnershipWorld> {
     const world = new OwnershipWorld();
-    await world.store.start();
     await world.bus.start();
     world.bus.subscribe(topics.receipts(WORKER), ({ body }) => void world.receipts.push(body as Receipt));
     t.after(async () => {

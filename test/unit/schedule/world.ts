@@ -79,7 +79,6 @@ export class ScheduleWorld {
   /** Runs a test and ends its leaders, also when it fails. */
   static async with(body: (world: ScheduleWorld) => Promise<void>): Promise<void> {
     const world = new ScheduleWorld();
-    await world.#store.start();
     await world.#channels.start();
     try {
       await body(world);
@@ -89,7 +88,7 @@ export class ScheduleWorld {
       await world.clock.advance(minuteMs);
       await stopped;
       await world.#channels.stop();
-      await world.#store.stop();
+      await world.#store.close();
     }
   }
 

@@ -15,7 +15,7 @@ import {
   PRIORITY_MAX,
   PRIORITY_MIN,
   TIMEOUT_MS_MAX,
-} from "../../../src/core/job.ts";
+} from "../../../src/core/job-fields.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { blocksOf } from "../../support/markdown.ts";

@@ -14,7 +14,7 @@ import { DEFAULT_BUDGETS, JOB_STATUSES } from "../../../src/core/job.ts";
 import type { Job, JobStatus } from "../../../src/core/job.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { openSqliteStore, type SqliteStore } from "../../../src/store/sqlite/sqlite.ts";
 import type { ClaimedJob, NewJob, Outcome } from "../../../src/store/store.ts";
 
 const NODE = "n" as NodeName;
@@ -39,27 +39,26 @@ class History {
   readonly #ids: JobId[] = [];
   readonly #runs: ClaimedJob[] = [];
   readonly #running = new Map<JobId, number>();
-  #store;
+  #store!: SqliteStore;
   #life = 0;
 
   constructor(seed: number) {
     this.#random = seededRandom(seed);
-    this.#store = this.#open();
   }
 
   async run(): Promise<void> {
+    this.#store = await this.#open();
     try {
-      await this.#store.start();
       for (let step = 0; step < STEPS; step++) await this.#step();
       await this.#everythingIsReachable();
     } finally {
-      await this.#store.stop();
+      await this.#store.close();
       rmSync(this.#dir, { recursive: true, force: true });
     }
   }
 
-  #open(): SqliteStore {
-    return new SqliteStore({ dir: this.#dir, clock: this.#clock });
+  #open(): Promise<SqliteStore> {
+    return openSqliteStore({ dir: this.#dir, clock: this.#clock });
   }
 
   #below(n: number): number {
@@ -144,9 +143,8 @@ class History {
   }
 
   async #restart(): Promise<void> {
-    await this.#store.stop();
-    this.#store = this.#open();
-    await this.#store.start();
+    await this.#store.close();
+    this.#store = await this.#open();
     const incarnation = String(++this.#life);
     const term = await this.#store.terms.grant("scheduler", { name: NODE, incarnation });
     const recovered = await this.#store.jobs.recover(

@@ -1,0 +1,303 @@
+/**
+ * Jobs: submit, claim, settle, recover, control, read. What holds for every call of the store is in store.ts.
+ *
+ * Not promised: that a job runs only once (a worker may die after the effect and before the result), and an order among jobs of
+ * equal priority that several workers run.
+ */
+
+import type { Budgets, Job, JobError, JobStatus } from "../core/job.ts";
+import type { JobId, LeaseId } from "../core/ids.ts";
+import type { FieldFilters, RareFields } from "../core/job-fields.ts";
+import type { Term } from "../core/term.ts";
+import type { JobRuns } from "./past-runs.ts";
+import type { Author } from "./store.ts";
+
+export interface JobStore {
+  /**
+   * Same idempotency key, same job: the one that is there already is answered with `existed`. With `wakes`, a shared store also
+   * sends the hint `jobs.ready` to all nodes with its commit: a way less than telling them afterwards.
+   */
+  submit(
+    jobs: readonly NewJob[],
+    author: Author,
+    wakes?: boolean,
+    fence?: Term,
+  ): Promise<readonly Submitted[]>;
+
+  /**
+   * The same inside a transaction of the caller, with which the jobs are stored and the workers woken, or not. Left out by
+   * a keeper that callers have no connection to. What the database says against it is passed on as it is, for the caller
+   * to roll back or to try again.
+   */
+  submitWithin?(
+    client: TransactionClient,
+    jobs: readonly NewJob[],
+    author: Author,
+  ): Promise<readonly Submitted[]>;
+
+  /** Takes due jobs in the order of priority (higher first), due time, arrival; each under a new job epoch. */
+  claim(request: ClaimRequest): Promise<Claimed>;
+
+  /** Ends runs. Every verdict is about one run; a stale run does not hold up the others. */
+  settle(settlements: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]>;
+
+  /** Logs and progress of runs. A settlement that is sent later does not overtake them, also if nobody waits in between. */
+  report(reports: readonly Report[], fence?: Term): Promise<readonly Verdict[]>;
+
+  /** Prolongs a lease. A lease that was given away or has run out is not held and cannot be revived. */
+  renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal>;
+
+  /**
+   * Puts jobs of claimants that are gone back into their place in the queue, under the next epoch, and ends their leases; those whose
+   * budget is spent have failed. Of an overdue run only the job is taken: it runs again at once if it has attempts left.
+   */
+  recover(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]>;
+
+  /** Waiting: cancelled at once. Running: the wish is recorded, and `renew` tells the claimant. */
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer>;
+
+  /** A failed or cancelled job returns to the queue with fresh budgets. */
+  retry(id: JobId): Promise<JobStatus | "missing" | "retried">;
+
+  /** Removes a job that does not run, with its logs. */
+  remove(id: JobId): Promise<"removed" | "running" | "missing">;
+
+  get(id: JobId): Promise<Job | null>;
+
+  /** The result as JSON text; null while there is none. */
+  result(id: JobId): Promise<string | null>;
+
+  /** Newest first. */
+  list(query: JobQuery): Promise<JobPage>;
+
+  /** As `list`, with no more of a job than what lists of many need. */
+  brief(query: JobQuery): Promise<BriefPage>;
+
+  /** Runs that did not end the job, and where it was dispatched. Empty for a job that is not there. */
+  runs(id: JobId): Promise<JobRuns>;
+
+  /** How long jobs waited and ran that ended in the last `withinMs`; of the newest `limit` finished ones. */
+  timings(limit: number, withinMs: number): Promise<readonly JobTiming[]>;
+
+  /** Log lines with a sequence number above `after`, oldest first. Empty for a job that is not there. */
+  logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
+
+  /** Removes finished jobs older than their status may be kept. At most `limit`, so that it never blocks for long. */
+  purge(retention: Retention, limit: number, fence: Term): Promise<number>;
+}
+
+/** Somebody's own connection, on which their transaction is open: a client of node-postgres, or what looks like one. */
+export interface TransactionClient {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+}
+
+export interface NewJob extends Partial<RareFields> {
+  readonly id: JobId;
+  readonly task: string;
+  readonly queue: string;
+  readonly priority: number;
+  /** JSON text. */
+  readonly payload: string;
+  /** From now, by the store's clock; 0 is at once. Ignored when `runAt` is given. */
+  readonly delayMs: number;
+  readonly runAt: number | null;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly idempotencyKey: string | null;
+  /** Kept with the job and given to whoever runs it (core/trace.ts); left out when there is none. */
+  readonly trace?: string | null;
+}
+
+export interface Submitted {
+  readonly id: JobId;
+  readonly status: JobStatus;
+  readonly existed: boolean;
+}
+
+export interface ClaimRequest {
+  readonly author: Author;
+  /** Shown as the job's worker, and named when it dies while it runs the job. */
+  readonly worker: string;
+  readonly lease: LeaseId;
+  readonly leaseMs: number;
+  readonly limit: number;
+  /** Only jobs of these tasks; others stay in the queue for somebody who knows them. */
+  readonly tasks: ReadonlySet<string>;
+  /** Only these queues; null for all. Paused ones are always left alone. */
+  readonly queues: ReadonlySet<string> | null;
+  /** Never these, whatever `queues` says. */
+  readonly exceptQueues: ReadonlySet<string>;
+  /**
+   * Whether the claim may open the lease, which is for a claimant that holds nothing. Otherwise the lease must be there: one
+   * that was ended is not revived, and the claimant learns that it has lost what it runs.
+   */
+  readonly opens: boolean;
+  /**
+   * Whether one suspect (core/job.ts: a job that one more crash would put into quarantine) may be among them. A claimant
+   * asks for one at a time and runs no other beside it.
+   */
+  readonly suspect: boolean;
+  readonly fence?: Term;
+}
+
+export interface Claimed {
+  readonly jobs: readonly ClaimedJob[];
+  /** False: the lease is not ours any more, and nothing was claimed under it. */
+  readonly held: boolean;
+  /** When the next scheduled job is due, from now; null if none is known. */
+  readonly nextDueInMs: number | null;
+}
+
+/** Names one run: this job under this epoch. `ref` is the keeper's own short cut; outsiders leave it out. */
+export interface Run {
+  readonly id: JobId;
+  readonly jobEpoch: number;
+  readonly lease: LeaseId;
+  readonly ref?: unknown;
+}
+
+export interface ClaimedJob extends Run {
+  readonly task: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly payload: string;
+  /** 1 for the first start. */
+  readonly attempts: number;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly createdAt: number;
+  readonly runAt: number;
+  readonly leaderEpoch: number;
+  /** Left out by a node of an earlier version that dispatched it. */
+  readonly trace?: string | null;
+  /** The one that it was dispatched in; left out for a job that its worker took by itself. */
+  readonly assignment?: number;
+}
+
+export type Outcome =
+  | { readonly kind: "completed"; readonly result: string }
+  /** Failed, and tried again after the delay. */
+  | { readonly kind: "retry"; readonly error: JobError; readonly delayMs: number }
+  /** Failed for good. `spends` is the budget that this run is charged to. */
+  | { readonly kind: "failed"; readonly error: JobError; readonly spends: "failure" | "interruption" }
+  | { readonly kind: "cancelled"; readonly error: JobError }
+  /** Stopped by a drain; back into its place in the queue. */
+  | { readonly kind: "interrupted" }
+  /** Claimed and never started; back as if it had not been claimed. */
+  | { readonly kind: "released" };
+
+export interface Settlement {
+  readonly run: Run;
+  readonly outcome: Outcome;
+}
+
+/**
+ * `replayed`: this very run was settled before; nothing changed, and the first answer stands.
+ * `stale`: the job has moved on under a higher epoch, or the lease is not the one that holds it.
+ */
+export type Verdict = "accepted" | "replayed" | "stale" | "missing";
+
+export interface NewLogLine {
+  readonly at: number;
+  readonly level: LogLevel;
+  readonly message: string;
+}
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface LogLine extends NewLogLine {
+  /** From 1, without gaps, across all runs of the job: a reader resumes behind the last one it saw. */
+  readonly seq: number;
+  readonly jobEpoch: number;
+}
+
+/** Lines a job may have. What comes after is counted in one last line and dropped. */
+export const LOG_LINES_MAX = 10_000;
+
+export interface Report {
+  readonly run: Run;
+  readonly logs: readonly NewLogLine[];
+  readonly progress: { readonly value: number; readonly message: string | null } | null;
+}
+
+export interface Renewal {
+  readonly held: boolean;
+  /** Runs under this lease whose cancellation has been asked for. */
+  readonly cancelled: readonly {
+    readonly id: JobId;
+    readonly jobEpoch: number;
+    readonly reason: string | null;
+  }[];
+}
+
+/**
+ * `expiry`: leases that ran out. With `unheard`, those of agents had nobody whom they could have renewed them at.
+ * `lives`: all leases of these incarnations of nodes, which have died. `everybody`: all leases but those of this incarnation
+ * and of agents, for a store that only one process can have open, whatever the node was called before.
+ * `holders`: leases of these names, or with more behind a slash, whose runs were ended in order or never began: those of an
+ * agent that was switched off, or of a request whose answer was lost.
+ * `overdue`: runs that go on longer than their job's timeout and `graceMs` allow, whoever renews their lease.
+ *
+ * A dead claimant is charged as a crash, `holders` and `unheard` as an interruption, an overdue run as a failure.
+ */
+export type Abandoned =
+  | { readonly by: "expiry"; readonly unheard?: boolean }
+  | { readonly by: "lives"; readonly incarnations: readonly string[] }
+  | { readonly by: "everybody"; readonly except: string }
+  | { readonly by: "holders"; readonly names: readonly string[] }
+  | { readonly by: "overdue"; readonly graceMs: number };
+
+export interface Recovered {
+  readonly id: JobId;
+  readonly worker: string;
+  readonly status: "queued" | "failed" | "cancelled";
+  /** With the one that this recovery has charged. */
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+}
+
+export type CancelAnswer =
+  | { readonly outcome: "cancelled" | "requested" | "missing" }
+  | { readonly outcome: "finished"; readonly status: JobStatus };
+
+export interface JobQuery extends FieldFilters {
+  readonly status?: JobStatus;
+  /** Created at or after this instant. */
+  readonly since?: number;
+  /** Created before this instant. */
+  readonly until?: number;
+  /** Of the error that it ended with, or failed with last. */
+  readonly errorCode?: string;
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+export type BriefJob = Pick<Job, "id" | "task" | "queue" | "status" | "createdAt" | "finishedAt" | "error">;
+
+export interface BriefPage {
+  readonly jobs: readonly BriefJob[];
+  readonly cursor: string | null;
+}
+
+export interface JobTiming {
+  /** From when it was due to the start of its last run. */
+  readonly waitMs: number;
+  readonly runMs: number;
+}
+
+export interface JobPage {
+  readonly jobs: readonly Job[];
+  /** Give it back to go on; null at the end. */
+  readonly cursor: string | null;
+}
+
+export interface Retention {
+  readonly completedMs: number;
+  readonly failedMs: number;
+  readonly cancelledMs: number;
+}
