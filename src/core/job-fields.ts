@@ -264,7 +264,7 @@ export function rareIn(input: object): Partial<RareFields> | null {
     if (kind !== "texts") (found ??= {})[name] = value;
     else if ((value as string[]).length > 0) (found ??= {})[name] = [...new Set(value as string[])];
   }
-  return found as Partial<RareFields> | null;
+  return found;
 }
 
 /** The rare fields of a stored job, empty ones too. */
