@@ -52,7 +52,7 @@ export function requirePermission(principal: Principal | null, needs: NeededPerm
   const [name, has] = principal ? [principalText(principal), principal.permission] : ["the caller", null];
   throw new BatonError(
     "FORBIDDEN",
-    `this needs the permission ${needs}, and ${name} has ${has ?? "none"}; somebody with admin can make a token that has it`,
+    `this needs the permission ${needs}, and ${name} has ${has ?? "none"}; an admin can create a token that has it`,
     { needs, has, principal: principal && name },
   );
 }
