@@ -2,7 +2,7 @@
 // Plain JavaScript on purpose: it must run on an older Node, if only to find a newer one.
 import { spawn } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
-import { createRequire } from "node:module";
+import module, { createRequire } from "node:module";
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -12,6 +12,7 @@ const self = fileURLToPath(import.meta.url);
 
 if (isNewEnough(process.versions.node)) {
   dieWithLauncher();
+  keepCompiled();
   const { run } = await import(pathToFileURL(entryPoint()).href);
   await run();
 } else {
@@ -28,6 +29,14 @@ if (isNewEnough(process.versions.node)) {
 function isNewEnough(version) {
   const [major, minor] = version.split(".").map(Number);
   return major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1]);
+}
+
+/** For the next start. In a directory of the user's own, because what others may write to could be replaced by them. */
+function keepCompiled() {
+  const { XDG_CACHE_HOME, LOCALAPPDATA, HOME } = process.env;
+  const caches = XDG_CACHE_HOME || LOCALAPPDATA || (HOME && join(HOME, ".cache"));
+  // NODE_COMPILE_CACHE goes first. Where the directory cannot be written, Node compiles each time.
+  if (caches) module.enableCompileCache(join(caches, "baton"));
 }
 
 /** The sources in a checkout, the build in an installed package: Node strips no types below node_modules. */

@@ -1,71 +1,78 @@
-/** The command line: all commands wired together, and every way to end turned into an exit code. */
+/**
+ * The command line: the table of commands, and every way to end turned into an exit code. Only the module of the command that
+ * was named is loaded; help and completion load all of them.
+ */
 
 import { Command, CommanderError } from "commander";
 import { stopAsSignal } from "../supervisor/stop-message.ts";
 import { VERSION } from "../version.ts";
-import { addAgentCommand } from "./agent.ts";
-import { addCallCommand } from "./call.ts";
-import { addClusterCommands } from "./cluster.ts";
-import { addCompletionCommand } from "./completion/completion.ts";
-import { addConfigCommands } from "./config.ts";
-import { addControllerCommands } from "./controller.ts";
-import { addDemoCommand } from "./demo.ts";
-import { addDoctorCommand } from "./doctor/doctor.ts";
-import { addEventsCommand } from "./events.ts";
 import { EXIT, tell } from "./failure.ts";
 import { below, HELP_LAYOUT, HELP_WIDTH } from "./help.ts";
-import { addJobsCommands } from "./jobs.ts";
-import { addLeaderCommand } from "./leader.ts";
-import { addNodeCommands } from "./node.ts";
-import { addNodesCommands } from "./nodes.ts";
-import { addQueuesCommands } from "./queues.ts";
-import { addSchedulesCommands } from "./schedules.ts";
-import { addSecretCommands } from "./secret.ts";
-import { addStartCommand } from "./start.ts";
-import { addStatusCommands } from "./status.ts";
-import { addTokenCommands } from "./token.ts";
-import { addSubmitCommand } from "./submit.ts";
-import { addUserCommands } from "./user.ts";
 import type { Terminal } from "./terminal.ts";
 import { systemTerminal } from "./terminal.ts";
-import { addTopCommand } from "./top/top.ts";
 
 const EPILOGUE = [
   "Commands that talk to a node take --url (several with commas) or BATON_URL, and -o table|json|yaml: data goes to stdout, the rest to stderr.",
   "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 node not reachable, 78 wrong configuration, 124 took too long.",
 ];
 
+type AddCommands = (program: Command, terminal: Terminal) => void;
+/** The names and aliases of the commands that a module adds, and how to load it. */
+type CommandModule = readonly [names: readonly string[], load: () => Promise<AddCommands>];
+
 /** By what people want; a group's name ends in "commands:". */
-const GROUPS: readonly (readonly [string, readonly ((program: Command, terminal: Terminal) => void)[]])[] = [
-  ["Starting commands:", [addDemoCommand, addStartCommand, addAgentCommand, addControllerCommands]],
+const GROUPS: readonly (readonly [string, readonly CommandModule[]])[] = [
+  [
+    "Starting commands:",
+    [
+      [["demo"], async () => (await import("./demo.ts")).addDemoCommand],
+      [["start"], async () => (await import("./start.ts")).addStartCommand],
+      [["agent"], async () => (await import("./agent.ts")).addAgentCommand],
+      [["controller"], async () => (await import("./controller.ts")).addControllerCommands],
+    ],
+  ],
   [
     "Job commands:",
-    [addSubmitCommand, addCallCommand, addJobsCommands, addQueuesCommands, addSchedulesCommands],
+    [
+      [["submit"], async () => (await import("./submit.ts")).addSubmitCommand],
+      [["call"], async () => (await import("./call.ts")).addCallCommand],
+      [["jobs"], async () => (await import("./jobs.ts")).addJobsCommands],
+      [["queues"], async () => (await import("./queues.ts")).addQueuesCommands],
+      [["schedules"], async () => (await import("./schedules.ts")).addSchedulesCommands],
+    ],
   ],
   [
     "Cluster commands:",
     [
-      addTopCommand,
-      addStatusCommands,
-      addClusterCommands,
-      addNodesCommands,
-      addNodeCommands,
-      addLeaderCommand,
-      addEventsCommand,
+      [["top"], async () => (await import("./top/top.ts")).addTopCommand],
+      [["status", "tasks"], async () => (await import("./status.ts")).addStatusCommands],
+      [["cluster"], async () => (await import("./cluster.ts")).addClusterCommands],
+      [["nodes"], async () => (await import("./nodes.ts")).addNodesCommands],
+      [["node"], async () => (await import("./node.ts")).addNodeCommands],
+      [["leader", "leaders"], async () => (await import("./leader.ts")).addLeaderCommand],
+      [["events"], async () => (await import("./events.ts")).addEventsCommand],
     ],
   ],
   [
     "Set-up commands:",
     [
-      addDoctorCommand,
-      addConfigCommands,
-      addTokenCommands,
-      addUserCommands,
-      addSecretCommands,
-      addCompletionCommand,
+      [["doctor"], async () => (await import("./doctor/doctor.ts")).addDoctorCommand],
+      [["config"], async () => (await import("./config.ts")).addConfigCommands],
+      [["token"], async () => (await import("./token.ts")).addTokenCommands],
+      [["user"], async () => (await import("./user.ts")).addUserCommands],
+      [["secret"], async () => (await import("./secret.ts")).addSecretCommands],
+      [["completion"], async () => (await import("./completion/completion.ts")).addCompletionCommand],
     ],
   ],
 ];
+
+/** Whether a module is needed for these arguments. All are, unless the first argument names a command or asks for the version. */
+function isNeeded([names]: CommandModule, [first = "", second]: readonly string[]): boolean {
+  if (first === "-V" || first === "--version") return false;
+  // A completion script lists all commands.
+  if (first === "completion" && second !== "values") return true;
+  return names.includes(first) || !GROUPS.some(([, modules]) => modules.some(([all]) => all.includes(first)));
+}
 
 /** Gives the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -83,9 +90,10 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
       getOutHelpWidth: () => terminal.out.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => terminal.err.columns ?? HELP_WIDTH,
     });
-  for (const [group, adders] of GROUPS) {
+  for (const [group, modules] of GROUPS) {
     program.commandsGroup(group);
-    for (const add of adders) add(program, terminal);
+    const needed = modules.filter((module) => isNeeded(module, args));
+    for (const add of await Promise.all(needed.map(([, load]) => load()))) add(program, terminal);
   }
   for (const group of program.commands) if (group.commands.length > 0) group.addHelpCommand(helpCommand());
   try {

@@ -2,7 +2,8 @@
 
 import { stripVTControlCharacters } from "node:util";
 import Table from "cli-table3";
-import { stringify } from "yaml";
+import type * as Yaml from "yaml";
+import { loadPackage } from "../platform/load-package.ts";
 import { columnsOf, shorten, wrapped } from "./plain-text.ts";
 import type { Style, Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
@@ -17,7 +18,7 @@ export function print(terminal: Terminal, format: OutputFormat, data: unknown, t
     format === "json"
       ? JSON.stringify(data, null, streaming ? undefined : 2)
       : format === "yaml"
-        ? `${streaming ? "---\n" : ""}${stringify(data).trimEnd()}`
+        ? `${streaming ? "---\n" : ""}${loadPackage<typeof Yaml>("yaml").stringify(data).trimEnd()}`
         : table();
   terminal.out.write(`${text}\n`);
 }

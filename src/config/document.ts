@@ -1,9 +1,12 @@
 /** A configuration file, YAML or JSON (which YAML reads too), as entries that know their places. */
 
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
-import type { Document, YAMLMap } from "yaml";
+import type * as Yaml from "yaml";
+import type { Document, LineCounter, YAMLMap } from "yaml";
+import { loadPackage } from "../platform/load-package.ts";
 import type { Found } from "./source.ts";
 import type { Advice } from "./mistake.ts";
+
+const yaml = (): typeof Yaml => loadPackage("yaml");
 
 export interface Entry {
   readonly key: string;
@@ -24,19 +27,20 @@ export class SettingsDocument {
   readonly mistakes: string[] = [];
   readonly warnings: Advice[] = [];
   readonly #file: string;
-  readonly #lines = new LineCounter();
+  readonly #lines: LineCounter = new (yaml().LineCounter)();
   readonly #document: Document;
 
   /** `file` is only the name to show. */
   constructor(file: string, text: string) {
     this.#file = file;
-    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
+    this.#document = yaml().parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
     for (const error of this.#document.errors) this.mistake(error.pos[0], error.message.split("\n", 1)[0]!);
   }
 
   /** The entries at the top; null if there are none, and then the mistakes say why, if it is one. */
   top(): readonly Entry[] | null {
     if (this.mistakes.length > 0) return null;
+    const { isMap, isScalar } = yaml();
     const root = this.#document.contents;
     if (root === null || (isScalar(root) && root.value === null)) return null;
     if (isMap(root)) return this.#entriesOf(root);
@@ -59,6 +63,7 @@ export class SettingsDocument {
   }
 
   #entriesOf(map: YAMLMap): Entry[] {
+    const { isAlias, isMap, isScalar } = yaml();
     return map.items.map((pair) => {
       const at = offsetOf(pair.key) ?? 0;
       const inner = isAlias(pair.value) ? pair.value.resolve(this.#document) : pair.value;
@@ -74,7 +79,7 @@ export class SettingsDocument {
   }
 
   #plain(node: unknown): unknown {
-    return isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.toJS(this.#document) : node;
+    return yaml().isNode(node) ? node.toJS(this.#document) : node;
   }
 }
 
@@ -84,5 +89,5 @@ function textOf(value: unknown, source: string | undefined): string | null {
 }
 
 function offsetOf(node: unknown): number | undefined {
-  return isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range?.[0] : undefined;
+  return yaml().isNode(node) ? node.range?.[0] : undefined;
 }

@@ -1,8 +1,9 @@
 /** Logs: JSON on stdout, readable lines on a terminal. The rest of the code knows only the small interface. */
 
-import { pino } from "pino";
+import type Pino from "pino";
 import type { DestinationStream } from "pino";
-import { PinoPretty } from "pino-pretty";
+import type Pretty from "pino-pretty";
+import { loadPackage } from "./load-package.ts";
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -37,11 +38,12 @@ const SECRETS = [
 const REDACTED = [...SECRETS, ...SECRETS.map((name) => `*.${name}`), ...SECRETS.map((name) => `*.*.${name}`)];
 
 export function createLog(options: LogOptions): Log {
+  const pino = loadPackage<typeof Pino>("pino");
   const terminal = options.destination === undefined && process.stdout.isTTY;
   const pretty = options.format === "pretty" || (options.format === "auto" && terminal);
   // Both write synchronously: the line that tells why a process ended must not die with it.
   const stream = pretty
-    ? PinoPretty({
+    ? loadPackage<typeof Pretty>("pino-pretty")({
         colorize: terminal && !process.env["NO_COLOR"],
         destination: options.destination ?? 1,
         // What whoever looks at this terminal knows.
