@@ -23,6 +23,7 @@ import { operate } from "./scenarios/operate.ts";
 import { ownership } from "./scenarios/ownership.ts";
 import { peers } from "./scenarios/peers.ts";
 import { pickUp } from "./scenarios/pick-up.ts";
+import { start } from "./scenarios/start.ts";
 import { submits } from "./scenarios/submits.ts";
 import { table, type StoreRow } from "./table.ts";
 import { Workplace } from "./workplace.ts";
@@ -42,6 +43,7 @@ const SCENARIOS: readonly Scenario[] = [
   operate,
   memory,
   history,
+  start,
 ];
 
 const options = readArguments();
