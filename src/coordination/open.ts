@@ -1,6 +1,5 @@
 /** Opens the backend of the coordination interface. Callers know only the interface. */
 
-import { BullyCoordination, type BullyOptions } from "./bully/bully.ts";
 import type { Coordination } from "./coordination.ts";
 import { EtcdCoordination, type EtcdCoordinationOptions } from "./etcd/etcd.ts";
 import { PostgresCoordination, type PostgresCoordinationOptions } from "./postgres/postgres.ts";
@@ -26,13 +25,3 @@ export function openCoordination(choice: CoordinationChoice): Coordination {
       return new EtcdCoordination(choice);
   }
 }
-
-export { JoinServer, type JoinServerOptions } from "./bully/join-server.ts";
-export type { BullyCoordination } from "./bully/bully.ts";
-
-/** The peers together are the lock of the scheduler; the other roles are each node's own. */
-export function openPeers(options: Omit<BullyOptions, "local">): BullyCoordination {
-  return new BullyCoordination({ ...options, local: openStandalone(options) });
-}
-
-export type { PeerSource } from "./bully/peer-list.ts";

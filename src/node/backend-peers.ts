@@ -5,7 +5,7 @@ import { isEverywhere, parseAddress } from "../config/address.ts";
 import { discoverNodes, parseDiscovery } from "../config/discovery.ts";
 import { openClusterSecret } from "../config/secret.ts";
 import type { Settings } from "../config/settings.ts";
-import { openPeers as openPeerCoordination, type PeerSource } from "../coordination/open.ts";
+import { openPeers as openPeerCoordination, type PeerSource } from "../coordination/open-peers.ts";
 import type { NodeInfo, OwnInfo } from "../core/node.ts";
 import type { TermStore } from "../store/store.ts";
 import type { Peers } from "../transport/hop.ts";

@@ -15,7 +15,7 @@ import { StoreLooks } from "../cluster/store-look.ts";
 import { WorkCheck } from "../cluster/work-check.ts";
 import { parseAddress } from "../config/address.ts";
 import { shownSettings } from "../config/shown-settings.ts";
-import { JoinServer } from "../coordination/open.ts";
+import { JoinServer } from "../coordination/open-peers.ts";
 import { authenticateBy } from "../http/authenticate.ts";
 import { HttpServer } from "../http/server.ts";
 import { FunctionCalls } from "../jobs/functions.ts";

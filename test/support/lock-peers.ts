@@ -1,6 +1,6 @@
 /** Clusters of peers in memory: nodes with disks that can be lost, a network that can be cut, and time that moves by hand. */
 
-import { openPeers, type BullyCoordination } from "../../src/coordination/open.ts";
+import { openPeers, type BullyCoordination } from "../../src/coordination/open-peers.ts";
 import { DEFAULT_SETTINGS, type BullySettings } from "../../src/coordination/bully/settings.ts";
 import type { VoteFile } from "../../src/coordination/bully/vote-file.ts";
 import type { PeerSource } from "../../src/coordination/bully/peer-list.ts";

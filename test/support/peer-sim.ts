@@ -11,7 +11,7 @@ import type { VoteFile } from "../../src/coordination/bully/vote-file.ts";
 import type { LeaseLock } from "../../src/coordination/coordination.ts";
 import { Elector } from "../../src/coordination/elector.ts";
 import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
-import { openPeers, type BullyCoordination } from "../../src/coordination/open.ts";
+import { openPeers, type BullyCoordination } from "../../src/coordination/open-peers.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/term.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";

@@ -10,7 +10,7 @@ import { describe, test } from "node:test";
 import { DEFAULT_SETTINGS, type BullySettings } from "../../../src/coordination/bully/settings.ts";
 import type { PeerSource } from "../../../src/coordination/bully/peer-list.ts";
 import { Elector } from "../../../src/coordination/elector.ts";
-import { JoinServer, openPeers, type BullyCoordination } from "../../../src/coordination/open.ts";
+import { JoinServer, openPeers, type BullyCoordination } from "../../../src/coordination/open-peers.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { silentLog } from "../../../src/platform/log.ts";
