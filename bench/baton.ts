@@ -1,9 +1,9 @@
 /** Baton as a subject: a whole node on a store of either kind, at its defaults, through the services that it offers. */
 
 import { rm } from "node:fs/promises";
-import { loadSettings, type LoadOptions } from "../src/config/load.ts";
-import { defineTask } from "../src/jobs/task.ts";
-import { createNode, type BatonNode } from "../src/node/node.ts";
+import { loadSettings, type LoadOptions } from "../src/config/load-settings.ts";
+import { defineTask } from "../src/jobs/tasks/task.ts";
+import { createNode, type BatonNode } from "../src/node/baton-node.ts";
 import { actions, type Actions } from "./actions.ts";
 import { emptyTables } from "./postgres-tables.ts";
 import type { Handler, Payload, Subject } from "./subject.ts";

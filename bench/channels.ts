@@ -1,7 +1,7 @@
 /** Both ends of a queue in one process: ours through the keeper, the floor with bare commands on two connections. */
 
 import { createClient } from "@redis/client";
-import { RedisChannels } from "../src/channels/redis/redis.ts";
+import { RedisChannels } from "../src/channels/redis/channels.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { systemRandom } from "../src/platform/random.ts";
 import { serverCpuUs } from "./server-cpu.ts";

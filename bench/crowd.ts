@@ -1,8 +1,8 @@
 /** A node with its HTTP listener, and a store as full as that of a cluster that has been busy for a week. */
 
-import { loadSettings } from "../src/config/load.ts";
-import { defineTask } from "../src/jobs/task.ts";
-import { createNode } from "../src/node/node.ts";
+import { loadSettings } from "../src/config/load-settings.ts";
+import { defineTask } from "../src/jobs/tasks/task.ts";
+import { createNode } from "../src/node/baton-node.ts";
 import type { BatonOptions } from "./baton.ts";
 import { cpuMeter } from "./http-side.ts";
 

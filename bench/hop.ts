@@ -6,8 +6,8 @@ import type { NodeName } from "../src/core/ids.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { silentLog } from "../src/platform/log.ts";
 import { systemRandom } from "../src/platform/random.ts";
-import { HttpTransport } from "../src/transport/http.ts";
-import { openPeers } from "../src/transport/open.ts";
+import { HttpTransport } from "../src/transport/http/http-transport.ts";
+import { openPeers } from "../src/transport/open-transport.ts";
 import type { PeerHandler, Transport } from "../src/transport/transport.ts";
 import { cpuMeter, type HttpSide } from "./http-side.ts";
 

@@ -6,7 +6,7 @@
  */
 
 // Tasks
-export { defineTask, PermanentError } from "./jobs/task.ts";
+export { defineTask, PermanentError } from "./jobs/tasks/task.ts";
 export type {
   AnyTask,
   Handler,
@@ -16,30 +16,30 @@ export type {
   TaskJob,
   TaskLog,
   TaskOptions,
-} from "./jobs/task.ts";
-export { JobAborted } from "./jobs/job-run.ts";
-export { JobFailed, JobHandle } from "./jobs/job-handle.ts";
+} from "./jobs/tasks/task.ts";
+export { JobAborted } from "./jobs/run/job-run.ts";
+export { JobFailed, JobHandle } from "./jobs/submit/job-handle.ts";
 
 // A node in this process
-export { createNode } from "./node/node.ts";
-export type { BatonNode, NodeOptions } from "./node/node.ts";
-export { loadSettings } from "./config/load.ts";
-export type { Loaded, LoadOptions } from "./config/load.ts";
+export { createNode } from "./node/baton-node.ts";
+export type { BatonNode, NodeOptions } from "./node/baton-node.ts";
+export { loadSettings } from "./config/load-settings.ts";
+export type { Loaded, LoadOptions } from "./config/load-settings.ts";
 export type { Settings } from "./config/settings.ts";
 export { createLog } from "./platform/log.ts";
 export type { Log, LogFields, LogOptions } from "./platform/log.ts";
 export type { Clock } from "./platform/clock.ts";
 export type { Random } from "./platform/random.ts";
-export { VERSION } from "./version.ts";
+export { VERSION } from "./platform/version.ts";
 
 // What a node offers to the program around it
-export type { Health } from "./cluster/readiness.ts";
+export type { Health } from "./observe/readiness.ts";
 export type { Jobs, JobView, WaitingReason } from "./jobs/job-service.ts";
 export type { NodeServices } from "./api/node-services.ts";
 export type { Queues } from "./jobs/queue-service.ts";
-export type { ScheduleRequest, Schedules } from "./jobs/schedule-service.ts";
-export type { SubmitOptions, SubmitRequest } from "./jobs/submitter.ts";
-export type { TaskInfo } from "./jobs/task-registry.ts";
+export type { ScheduleRequest, Schedules } from "./jobs/schedules/schedule-service.ts";
+export type { SubmitOptions, SubmitRequest } from "./jobs/submit/submitter.ts";
+export type { TaskInfo } from "./jobs/tasks/task-registry.ts";
 export type {
   CancelAnswer,
   Guarantees,
@@ -52,16 +52,16 @@ export type {
   Submitted,
   TransactionClient,
 } from "./store/store.ts";
-export { isFinal, JOB_STATUSES } from "./core/job.ts";
-export type { AbortReason, FinalStatus, Job, JobError, JobStatus } from "./core/job.ts";
+export { isFinal, JOB_STATUSES } from "./core/jobs/job.ts";
+export type { AbortReason, FinalStatus, Job, JobError, JobStatus } from "./core/jobs/job.ts";
 export { isJobId } from "./core/ids.ts";
 export type { JobId, NodeName } from "./core/ids.ts";
-export type { MissedPolicy, OverlapPolicy, Schedule, SkipReason, Timing } from "./core/schedule.ts";
-export type { RetryPolicy } from "./core/retry.ts";
+export type { MissedPolicy, OverlapPolicy, Schedule, SkipReason, Timing } from "./core/schedules/schedule.ts";
+export type { RetryPolicy } from "./core/jobs/retry.ts";
 
 // A node elsewhere
-export { BatonClient, BatonClientError } from "./client/client.ts";
-export type { BatonClientOptions, Finished, FollowEvent, JobBody } from "./client/client.ts";
+export { BatonClient, BatonClientError } from "./client/baton-client.ts";
+export type { BatonClientOptions, Finished, FollowEvent, JobBody } from "./client/baton-client.ts";
 
 // Errors: test the code, never the text
 export { BatonError, hasCode } from "./core/errors.ts";

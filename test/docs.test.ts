@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { OPERATIONS } from "../src/api/table.ts";
-import { loadSettings } from "../src/config/load.ts";
-import { VARIABLE_NAMES } from "../src/config/environment.ts";
+import { OPERATIONS } from "../src/api/operation-table.ts";
+import { loadSettings } from "../src/config/load-settings.ts";
+import { VARIABLE_NAMES } from "../src/config/sources/environment.ts";
 import { SETTINGS } from "../src/config/settings.ts";
 import { ERRORS } from "../src/core/errors.ts";
 import { batonCommands, blocksOf, brokenLinks, codeSpansOf, proseOf, type Page } from "./support/markdown.ts";
@@ -199,8 +199,8 @@ describe("the documentation", () => {
     });
     const paths = {
       baton: [join(root, "src/index.ts")],
-      "baton/client": [join(root, "src/client/client.ts")],
-      "baton/task": [join(root, "src/jobs/task.ts")],
+      "baton/client": [join(root, "src/client/baton-client.ts")],
+      "baton/task": [join(root, "src/jobs/tasks/task.ts")],
     };
     const compilerOptions = { allowImportingTsExtensions: true, paths };
     writeFileSync(

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { BatonClient } from "../src/client/client.ts";
+import { BatonClient } from "../src/client/baton-client.ts";
 import { PostgresServer } from "./support/postgres-server.ts";
 import { script, type Script } from "./support/script.ts";
 

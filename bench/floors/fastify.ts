@@ -3,8 +3,8 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
-import { jsonSchema } from "../../src/api/json-schema.ts";
-import { submitJobs } from "../../src/api/operations/submit.ts";
+import { jsonSchema } from "../../src/api/schema/json-schema.ts";
+import { submitJobs } from "../../src/api/operations/jobs/submit-jobs.ts";
 import { cpuMeter, type HttpSide } from "../http-side.ts";
 
 export async function open(): Promise<HttpSide> {

@@ -3,9 +3,9 @@
  * machine only, everybody who gets that far may do everything, unless the settings say otherwise.
  */
 
-import { LOOPBACK, principalText } from "../core/access.ts";
-import type { Principal } from "../core/access.ts";
-import { isAlive } from "../core/credential.ts";
+import { LOOPBACK, principalText } from "../core/access/permissions.ts";
+import type { Principal } from "../core/access/permissions.ts";
+import { isAlive } from "../core/access/credential.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
@@ -14,12 +14,12 @@ import type { Service } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
-import { Recognised } from "./recognised.ts";
-import type { Recognition } from "./recognised.ts";
-import { SessionDesk } from "./session-desk.ts";
-import { digestOf, sameDigest } from "./token-text.ts";
-import { TokenDesk } from "./token-desk.ts";
-import { UserDesk } from "./user-desk.ts";
+import { Recognised } from "./principal-cache.ts";
+import type { Recognition } from "./principal-cache.ts";
+import { SessionDesk } from "./session-service.ts";
+import { digestOf, sameDigest } from "./token-format.ts";
+import { TokenDesk } from "./token-service.ts";
+import { UserDesk } from "./user-service.ts";
 
 export interface AccessOptions {
   readonly credentials: Credentials;

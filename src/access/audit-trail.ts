@@ -3,9 +3,9 @@
  * counted, one entry a minute for each caller and operation; so is what was refused, for each address.
  */
 
-import type { JournalService } from "../cluster/journal.ts";
-import type { Principal } from "../core/access.ts";
-import { principalText } from "../core/access.ts";
+import type { JournalService } from "../observe/journal/journal.ts";
+import type { Principal } from "../core/access/permissions.ts";
+import { principalText } from "../core/access/permissions.ts";
 import type { Clock } from "../platform/clock.ts";
 
 export interface AuditTrailOptions {

@@ -3,22 +3,22 @@
  *
  * Whoever changes one tells all nodes that it can reach, and waits for them a moment. As the net under that each node compares a
  * digest with the others every few seconds, and reads what they have where it differs. What two nodes disagree on is settled by
- * `merge` (core/credential.ts), the same way everywhere.
+ * `merge` (core/access/credential.ts), the same way everywhere.
  *
  *   POST /peer/access            {credentials, next: null}   keep these too
  *   GET  /peer/access/digest     {digest}
  *   GET  /peer/access?after=id   {credentials, next}         a page of all
  */
 
-import { isForgotten } from "../core/credential.ts";
-import type { Credential } from "../core/credential.ts";
+import { isForgotten } from "../core/access/credential.ts";
+import type { Credential } from "../core/access/credential.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeInfo } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, PeerReply, PeerRequest, ReceivedRequest } from "../transport/transport.ts";
-import { digestOfAll, PAGE_MAX, pageAfter, readPage } from "./credential-wire.ts";
+import { digestOfAll, PAGE_MAX, pageAfter, readPage } from "./credential-messages.ts";
 import type { Credentials } from "./credentials.ts";
 
 export interface CredentialReplicasOptions {

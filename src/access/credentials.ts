@@ -7,14 +7,14 @@
  *                    '-- uses, now and then
  */
 
-import type { Credential } from "../core/credential.ts";
-import { isForgotten, useStep } from "../core/credential.ts";
+import type { Credential } from "../core/access/credential.ts";
+import { isForgotten, useStep } from "../core/access/credential.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { AccessStore, PutCondition } from "../store/access.ts";
-import { CredentialBook } from "./credential-book.ts";
+import { CredentialBook } from "./credential-cache.ts";
 
 export interface CredentialsOptions {
   readonly store: AccessStore;

@@ -6,16 +6,21 @@
  * because an older one may have been revoked.
  */
 
-import { createOwnSecret, readOwnSecret, replaceOwnSecret, UntrustedFile } from "../config/secret-file.ts";
+import {
+  createOwnSecret,
+  readOwnSecret,
+  replaceOwnSecret,
+  UntrustedFile,
+} from "../config/secrets/secret-file.ts";
 import { BatonError } from "../core/errors.ts";
-import type { Credential } from "../core/credential.ts";
+import type { Credential } from "../core/access/credential.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
-import { tokenOf } from "./token-desk.ts";
-import { digestOf, newToken } from "./token-text.ts";
+import { tokenOf } from "./token-service.ts";
+import { digestOf, newToken } from "./token-format.ts";
 
 export interface FirstTokenOptions {
   readonly credentials: Credentials;

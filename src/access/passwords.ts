@@ -5,7 +5,7 @@
 
 import { scrypt, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
-import { isWellKnown } from "../config/secret.ts";
+import { isWellKnown } from "../config/secrets/cluster-secret.ts";
 import { BatonError } from "../core/errors.ts";
 import { newSecret } from "../platform/random.ts";
 

@@ -3,23 +3,23 @@
  * controllers nothing at all.
  */
 
-import type { AbortReason } from "../core/job.ts";
-import { DEFAULT_BUDGETS } from "../core/job.ts";
-import { DEFAULT_RETRY } from "../core/retry.ts";
+import type { AbortReason } from "../core/jobs/job.ts";
+import { DEFAULT_BUDGETS } from "../core/jobs/job.ts";
+import { DEFAULT_RETRY } from "../core/jobs/retry.ts";
 import { traceFields } from "../core/trace.ts";
-import { IdleWait } from "../jobs/idle-wait.ts";
-import { invoke } from "../jobs/invoke.ts";
-import { JobRun } from "../jobs/job-run.ts";
+import { IdleWait } from "../jobs/run/idle-wait.ts";
+import { invoke } from "../jobs/run/invoke.ts";
+import { JobRun } from "../jobs/run/job-run.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
-import { outcomeOf, type Ending, type OutcomeRules } from "../jobs/outcome.ts";
-import { RunDeadlines } from "../jobs/run-deadlines.ts";
-import { readPayload } from "../jobs/task.ts";
-import type { TaskRegistry } from "../jobs/task-registry.ts";
-import type { ThreadPool } from "../jobs/thread-pool.ts";
+import { outcomeOf, type Ending, type OutcomeRules } from "../jobs/run/outcome.ts";
+import { RunDeadlines } from "../jobs/run/run-deadlines.ts";
+import { readPayload } from "../jobs/tasks/task.ts";
+import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
+import type { ThreadPool } from "../jobs/run/thread-pool.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { ClaimedJob, Outcome } from "../store/store.ts";
-import type { RunKey } from "./link-messages.ts";
+import type { RunKey } from "./controller-link-messages.ts";
 
 export interface AgentRunsOptions {
   readonly tasks: TaskRegistry;

@@ -8,17 +8,17 @@
  * no result that is finished.
  */
 
-import type { JobRun } from "../jobs/job-run.ts";
+import type { JobRun } from "../jobs/run/job-run.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
-import type { TaskRegistry } from "../jobs/task-registry.ts";
-import type { ThreadPool } from "../jobs/thread-pool.ts";
+import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
+import type { ThreadPool } from "../jobs/run/thread-pool.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { ClaimedJob, Outcome } from "../store/store.ts";
 import { AgentRuns } from "./agent-runs.ts";
-import { decide, type Ended, type FromLink, type RunKey } from "./link-messages.ts";
-import type { LinkPort, OpenLink } from "./link-thread.ts";
+import { decide, type Ended, type FromLink, type RunKey } from "./controller-link-messages.ts";
+import type { LinkPort, OpenLink } from "./controller-link-thread.ts";
 
 export interface AgentOptions {
   readonly tasks: TaskRegistry;

@@ -1,4 +1,4 @@
-import { retryDelayMs, type RetryPolicy } from "../core/retry.ts";
+import { retryDelayMs, type RetryPolicy } from "../core/jobs/retry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
 

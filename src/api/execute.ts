@@ -3,19 +3,19 @@
  * that it belongs to (forward.ts), or calls the handler here and writes its reply as text.
  *
  * Who the caller is has been established before (http/authenticate.ts, or the transport for a node), and the input has been validated
- * (operation-schema.ts). How the reply gets to the caller is the business of the two adapters: http/routes.ts and
+ * (api/schema/operation-schema.ts). How the reply gets to the caller is the business of the two adapters: http/operation-routes.ts and
  * peer-request-handler.ts.
  */
 
-import type { InFlight } from "../cluster/in-flight.ts";
+import type { InFlight } from "../platform/in-flight.ts";
 import { BatonError } from "../core/errors.ts";
-import { roleOf } from "../core/role.ts";
+import { roleOf } from "../core/leadership/role.ts";
 import { noTracing, type Tracing } from "../platform/tracing.ts";
-import { arrival, type Inbound } from "../transport/hop.ts";
+import { arrival, type Inbound } from "../transport/hop-headers.ts";
 import { Forwarder, type WrittenReply } from "./forward.ts";
-import { Lateness } from "./lateness.ts";
+import { Lateness } from "./request-delay.ts";
 import type { NodeServices } from "./node-services.ts";
-import { prepared } from "./operation-schema.ts";
+import { prepared } from "./schema/operation-schema.ts";
 import { NO_HEADERS, type EventReply, type Input, type Operation } from "./operation.ts";
 import { isController, isUpkeep, RequestRouter } from "./route.ts";
 

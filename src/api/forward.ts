@@ -20,7 +20,7 @@ import {
   traceIn,
   VIA_HEADER,
   type Peers,
-} from "../transport/hop.ts";
+} from "../transport/hop-headers.ts";
 import type { Failure, PeerRequest, ReplyHead } from "../transport/transport.ts";
 import type { OperationInput } from "./execute.ts";
 import type { NodeServices } from "./node-services.ts";

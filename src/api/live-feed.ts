@@ -6,11 +6,11 @@
  */
 
 import type { Clock } from "../platform/clock.ts";
-import { OUTSIDE, type Inbound } from "../transport/hop.ts";
-import type { JournalEntryBody } from "./journal-body.ts";
+import { OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
+import type { JournalEntryBody } from "./bodies/journal-body.ts";
 import type { ServerEvent } from "../core/server-event.ts";
-import { journalPage } from "./operations/journal.ts";
-import type { OverviewBody } from "./overview-body.ts";
+import { journalPage } from "./operations/cluster/journal.ts";
+import type { OverviewBody } from "./bodies/overview-body.ts";
 import { Overview } from "./overview.ts";
 import type { NodeServices } from "./node-services.ts";
 

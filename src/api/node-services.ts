@@ -1,25 +1,25 @@
 /** What the operations of the API work with: the services of a node. The composition builds it; a test may hand in another. */
 
 import type { Access } from "../access/access.ts";
-import type { Cluster } from "../cluster/cluster-view.ts";
-import type { JournalService } from "../cluster/journal.ts";
-import type { Placement } from "../cluster/placement.ts";
-import type { Health } from "../cluster/readiness.ts";
-import type { StoreLook } from "../cluster/store-look.ts";
-import type { WorkHealth } from "../cluster/work-check.ts";
+import type { Cluster } from "../observe/cluster-view.ts";
+import type { JournalService } from "../observe/journal/journal.ts";
+import type { Placement } from "../peers/placement/round-robin-placement.ts";
+import type { Health } from "../observe/readiness.ts";
+import type { StoreLook } from "../observe/store-snapshots.ts";
+import type { WorkHealth } from "../observe/work-check.ts";
 import type { ShownSetting } from "../config/shown-settings.ts";
 import type { ControllerApi } from "../controller/controller.ts";
-import type { Leadership, Membership } from "../coordination/coordination.ts";
+import type { Leadership, Membership } from "../leadership/coordination.ts";
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity, NodeRole } from "../core/node.ts";
-import type { Functions } from "../jobs/functions.ts";
+import type { Functions } from "../jobs/submit/function-calls.ts";
 import type { Jobs } from "../jobs/job-service.ts";
 import type { Queues } from "../jobs/queue-service.ts";
-import type { Schedules } from "../jobs/schedule-service.ts";
-import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { Schedules } from "../jobs/schedules/schedule-service.ts";
+import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Guarantees } from "../store/store.ts";
-import type { Peers } from "../transport/hop.ts";
+import type { Peers } from "../transport/hop-headers.ts";
 import type { LiveApi } from "./live-feed.ts";
 
 export interface NodeServices {

@@ -4,16 +4,16 @@
  */
 
 import type { z } from "zod";
-import type { NeededPermission, Principal } from "../core/access.ts";
+import type { NeededPermission, Principal } from "../core/access/permissions.ts";
 import type { Target } from "../core/route.ts";
-import type { Caller } from "../controller/interest.ts";
+import type { Caller } from "../controller/lease-waiters.ts";
 import type { ServerEvent } from "../core/server-event.ts";
-import type { Inbound } from "../transport/hop.ts";
-import type { CookieScope } from "./session-cookie.ts";
+import type { Inbound } from "../transport/hop-headers.ts";
+import type { CookieScope } from "./bodies/session-cookie.ts";
 import type { NodeServices } from "./node-services.ts";
-import type { PlacementRequest } from "../cluster/placement.ts";
+import type { PlacementRequest } from "../peers/placement/round-robin-placement.ts";
 
-export type { Permission } from "../core/access.ts";
+export type { Permission } from "../core/access/permissions.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 

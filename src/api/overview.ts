@@ -3,14 +3,14 @@
  * of them are asked, and their answers made into one.
  */
 
-import { alertsOf, mergeAlerts, type Alert } from "../core/alerts.ts";
-import { JOB_STATUSES, type JobStatus } from "../core/job.ts";
-import { mixedQuantiles } from "../core/quantiles.ts";
-import { everywhere } from "./everywhere.ts";
-import { isoOf, isoOrNull } from "./fields.ts";
-import type { Inbound } from "../transport/hop.ts";
-import { alertBody, alertOf, OverviewBody } from "./overview-body.ts";
-import type { LeaderInfo } from "../cluster/cluster-view.ts";
+import { alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";
+import { JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
+import { mixedQuantiles } from "../core/health/quantiles.ts";
+import { everywhere } from "./ask-all-nodes.ts";
+import { isoOf, isoOrNull } from "./bodies/fields.ts";
+import type { Inbound } from "../transport/hop-headers.ts";
+import { alertBody, alertOf, OverviewBody } from "./bodies/overview-body.ts";
+import type { LeaderInfo } from "../observe/cluster-view.ts";
 import type { NodeServices } from "./node-services.ts";
 
 /** What a leader's lease looks like changes with each renewal: asking the backend for it is not worth holding up an answer. */

@@ -5,20 +5,20 @@
  */
 
 import FindMyWay from "find-my-way";
-import { requirePermission } from "../core/access.ts";
+import { requirePermission } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
 import { traceFields } from "../core/trace.ts";
 import type { Log } from "../platform/log.ts";
-import { traceIn } from "../transport/hop.ts";
+import { traceIn } from "../transport/hop-headers.ts";
 import type { PeerHandler, PeerReply, ReceivedRequest } from "../transport/transport.ts";
-import { eventBytes } from "./event-bytes.ts";
+import { eventBytes } from "./schema/event-bytes.ts";
 import type { OperationExecutor, OperationInput } from "./execute.ts";
-import { readJson } from "./json-body.ts";
-import { prepared } from "./operation-schema.ts";
+import { readJson } from "./schema/json-body.ts";
+import { prepared } from "./schema/operation-schema.ts";
 import type { EventReply, Operation } from "./operation.ts";
-import { peerMounts } from "./peer-mounts.ts";
+import { peerMounts } from "./peer-queries.ts";
 import { problemOf } from "./problem.ts";
-import { OPERATIONS } from "./table.ts";
+import { OPERATIONS } from "./operation-table.ts";
 
 export interface PeerRequestHandlerOptions {
   readonly executor: OperationExecutor;

@@ -3,7 +3,7 @@
 import type { Log } from "../platform/log.ts";
 import type { Message, Subscription } from "./channels.ts";
 import { Fifo } from "./fifo.ts";
-import type { Written } from "./message-text.ts";
+import type { Written } from "./message-encoding.ts";
 
 type Handler = (message: Message) => void | Promise<void>;
 

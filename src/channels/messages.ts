@@ -6,7 +6,7 @@
  */
 
 import type { JobId, NodeName } from "../core/ids.ts";
-import type { JobStatus } from "../core/job.ts";
+import type { JobStatus } from "../core/jobs/job.ts";
 import type { NodeStatus } from "../core/node.ts";
 import type { AssignmentId, DispatchedJob } from "../store/ownership.ts";
 import type { Report, Settlement, Verdict } from "../store/store.ts";
@@ -116,7 +116,7 @@ export interface WorkerHeartbeat {
   readonly wants: number;
   /** How many it has taken out of each dispatch queue in its life, so that a lost message is made up for by the next. */
   readonly taken: Readonly<Record<string, number>>;
-  /** Whether it would take a suspect (core/job.ts) now, and how many it has taken in its life. */
+  /** Whether it would take a suspect (core/jobs/job.ts) now, and how many it has taken in its life. */
   readonly suspects?: { readonly wanted: boolean; readonly taken: number };
   readonly at: string;
 }

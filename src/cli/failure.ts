@@ -1,9 +1,9 @@
 /** How a command ends, and what it says when it does not end well. */
 
-import { BatonClientError } from "../client/error.ts";
+import { BatonClientError } from "../client/client-error.ts";
 import { BatonError, hasCode } from "../core/errors.ts";
-import type { Terminal } from "./terminal.ts";
-import { say, styled } from "./terminal.ts";
+import type { Terminal } from "./terminal/terminal.ts";
+import { say, styled } from "./terminal/terminal.ts";
 
 /** Ends by a signal are 128 + its number and need no code of ours. */
 export const EXIT = {

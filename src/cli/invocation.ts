@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "./terminal/terminal.ts";
 
 /** What to type for another command: people in a checkout have no `baton` on their path. */
 export function invocation(terminal: Terminal): string {

@@ -5,11 +5,11 @@
 
 import { Command, CommanderError } from "commander";
 import { stopAsSignal } from "../supervisor/stop-message.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../platform/version.ts";
 import { EXIT, tell } from "./failure.ts";
-import { below, HELP_LAYOUT, HELP_WIDTH } from "./help.ts";
-import type { Terminal } from "./terminal.ts";
-import { systemTerminal } from "./terminal.ts";
+import { below, HELP_LAYOUT, HELP_WIDTH } from "./terminal/help-layout.ts";
+import type { Terminal } from "./terminal/terminal.ts";
+import { systemTerminal } from "./terminal/terminal.ts";
 
 const EPILOGUE = [
   "Commands that talk to a node take --url (several with commas) or BATON_URL, and -o table|json|yaml: data goes to stdout, the rest to stderr.",
@@ -25,42 +25,42 @@ const GROUPS: readonly (readonly [string, readonly CommandModule[]])[] = [
   [
     "Starting commands:",
     [
-      [["demo"], async () => (await import("./demo.ts")).addDemoCommand],
-      [["start"], async () => (await import("./start.ts")).addStartCommand],
-      [["agent"], async () => (await import("./agent.ts")).addAgentCommand],
-      [["controller"], async () => (await import("./controller.ts")).addControllerCommands],
+      [["demo"], async () => (await import("./demo/demo.ts")).addDemoCommand],
+      [["start"], async () => (await import("./process/start.ts")).addStartCommand],
+      [["agent"], async () => (await import("./process/agent.ts")).addAgentCommand],
+      [["controller"], async () => (await import("./process/controller.ts")).addControllerCommands],
     ],
   ],
   [
     "Job commands:",
     [
-      [["submit"], async () => (await import("./submit.ts")).addSubmitCommand],
-      [["call"], async () => (await import("./call.ts")).addCallCommand],
-      [["jobs"], async () => (await import("./jobs.ts")).addJobsCommands],
-      [["queues"], async () => (await import("./queues.ts")).addQueuesCommands],
-      [["schedules"], async () => (await import("./schedules.ts")).addSchedulesCommands],
+      [["submit"], async () => (await import("./jobs/submit.ts")).addSubmitCommand],
+      [["call"], async () => (await import("./jobs/call.ts")).addCallCommand],
+      [["jobs"], async () => (await import("./jobs/jobs.ts")).addJobsCommands],
+      [["queues"], async () => (await import("./jobs/queues.ts")).addQueuesCommands],
+      [["schedules"], async () => (await import("./jobs/schedules.ts")).addSchedulesCommands],
     ],
   ],
   [
     "Cluster commands:",
     [
       [["top"], async () => (await import("./top/top.ts")).addTopCommand],
-      [["status", "tasks"], async () => (await import("./status.ts")).addStatusCommands],
-      [["cluster"], async () => (await import("./cluster.ts")).addClusterCommands],
-      [["nodes"], async () => (await import("./nodes.ts")).addNodesCommands],
-      [["node"], async () => (await import("./node.ts")).addNodeCommands],
-      [["leader", "leaders"], async () => (await import("./leader.ts")).addLeaderCommand],
-      [["events"], async () => (await import("./events.ts")).addEventsCommand],
+      [["status", "tasks"], async () => (await import("./cluster/status.ts")).addStatusCommands],
+      [["cluster"], async () => (await import("./cluster/cluster.ts")).addClusterCommands],
+      [["nodes"], async () => (await import("./cluster/nodes.ts")).addNodesCommands],
+      [["node"], async () => (await import("./cluster/node.ts")).addNodeCommands],
+      [["leader", "leaders"], async () => (await import("./cluster/leader.ts")).addLeaderCommand],
+      [["events"], async () => (await import("./cluster/events.ts")).addEventsCommand],
     ],
   ],
   [
     "Set-up commands:",
     [
       [["doctor"], async () => (await import("./doctor/doctor.ts")).addDoctorCommand],
-      [["config"], async () => (await import("./config.ts")).addConfigCommands],
-      [["token"], async () => (await import("./token.ts")).addTokenCommands],
-      [["user"], async () => (await import("./user.ts")).addUserCommands],
-      [["secret"], async () => (await import("./secret.ts")).addSecretCommands],
+      [["config"], async () => (await import("./admin/config.ts")).addConfigCommands],
+      [["token"], async () => (await import("./admin/token.ts")).addTokenCommands],
+      [["user"], async () => (await import("./admin/user.ts")).addUserCommands],
+      [["secret"], async () => (await import("./admin/secret.ts")).addSecretCommands],
       [["completion"], async () => (await import("./completion/completion.ts")).addCompletionCommand],
     ],
   ],

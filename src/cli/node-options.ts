@@ -2,16 +2,16 @@
 
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
-import { DEFAULT_URL, isAddress, unique } from "../client/addresses.ts";
-import type { BatonClient, BatonClientOptions } from "../client/client.ts";
-import { parseDuration } from "../config/duration.ts";
+import { DEFAULT_URL, isAddress, unique } from "../client/connection/node-addresses.ts";
+import type { BatonClient, BatonClientOptions } from "../client/baton-client.ts";
+import { parseDuration } from "../config/values/duration.ts";
 import { Mistake } from "../config/mistake.ts";
 import { isJobId } from "../core/ids.ts";
-import { TOKEN_OPTION, tokenFrom } from "./credential.ts";
+import { TOKEN_OPTION, tokenFrom } from "./admin/credential.ts";
 import { CliFailure, EXIT } from "./failure.ts";
-import type { OutputFormat } from "./output.ts";
-import { OUTPUT_FORMATS } from "./output.ts";
-import type { Terminal } from "./terminal.ts";
+import type { OutputFormat } from "./terminal/output.ts";
+import { OUTPUT_FORMATS } from "./terminal/output.ts";
+import type { Terminal } from "./terminal/terminal.ts";
 
 export { DEFAULT_URL };
 /** A node that does not answer a small request in this time has other troubles than being slow. */
@@ -70,7 +70,7 @@ async function opened(
   where: BatonClientOptions,
 ): Promise<BatonClient> {
   // Loaded when it is needed: the HTTP client takes longer to load than all the rest together.
-  const { BatonClient } = await import("../client/client.ts");
+  const { BatonClient } = await import("../client/baton-client.ts");
   const token = options.token === null ? undefined : tokenFrom(terminal, { token: options.token });
   return new BatonClient({
     ...where,

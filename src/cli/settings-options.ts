@@ -2,12 +2,12 @@
 
 import type { Command } from "commander";
 import { Option } from "commander";
-import type { LoadOptions, Loaded } from "../config/load.ts";
-import { loadSettings } from "../config/load.ts";
+import type { LoadOptions, Loaded } from "../config/load-settings.ts";
+import { loadSettings } from "../config/load-settings.ts";
 import type { Setting, SettingPath } from "../config/settings.ts";
 import { SETTINGS } from "../config/settings.ts";
-import type { Terminal } from "./terminal.ts";
-import { say } from "./terminal.ts";
+import type { Terminal } from "./terminal/terminal.ts";
+import { say } from "./terminal/terminal.ts";
 import { adviceText } from "../config/mistake.ts";
 
 const FLAGGED = (SETTINGS as readonly Setting[]).filter((row) => row.flag !== undefined);

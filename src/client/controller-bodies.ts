@@ -1,6 +1,6 @@
 /** What travels between an agent and the leader, checked against the table of operations when this is compiled. */
 
-import type { AnswerOf, BodyOf } from "../api/table.ts";
+import type { AnswerOf, BodyOf } from "../api/operation-table.ts";
 
 export type LeaseRequest = BodyOf<"POST /v1/leases">;
 /** One lease for all tasks of the batch. */

@@ -1,7 +1,7 @@
 /** Which fabric the settings pick: what keeps the jobs, and what holds the nodes together. */
 
 import type { Settings } from "./settings.ts";
-import { isPostgresUrl } from "./store-url.ts";
+import { isPostgresUrl } from "./values/store-url.ts";
 
 /**
  * `alone`: one node with its own store. `peers`: nodes with a store each, which know each other. `postgres`: nodes on

@@ -1,9 +1,9 @@
 /** The settings that a node runs with, for people to look at: no secret is among them. */
 
-import { loadedFrom } from "./load.ts";
+import { loadedFrom } from "./load-settings.ts";
 import { SETTINGS, settingKey, type Setting, type Settings } from "./settings.ts";
-import { sourceText } from "./source.ts";
-import { writeValue, type Value } from "./value.ts";
+import { sourceText } from "./sources/source.ts";
+import { writeValue, type Value } from "./values/value.ts";
 
 export interface ShownSetting {
   readonly path: string;

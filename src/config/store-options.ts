@@ -1,9 +1,9 @@
 /** The options of the store that the settings choose. */
 
-import type { PostgresOptions } from "../platform/drivers/postgres.ts";
-import type { StoreOptions } from "../store/open.ts";
+import type { PostgresOptions } from "../platform/drivers/postgres/postgres.ts";
+import type { StoreOptions } from "../store/open-store.ts";
 import type { Settings } from "./settings.ts";
-import { isPostgresUrl } from "./store-url.ts";
+import { isPostgresUrl } from "./values/store-url.ts";
 
 type StoreSettings = Pick<Settings, "store" | "data"> & {
   readonly postgres: Pick<Settings["postgres"], "schema">;

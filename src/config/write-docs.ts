@@ -1,8 +1,8 @@
 /** Makes docs/configuration.md from the table of settings: `npm run docs:settings`. */
 
 import { writeFileSync } from "node:fs";
-import { mayBeFile } from "./environment.ts";
-import { PROFILE_NAMES, PROFILES } from "./profiles.ts";
+import { mayBeFile } from "./sources/environment.ts";
+import { PROFILE_NAMES, PROFILES } from "./tables/profiles.ts";
 import { environmentName, SETTING_BY_PATH, SETTINGS } from "./settings.ts";
 import type { Setting } from "./settings.ts";
 

@@ -4,7 +4,7 @@
  */
 
 import type { AgentState } from "../core/agent.ts";
-import type { Term } from "../core/term.ts";
+import type { Term } from "../core/leadership/term.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { NodeEvents } from "../platform/node-events.ts";
 import type { Agent, AgentSeen, AgentStore } from "../store/agents.ts";

@@ -7,27 +7,27 @@
  *   DRAINING   sends away who waits for work; takes results, renewals and logs of its own term while that lasts
  */
 
-import type { AgentResult } from "./result-desk.ts";
+import type { AgentResult } from "./result-service.ts";
 import type { AgentView, Heartbeat } from "./agent-directory.ts";
-import type { LeaseRequest } from "./lease-desk.ts";
-import type { AgentReport, ResultAnswer } from "./result-desk.ts";
-import type { Lease, RenewedLease } from "./lease-desk.ts";
+import type { LeaseRequest } from "./lease-service.ts";
+import type { AgentReport, ResultAnswer } from "./result-service.ts";
+import type { Lease, RenewedLease } from "./lease-service.ts";
 import type { UnderEpoch } from "./term-guard.ts";
-import type { Caller } from "./interest.ts";
+import type { Caller } from "./lease-waiters.ts";
 import type { ServerEvent } from "../core/server-event.ts";
-import type { SubmitOptions, SubmitRequest } from "../jobs/submitter.ts";
+import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
 import type { Channels, Subscription } from "../channels/channels.ts";
-import { topics } from "../channels/names.ts";
+import { topics } from "../channels/channel-names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
-import { isFinal } from "../core/job.ts";
-import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/role.ts";
-import type { Term } from "../core/term.ts";
+import { isFinal } from "../core/jobs/job.ts";
+import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/leadership/role.ts";
+import type { Term } from "../core/leadership/term.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
-import type { OutcomeRules } from "../jobs/outcome.ts";
-import { emitNotRenewed } from "../jobs/run-writes.ts";
-import type { Submitter } from "../jobs/submitter.ts";
-import type { TaskRegistry } from "../jobs/task-registry.ts";
+import type { OutcomeRules } from "../jobs/run/outcome.ts";
+import { emitNotRenewed } from "../jobs/run/run-writes.ts";
+import type { Submitter } from "../jobs/submit/submitter.ts";
+import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { NodeEvents } from "../platform/node-events.ts";
@@ -36,11 +36,11 @@ import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Outcome, Store, Submitted } from "../store/store.ts";
 import { AgentDirectory } from "./agent-directory.ts";
-import type { EventFeed } from "./event-feed.ts";
-import type { Issued } from "./interest.ts";
-import { LeaseDesk } from "./lease-desk.ts";
-import { ResultDesk, staleEpoch } from "./result-desk.ts";
-import { RunBook } from "./run-book.ts";
+import type { EventFeed } from "./events/event-feed.ts";
+import type { Issued } from "./lease-waiters.ts";
+import { LeaseDesk } from "./lease-service.ts";
+import { ResultDesk, staleEpoch } from "./result-service.ts";
+import { RunBook } from "./leased-runs.ts";
 import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
 import type { TermGuard } from "./term-guard.ts";
 

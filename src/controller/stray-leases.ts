@@ -4,9 +4,9 @@
  */
 
 import { leasesOf } from "../core/agent.ts";
-import type { Term } from "../core/term.ts";
+import type { Term } from "../core/leadership/term.ts";
 import { Batcher } from "../platform/batcher.ts";
-import type { LeaseReaper } from "../jobs/lease-reaper.ts";
+import type { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 
 export interface StrayLeasesOptions {
   readonly reaper: Pick<LeaseReaper, "recover">;

@@ -1,10 +1,10 @@
 /** Who may write: asked before every write of the controller API, and after one that the store has refused. */
 
-import type { Leadership, Membership } from "../coordination/coordination.ts";
+import type { Leadership, Membership } from "../leadership/coordination.ts";
 import { BatonError, hasCode } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import { permits, roleOf, type Role, type Write } from "../core/role.ts";
-import type { Term } from "../core/term.ts";
+import { permits, roleOf, type Role, type Write } from "../core/leadership/role.ts";
+import type { Term } from "../core/leadership/term.ts";
 
 /** Its body is a contract with agents in any language: these fields and no others, so without a message. */
 export type UnderEpoch<Body> = Body & { readonly leaderEpoch: number };

@@ -31,7 +31,7 @@ export interface NodeLoad {
   readonly traffic?: NodeTraffic;
   /** Whether it can reach the others, as it last tried. */
   readonly reach?: readonly Reach[];
-  /** What the node-controller above it tells of itself and its children, as it travels (supervisor/report.ts). */
+  /** What the node-controller above it tells of itself and its children, as it travels (supervisor/supervisor-report.ts). */
   readonly supervised?: Readonly<Record<string, unknown>>;
 }
 

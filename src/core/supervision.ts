@@ -12,7 +12,7 @@
  * "As it was" is safe in both cases: whoever wants to lead has to ask first.
  */
 
-import type { Role } from "./role.ts";
+import type { Role } from "./leadership/role.ts";
 
 export type ChildName = "controller" | "agent";
 
@@ -61,7 +61,7 @@ export interface Patience {
 }
 
 /**
- * For an agent whose controller waits to lead. It is hurried as soon as a second signal counts as one (cli/shutdown.ts takes what
+ * For an agent whose controller waits to lead. It is hurried as soon as a second signal counts as one (cli/process/shutdown.ts takes what
  * comes within 250 ms for an echo): letting its jobs finish is of no use while no leader can take their results.
  */
 export function beforeLeading(limitMs: number): Patience {

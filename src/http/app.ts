@@ -1,32 +1,32 @@
-/** The Fastify instance that serves the table: limits, headers, errors. It does not listen; `server.ts` does. */
+/** The Fastify instance that serves the table: limits, headers, errors. It does not listen; `http-server.ts` does. */
 
 import type { Socket } from "node:net";
 import { AuditTrail } from "../access/audit-trail.ts";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { OperationExecutor } from "../api/execute.ts";
-import { readJson } from "../api/json-body.ts";
+import { readJson } from "../api/schema/json-body.ts";
 import type { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { problemOf } from "../api/problem.ts";
-import { OPERATIONS } from "../api/table.ts";
-import { LOOPBACK } from "../core/access.ts";
+import { OPERATIONS } from "../api/operation-table.ts";
+import { LOOPBACK } from "../core/access/permissions.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import { traceIn } from "../transport/hop.ts";
+import { traceIn } from "../transport/hop-headers.ts";
 import { AuthenticationHook, type Authenticate, type Gatekeeper } from "./authenticate.ts";
-import { checkPrefix, cutPrefix, prefixOf } from "./base-path.ts";
+import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
 import { serveDashboard } from "./dashboard.ts";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
-import { Guard, isLoopback } from "./guard.ts";
-import { Limits } from "./limits.ts";
+import { Guard, isLoopback } from "./origin-guard.ts";
+import { Limits } from "./rate-limits.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
 import { servePeers } from "./peer-routes.ts";
-import { countRequests, type RequestSink } from "./request-sink.ts";
-import { bindOperations, leaderHeaders } from "./routes.ts";
+import { countRequests, type RequestSink } from "./request-counter.ts";
+import { bindOperations, leaderHeaders } from "./operation-routes.ts";
 
 export interface AppOptions {
   readonly executor: OperationExecutor;

@@ -15,21 +15,21 @@ import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions }
 import type { Access, Shown } from "../access/access.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
 import type { OperationExecutor } from "../api/execute.ts";
-import { sessionIn } from "../api/session-cookie.ts";
-import { principalText, requirePermission } from "../core/access.ts";
-import type { NeededPermission, Principal } from "../core/access.ts";
+import { sessionIn } from "../api/bodies/session-cookie.ts";
+import { principalText, requirePermission } from "../core/access/permissions.ts";
+import type { NeededPermission, Principal } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import type { Authenticator } from "../transport/authenticator.ts";
+import type { Authenticator } from "../transport/signing/authenticator.ts";
 import {
   dropInternal,
   NO_FORWARD_HEADER,
   OUTSIDE,
   PEER_REFUSAL_HEADER,
   type Inbound,
-} from "../transport/hop.ts";
-import { HEADER } from "../transport/signing.ts";
-import { addressOf } from "./caller.ts";
-import type { Limits } from "./limits.ts";
+} from "../transport/hop-headers.ts";
+import { HEADER } from "../transport/signing/signing.ts";
+import { addressOf } from "./caller-address.ts";
+import type { Limits } from "./rate-limits.ts";
 
 declare module "fastify" {
   interface FastifyRequest {

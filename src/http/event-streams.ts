@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { format, HEARTBEAT, HEARTBEAT_MS } from "../api/event-bytes.ts";
+import { format, HEARTBEAT, HEARTBEAT_MS } from "../api/schema/event-bytes.ts";
 import type { EventReply } from "../api/operation.ts";
 import type { ServerEvent } from "../core/server-event.ts";
 import type { Clock } from "../platform/clock.ts";

@@ -3,7 +3,7 @@
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
-import { SESSION_COOKIE } from "../api/session-cookie.ts";
+import { SESSION_COOKIE } from "../api/bodies/session-cookie.ts";
 
 /** Before the routes: it collects them as they are declared. */
 export async function collectRoutes(app: FastifyInstance, version: string): Promise<void> {

@@ -1,10 +1,10 @@
-import type { SubmitOptions, SubmitRequest } from "./submitter.ts";
+import type { SubmitOptions, SubmitRequest } from "./submit/submitter.ts";
 import type { Channels } from "../channels/channels.ts";
-import { topics } from "../channels/names.ts";
+import { topics } from "../channels/channel-names.ts";
 import type { CancelWish } from "../channels/messages.ts";
 import type { AgentState } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
-import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/job.ts";
+import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/jobs/job.ts";
 import { acceptsWork, hasCapability, hasRole, type NodeInfo } from "../core/node.ts";
 import type {
   BriefPage,
@@ -16,9 +16,9 @@ import type {
   Submitted,
 } from "../store/store.ts";
 import type { JobRuns } from "../store/past-runs.ts";
-import type { Followers } from "./followers.ts";
-import type { Submitter } from "./submitter.ts";
-import type { TaskRegistry } from "./task-registry.ts";
+import type { Followers } from "./follow/followers.ts";
+import type { Submitter } from "./submit/submitter.ts";
+import type { TaskRegistry } from "./tasks/task-registry.ts";
 
 /** A job, and the one sentence on why it is not running. */
 export interface JobView extends Job {

@@ -8,7 +8,7 @@
  * The span of the submit is named in what the store keeps of a job, so that all of this fits together whichever node it happens on.
  */
 
-import { FUNCTIONS_QUEUE } from "../core/job.ts";
+import { FUNCTIONS_QUEUE } from "../core/jobs/job.ts";
 import { ACTIVE, failureOf, type Attributes, type Span, type Tracing } from "../platform/tracing.ts";
 import type { ClaimedJob, NewJob, Outcome, Verdict } from "../store/store.ts";
 

@@ -1,4 +1,4 @@
-import { SharedLook } from "../core/shared-look.ts";
+import { SharedLook } from "../platform/single-flight.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
 
 export type Queues = Pick<QueueService, "list" | "waitingSince" | "setPaused">;

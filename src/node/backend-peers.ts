@@ -1,15 +1,15 @@
 /** The backends of nodes that know each other: the transport between them, and the coordination that they form together. */
 
-import { agreedToken } from "../access/token-text.ts";
-import { isEverywhere, parseAddress } from "../config/address.ts";
-import { discoverNodes, parseDiscovery } from "../config/discovery.ts";
-import { openClusterSecret } from "../config/secret.ts";
+import { agreedToken } from "../access/token-format.ts";
+import { isEverywhere, parseAddress } from "../config/values/address.ts";
+import { discoverNodes, parseDiscovery } from "../config/values/discovery.ts";
+import { openClusterSecret } from "../config/secrets/cluster-secret.ts";
 import type { Settings } from "../config/settings.ts";
-import { openPeers as openPeerCoordination, type PeerSource } from "../coordination/open-peers.ts";
+import { openPeers as openPeerCoordination, type PeerSource } from "../peers/open-peers.ts";
 import type { NodeInfo, OwnInfo } from "../core/node.ts";
 import type { TermStore } from "../store/store.ts";
-import type { Peers } from "../transport/hop.ts";
-import { openPeers } from "../transport/open.ts";
+import type { Peers } from "../transport/hop-headers.ts";
+import { openPeers } from "../transport/open-transport.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";
 import type { Platform } from "./platform.ts";
 

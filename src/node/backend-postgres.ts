@@ -4,12 +4,12 @@
  */
 
 import type { Channels } from "../channels/channels.ts";
-import { openChannels } from "../channels/open.ts";
-import type { Coordination } from "../coordination/coordination.ts";
-import { openCoordination } from "../coordination/open.ts";
+import { openChannels } from "../channels/open-channels.ts";
+import type { Coordination } from "../leadership/coordination.ts";
+import { openCoordination } from "../leadership/open-coordination.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import { applicationName } from "../platform/drivers/postgres-name.ts";
-import { PoolerCheck } from "../platform/drivers/postgres-pooler.ts";
+import { applicationName } from "../platform/drivers/postgres/application-name.ts";
+import { PoolerCheck } from "../platform/drivers/postgres/pooler-check.ts";
 import type { TermStore } from "../store/store.ts";
 import type { Platform } from "./platform.ts";
 

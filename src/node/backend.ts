@@ -3,14 +3,14 @@
  * others are started by the lifecycle.
  */
 
-import { Reachability } from "../cluster/reachability.ts";
-import { openChannels } from "../channels/open.ts";
+import { Reachability } from "../observe/reachability.ts";
+import { openChannels } from "../channels/open-channels.ts";
 import { fabricOf } from "../config/fabric.ts";
 import { storeOptions } from "../config/store-options.ts";
-import type { Coordination } from "../coordination/coordination.ts";
-import { openCoordination } from "../coordination/open.ts";
+import type { Coordination } from "../leadership/coordination.ts";
+import { openCoordination } from "../leadership/open-coordination.ts";
 import { httpProbe } from "../platform/http-probe.ts";
-import { openStore } from "../store/open.ts";
+import { openStore } from "../store/open-store.ts";
 import { peerBackend } from "./backend-peers.ts";
 import { databaseOf, onDatabase } from "./backend-postgres.ts";
 import type { ServiceList } from "./lifecycle.ts";

@@ -1,13 +1,13 @@
 /** The fifth layer: what a node does while it leads, for each leader role. Duties begin and end with the terms that the elections give. */
 
-import { LeaderDuties } from "../cluster/leader-duties.ts";
-import type { LeaderElections } from "../cluster/leader-elections.ts";
-import { metricsDuty } from "../cluster/metrics-duty.ts";
-import { nodeWatch } from "../cluster/node-watch.ts";
+import { LeaderDuties } from "../leadership/leader-duties.ts";
+import type { LeaderElections } from "../leadership/leader-elections.ts";
+import { metricsDuty } from "../observe/metrics/metrics-duty.ts";
+import { nodeWatch } from "../jobs/recover/dead-node-recovery.ts";
 import { jobId } from "../core/ids.ts";
-import { LEADER_ROLES, type Duty, type LeaderRole } from "../core/term.ts";
-import { retentionDuty } from "../jobs/retention.ts";
-import { scheduleDuty } from "../jobs/schedule-duty.ts";
+import { LEADER_ROLES, type Duty, type LeaderRole } from "../core/leadership/term.ts";
+import { retentionDuty } from "../jobs/recover/retention.ts";
+import { scheduleDuty } from "../jobs/schedules/schedule-duty.ts";
 import type { Service } from "../platform/service.ts";
 import type { Backend } from "./backend.ts";
 import { together } from "./lifecycle.ts";

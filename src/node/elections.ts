@@ -1,7 +1,7 @@
 /** The third layer: who leads in each role. It publishes the own term and the leader; what a leader does comes with the duties. */
 
-import type { BeforeLeading } from "../cluster/gated-leadership.ts";
-import { LeaderElections } from "../cluster/leader-elections.ts";
+import type { BeforeLeading } from "../leadership/gated-leadership.ts";
+import { LeaderElections } from "../leadership/leader-elections.ts";
 import type { Backend } from "./backend.ts";
 import type { Platform } from "./platform.ts";
 

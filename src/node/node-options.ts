@@ -1,9 +1,9 @@
 /** What a program gives when it creates a node. */
 
-import type { BeforeLeading } from "../cluster/gated-leadership.ts";
+import type { BeforeLeading } from "../leadership/gated-leadership.ts";
 import type { Settings } from "../config/settings.ts";
 import type { NodeLoad } from "../core/node.ts";
-import type { AnyTask } from "../jobs/task.ts";
+import type { AnyTask } from "../jobs/tasks/task.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";

@@ -4,14 +4,14 @@
  */
 
 import { join } from "node:path";
-import type { LeaderElections } from "../cluster/leader-elections.ts";
-import { Position } from "../cluster/placement-position.ts";
-import { Rounds } from "../cluster/placement-rounds.ts";
-import { RoundRobinPlacement } from "../cluster/placement.ts";
-import { ReplicatedSchedules } from "../cluster/replicated-schedules.ts";
-import { SCHEDULE_PATH } from "../cluster/replicated-schedules-wire.ts";
-import { KeptRetractedJobs } from "../cluster/retracted-jobs.ts";
-import { Retractions, RETRACTIONS_PATH } from "../cluster/retractions.ts";
+import type { LeaderElections } from "../leadership/leader-elections.ts";
+import { Position } from "../peers/placement/round-robin-position.ts";
+import { Rounds } from "../peers/placement/placement-rounds.ts";
+import { RoundRobinPlacement } from "../peers/placement/round-robin-placement.ts";
+import { ReplicatedSchedules } from "../peers/schedules/replicated-schedules.ts";
+import { SCHEDULE_PATH } from "../peers/schedules/schedule-messages.ts";
+import { KeptRetractedJobs } from "../peers/retractions/retraction-receiver.ts";
+import { Retractions, RETRACTIONS_PATH } from "../peers/retractions/retractions.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeInfo } from "../core/node.ts";
 import { inTurn, willing } from "../core/round-robin.ts";

@@ -3,14 +3,14 @@
  * happens to the jobs that are assigned to it.
  */
 
-import type { LeaderElections } from "../cluster/leader-elections.ts";
+import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { isPushed } from "../config/fabric.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import type { Term } from "../core/term.ts";
-import { Dispatcher } from "../dispatch/dispatcher.ts";
-import { DispatchInbox } from "../dispatch/dispatch-inbox.ts";
-import { StatusSink } from "../dispatch/status-sink.ts";
-import { Owner } from "../ownership/owner.ts";
+import type { Term } from "../core/leadership/term.ts";
+import { Dispatcher } from "../push/dispatch/dispatcher.ts";
+import { DispatchInbox } from "../push/dispatch/dispatch-inbox.ts";
+import { StatusSink } from "../push/dispatch/status-sink.ts";
+import { Owner } from "../push/ownership/owner.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import { consumerOf } from "./backend-postgres.ts";
 import type { Backend } from "./backend.ts";

@@ -5,28 +5,28 @@
  *        '──> wake-ups: the other nodes, unless the jobs are certainly taken here
  */
 
-import { authorOf } from "../cluster/author.ts";
-import { InFlight } from "../cluster/in-flight.ts";
-import type { LeaderElections } from "../cluster/leader-elections.ts";
-import { EVENTS_PATH, PeerEventWire } from "../cluster/peer-event-wire.ts";
+import { authorOf } from "../leadership/write-author.ts";
+import { InFlight } from "../platform/in-flight.ts";
+import type { LeaderElections } from "../leadership/leader-elections.ts";
+import { EVENTS_PATH, PeerEventWire } from "../controller/events/peer-event-wire.ts";
 import { isPushed } from "../config/fabric.ts";
 import { Controller } from "../controller/controller.ts";
-import { EventFeed } from "../controller/event-feed.ts";
-import { channelEventWire } from "../controller/event-wire.ts";
-import { JobNews } from "../controller/job-news.ts";
+import { EventFeed } from "../controller/events/event-feed.ts";
+import { channelEventWire } from "../controller/events/event-wire.ts";
+import { JobNews } from "../controller/events/job-news.ts";
 import { TermGuard } from "../controller/term-guard.ts";
-import { retryPolicyOf } from "../core/retry.ts";
-import { roleOf } from "../core/role.ts";
-import { Followers } from "../jobs/followers.ts";
+import { retryPolicyOf } from "../core/jobs/retry.ts";
+import { roleOf } from "../core/leadership/role.ts";
+import { Followers } from "../jobs/follow/followers.ts";
 import { JobService } from "../jobs/job-service.ts";
-import { JobWatchers } from "../jobs/job-watchers.ts";
-import { LeaseReaper } from "../jobs/lease-reaper.ts";
+import { JobWatchers } from "../jobs/follow/job-watchers.ts";
+import { LeaseReaper } from "../jobs/recover/lease-reaper.ts";
 import { QueueService } from "../jobs/queue-service.ts";
-import { ScheduleService } from "../jobs/schedule-service.ts";
-import { Submitter } from "../jobs/submitter.ts";
-import { ThreadPool } from "../jobs/thread-pool.ts";
-import { hearsOfWork, WakeUps } from "../jobs/wake-ups.ts";
-import { Worker } from "../jobs/worker.ts";
+import { ScheduleService } from "../jobs/schedules/schedule-service.ts";
+import { Submitter } from "../jobs/submit/submitter.ts";
+import { ThreadPool } from "../jobs/run/thread-pool.ts";
+import { hearsOfWork, WakeUps } from "../jobs/submit/work-notifier.ts";
+import { Worker } from "../jobs/run/worker.ts";
 import type { NewJob } from "../store/store.ts";
 import type { Backend } from "./backend.ts";
 import type { Platform } from "./platform.ts";

@@ -1,16 +1,16 @@
 /** Connects everything that records what happens in a node to its events: the journal, rates of jobs, metrics, the feed of job events. */
 
-import { Journal } from "../cluster/journal.ts";
-import { RefusedWrites } from "../cluster/refused-writes.ts";
-import { TermNotes } from "../cluster/term-notes.ts";
-import type { Traffic } from "../cluster/traffic.ts";
-import type { JobNews } from "../controller/job-news.ts";
-import type { Membership } from "../coordination/coordination.ts";
+import { Journal } from "./journal/journal.ts";
+import { RefusedWrites } from "./journal/refused-writes.ts";
+import { TermNotes } from "./journal/term-journal.ts";
+import type { Traffic } from "./traffic.ts";
+import type { JobNews } from "../controller/events/job-news.ts";
+import type { Membership } from "../leadership/coordination.ts";
 import type { JobId } from "../core/ids.ts";
 import type { NodeIdentity, NodeStatus } from "../core/node.ts";
-import type { JobMetrics } from "../metrics/job-metrics.ts";
-import type { LeaderMetrics } from "../metrics/leader-metrics.ts";
-import type { NodeMetrics } from "../metrics/node-metrics.ts";
+import type { JobMetrics } from "./metrics/job-metrics.ts";
+import type { LeaderMetrics } from "./metrics/leader-metrics.ts";
+import type { NodeMetrics } from "./metrics/node-metrics.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { NodeEvents } from "../platform/node-events.ts";

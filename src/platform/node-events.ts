@@ -7,10 +7,10 @@
  */
 
 import type { JobId, NodeName } from "../core/ids.ts";
-import type { JobStatus } from "../core/job.ts";
+import type { JobStatus } from "../core/jobs/job.ts";
 import type { NodeIdentity, NodeStatus } from "../core/node.ts";
-import { refusalOf, type LeaderWrite, type Refusal } from "../core/refused-write.ts";
-import type { TermChange } from "../core/term.ts";
+import { refusalOf, type LeaderWrite, type Refusal } from "../core/leadership/refused-write.ts";
+import type { TermChange } from "../core/leadership/term.ts";
 import type { Log } from "./log.ts";
 
 export interface NodeEventMap {

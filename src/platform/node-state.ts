@@ -7,7 +7,7 @@
  */
 
 import type { NodeLoad, NodeStatus, Reach } from "../core/node.ts";
-import type { Term } from "../core/term.ts";
+import type { Term } from "../core/leadership/term.ts";
 
 export interface NodeReadings {
   /** The own term as scheduler, only inside its trust window. */

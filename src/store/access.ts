@@ -3,10 +3,10 @@
  * written last, so that a node finds out cheaply what others have changed.
  *
  * Unlike elsewhere in the port, instants are those of the nodes: a credential is copied between stores that have no clock in common.
- * Anybody may write, without a term: `merge` of core/credential.ts decides what stays, in any order of writes.
+ * Anybody may write, without a term: `merge` of core/access/credential.ts decides what stays, in any order of writes.
  */
 
-import type { Credential } from "../core/credential.ts";
+import type { Credential } from "../core/access/credential.ts";
 
 export interface AccessStore {
   /** Those that were written behind this revision (0: all of them), tombstones too, and the newest revision. */

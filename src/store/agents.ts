@@ -7,7 +7,7 @@
  * Whether an agent that is not removed is alive is a matter of `lastSeenAt` and whoever reads it.
  */
 
-import type { Term } from "../core/term.ts";
+import type { Term } from "../core/leadership/term.ts";
 
 export interface AgentStore {
   /** Creates or refreshes; one that was removed is back. */

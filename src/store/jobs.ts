@@ -5,10 +5,10 @@
  * equal priority that several workers run.
  */
 
-import type { Budgets, Job, JobError, JobStatus } from "../core/job.ts";
+import type { Budgets, Job, JobError, JobStatus } from "../core/jobs/job.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
-import type { FieldFilters, RareFields } from "../core/job-fields.ts";
-import type { Term } from "../core/term.ts";
+import type { FieldFilters, RareFields } from "../core/jobs/job-fields.ts";
+import type { Term } from "../core/leadership/term.ts";
 import type { JobRuns } from "./past-runs.ts";
 import type { Author } from "./store.ts";
 
@@ -133,7 +133,7 @@ export interface ClaimRequest {
    */
   readonly opens: boolean;
   /**
-   * Whether one suspect (core/job.ts: a job that one more crash would put into quarantine) may be among them. A claimant
+   * Whether one suspect (core/jobs/job.ts: a job that one more crash would put into quarantine) may be among them. A claimant
    * asks for one at a time and runs no other beside it.
    */
   readonly suspect: boolean;

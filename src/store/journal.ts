@@ -5,7 +5,7 @@
  * An entry is written once and never changed. Everybody may write; only the leader that compacts removes, under its term.
  */
 
-import type { Term } from "../core/term.ts";
+import type { Term } from "../core/leadership/term.ts";
 
 export const JOURNAL_KINDS = [
   /** `detail`: role, epoch, leader; with the end also the reason. `subject`: the role. */

@@ -22,7 +22,7 @@
 
 import type { JobId, LeaseId, NodeName } from "../core/ids.ts";
 import type { NodeIdentity } from "../core/node.ts";
-import type { Term } from "../core/term.ts";
+import type { Term } from "../core/leadership/term.ts";
 import type { Author, ClaimedJob, Report, Settlement, Verdict } from "./store.ts";
 
 /** Unique for ever, and never given twice. */
@@ -89,7 +89,7 @@ export interface DispatchRequest {
   readonly limit: number;
   /** Most jobs in one assignment. */
   readonly size: number;
-  /** Whether one suspect (core/job.ts) may be among them; it has an assignment of its own. */
+  /** Whether one suspect (core/jobs/job.ts) may be among them; it has an assignment of its own. */
   readonly suspect: boolean;
 }
 

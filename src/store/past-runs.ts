@@ -4,7 +4,7 @@
  * costs nothing for it. The current or last run is told by the job itself.
  */
 
-import type { JobError } from "../core/job.ts";
+import type { JobError } from "../core/jobs/job.ts";
 
 export const PAST_OUTCOMES = ["failed", "interrupted", "crashed", "overdue", "cancelled"] as const;
 export type PastOutcome = (typeof PAST_OUTCOMES)[number];

@@ -1,6 +1,6 @@
 /** The part of the store port that knows queues: they come into being with their first job. */
 
-import type { JobStatus } from "../core/job.ts";
+import type { JobStatus } from "../core/jobs/job.ts";
 
 export interface QueueStore {
   setPaused(queue: string, paused: boolean): Promise<void>;

@@ -1,6 +1,6 @@
 /** The part of the store port that remembers what the cluster looked like, now and then: written by whoever leads the metrics. */
 
-import type { Term } from "../core/term.ts";
+import type { Term } from "../core/leadership/term.ts";
 
 export interface SampleStore {
   /** Notes a sample (JSON text) at this instant. */

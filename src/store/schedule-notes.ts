@@ -1,5 +1,5 @@
 /**
- * What a node keeps of schedules for its cluster, where no store is shared: the notes of leaders (core/schedule-register.ts),
+ * What a node keeps of schedules for its cluster, where no store is shared: the notes of leaders (core/schedules/schedule-register.ts),
  * beside the schedules and occurrences of its own `ScheduleStore`, which show what the notes say.
  *
  * Every call but a plain look names the term of the leader that makes it. In the same transaction the term is admitted, so
@@ -8,8 +8,8 @@
 
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
-import type { ScheduleNote, Version } from "../core/schedule-register.ts";
-import type { Term } from "../core/term.ts";
+import type { ScheduleNote, Version } from "../core/schedules/schedule-register.ts";
+import type { Term } from "../core/leadership/term.ts";
 import type { NewJob, NotedOccurrence } from "./store.ts";
 
 export interface ScheduleNotes {

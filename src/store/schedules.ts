@@ -1,8 +1,8 @@
 /** The part of the store port that keeps schedules and what became of their occurrences. */
 
 import type { JobId, NodeName } from "../core/ids.ts";
-import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedule.ts";
-import type { Term } from "../core/term.ts";
+import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedules/schedule.ts";
+import type { Term } from "../core/leadership/term.ts";
 import type { Author, NewJob } from "./store.ts";
 
 export interface ScheduleStore {

@@ -11,7 +11,7 @@
  *   answer "stale" in the same way.
  * - One clock decides: the backend's own (for a database, the database's). Callers pass durations, not instants.
  *
- * `openStore` (open.ts) returns an open store. Its subjects are the same objects until and after `close`, and refuse with STOPPED
+ * `openStore` (open-store.ts) returns an open store. Its subjects are the same objects until and after `close`, and refuse with STOPPED
  * from then on.
  */
 

@@ -1,7 +1,7 @@
 /** Terms: the epochs that leaders were granted. */
 
 import type { NodeIdentity } from "../core/node.ts";
-import type { LeaderRole, Term } from "../core/term.ts";
+import type { LeaderRole, Term } from "../core/leadership/term.ts";
 
 /** Remembers the highest epoch of every leader role for ever, whatever grants it. */
 export interface TermStore {

@@ -14,7 +14,7 @@
  */
 
 import type { Standing } from "../core/supervision.ts";
-import type { SupervisorReport } from "./report.ts";
+import type { SupervisorReport } from "./supervisor-report.ts";
 
 export type FromController =
   | { readonly baton: "started"; readonly url: string }

@@ -10,8 +10,8 @@
  * "off before the first write of a leader" true. Rules are in core/supervision.ts.
  */
 
-import { newToken } from "../access/token-text.ts";
-import { asksCallers } from "../config/access-checks.ts";
+import { newToken } from "../access/token-format.ts";
+import { asksCallers } from "../config/checks/access-checks.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
 import { agentWanted, beforeLeading, exitCodeOf, type Patience, type Standing } from "../core/supervision.ts";
@@ -28,11 +28,11 @@ import {
 } from "./child-commands.ts";
 import { DataLock } from "./data-lock.ts";
 import { isMessage, type FromController, type ToChild } from "./messages.ts";
-import { NodeCalls } from "./node-calls.ts";
-import { childReport, readReport, writeReport, type SupervisorReport } from "./report.ts";
+import { NodeCalls } from "./controller-client.ts";
+import { childReport, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";
 import { Sentinel } from "./sentinel.ts";
 import { isRequested, SupervisedChild } from "./supervised-child.ts";
-import { WedgeWatch } from "./wedge-watch.ts";
+import { WedgeWatch } from "./hang-detector.ts";
 
 export interface SupervisorOptions {
   readonly settings: Settings;

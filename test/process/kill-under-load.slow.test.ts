@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import type { JobRequestBody } from "../../src/client/client.ts";
+import type { JobRequestBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";

@@ -232,7 +232,7 @@ export function backendOf(path: string): string | null {
   return port === "transport" && (name === "http" || name === "memory") ? `${port}/${name}` : null;
 }
 
-/** `src/store/open.ts` and `src/store/open-store.ts` for the store. Peers are opened with the locks of a node's own. */
+/** `src/store/open-store.ts` and `src/store/open-store.ts` for the store. Peers are opened with the locks of a node's own. */
 function opens(path: string, port: string): boolean {
   return /^src\/(\w+)\/open(?:-[\w-]+)?\.ts$/.exec(path)?.[1] === port || path === "src/peers/open-peers.ts";
 }

@@ -1,7 +1,7 @@
 /** Several real nodes on one real database, perhaps with a real Redis beside it, and callers that keep book of what was promised to them. */
 
 import assert from "node:assert/strict";
-import type { JobRequestBody, JobSummaryBody } from "../../src/client/client.ts";
+import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { PostgresServer, type ServerOptions } from "./postgres-server.ts";

@@ -3,7 +3,7 @@
  * the peer, and its end shows that the peer's process has ended.
  */
 
-import type { WatchPeer } from "../../src/coordination/bully/leader-watch.ts";
+import type { WatchPeer } from "../../src/peers/bully/election/leader-watch.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
 

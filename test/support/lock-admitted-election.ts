@@ -2,15 +2,15 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { Coordination } from "../../src/coordination/coordination.ts";
-import { Elector } from "../../src/coordination/elector.ts";
-import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
+import type { Coordination } from "../../src/leadership/coordination.ts";
+import { Elector } from "../../src/leadership/elector.ts";
+import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
-import type { Term } from "../../src/core/term.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { openPostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { Store, TermStore } from "../../src/store/store.ts";
 import { candidate } from "./lock-candidates.ts";
 import type { LockCluster, MemberOptions } from "./lock-cluster.ts";

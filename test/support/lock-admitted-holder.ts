@@ -4,12 +4,12 @@
  */
 
 import { stdout } from "node:process";
-import { Elector } from "../../src/coordination/elector.ts";
-import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
-import { openCoordination } from "../../src/coordination/open.ts";
+import { Elector } from "../../src/leadership/elector.ts";
+import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import { openCoordination } from "../../src/leadership/open-coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { openPostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { LeaseLock } from "../../src/coordination/coordination.ts";
+import type { LeaseLock } from "../../src/leadership/coordination.ts";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
-import type { Term } from "../../src/core/term.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
 
 export const OWN_INFO: OwnInfo = {
   url: "http://10.0.0.7:4000",

@@ -1,7 +1,7 @@
 /** Coordination of several nodes on a real server, for its contracts and for what only one keeper must keep. */
 
-import type { Coordination } from "../../src/coordination/coordination.ts";
-import type { RegisteredCoordinationOptions } from "../../src/coordination/registered-coordination.ts";
+import type { Coordination } from "../../src/leadership/coordination.ts";
+import type { RegisteredCoordinationOptions } from "../../src/leadership/registered-coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";

@@ -1,7 +1,7 @@
-import type { LeaseLock } from "../../src/coordination/coordination.ts";
-import { Elector } from "../../src/coordination/elector.ts";
-import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
-import type { Term } from "../../src/core/term.ts";
+import type { LeaseLock } from "../../src/leadership/coordination.ts";
+import { Elector } from "../../src/leadership/elector.ts";
+import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { candidate } from "./lock-candidates.ts";

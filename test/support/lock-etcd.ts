@@ -1,6 +1,6 @@
 /** Coordination on a real etcd. */
 
-import { EtcdCoordination } from "../../src/coordination/etcd/etcd.ts";
+import { EtcdCoordination } from "../../src/leadership/etcd/coordination.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import type { EtcdServer } from "./etcd-server.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";

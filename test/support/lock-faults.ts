@@ -1,7 +1,7 @@
-import type { LeaseLock, Tenure } from "../../src/coordination/coordination.ts";
-import { Feed } from "../../src/coordination/feed.ts";
+import type { LeaseLock, Tenure } from "../../src/leadership/coordination.ts";
+import { Feed } from "../../src/platform/feed.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
-import type { Term } from "../../src/core/term.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
 
 /**
  * - `throws`: the call does not reach the backend, and says so.

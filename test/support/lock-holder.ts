@@ -6,11 +6,11 @@
 import { stdin, stdout } from "node:process";
 import { createInterface } from "node:readline";
 import { Client } from "pg";
-import { Elector } from "../../src/coordination/elector.ts";
-import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
-import { PostgresCoordination } from "../../src/coordination/postgres/postgres.ts";
+import { Elector } from "../../src/leadership/elector.ts";
+import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import { PostgresCoordination } from "../../src/leadership/postgres/coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { applicationName } from "../../src/platform/drivers/postgres-name.ts";
+import { applicationName } from "../../src/platform/drivers/postgres/application-name.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";
 import { ROLE } from "./lock-world.ts";

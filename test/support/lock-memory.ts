@@ -1,10 +1,10 @@
 /** The reference lease lock: what every keeper must behave like, in the fewest lines. Time is the given clock's. */
 
-import { Feed } from "../../src/coordination/feed.ts";
-import type { LeaseLock, Tenure } from "../../src/coordination/coordination.ts";
+import { Feed } from "../../src/platform/feed.ts";
+import type { LeaseLock, Tenure } from "../../src/leadership/coordination.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
-import { heldBy, sameTerm } from "../../src/core/term.ts";
-import type { LeaderRole, Term } from "../../src/core/term.ts";
+import { heldBy, sameTerm } from "../../src/core/leadership/term.ts";
+import type { LeaderRole, Term } from "../../src/core/leadership/term.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { ROLE } from "./lock-world.ts";

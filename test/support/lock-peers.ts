@@ -1,14 +1,14 @@
 /** Clusters of peers in memory: nodes with disks that can be lost, a network that can be cut, and time that moves by hand. */
 
-import { openPeers, type BullyCoordination } from "../../src/coordination/open-peers.ts";
-import { DEFAULT_SETTINGS, type BullySettings } from "../../src/coordination/bully/settings.ts";
-import type { VoteFile } from "../../src/coordination/bully/vote-file.ts";
-import type { PeerSource } from "../../src/coordination/bully/peer-list.ts";
+import { openPeers, type BullyCoordination } from "../../src/peers/open-peers.ts";
+import { DEFAULT_SETTINGS, type BullySettings } from "../../src/peers/bully/bully-settings.ts";
+import type { VoteFile } from "../../src/peers/bully/election/vote-file.ts";
+import type { PeerSource } from "../../src/peers/bully/peer-list.ts";
 import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { Log } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { MemoryNetwork } from "../../src/transport/memory.ts";
+import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
 import type { Transport } from "../../src/transport/transport.ts";
 import { holdRequests, watchByRequest } from "./held-requests.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";

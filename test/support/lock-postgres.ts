@@ -1,8 +1,8 @@
 /** Coordination on a real PostgreSQL. */
 
-import { PostgresCoordination } from "../../src/coordination/postgres/postgres.ts";
+import { PostgresCoordination } from "../../src/leadership/postgres/coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { openPostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { LockCluster, openClusterLock, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
 import type { PostgresServer } from "./postgres-server.ts";

@@ -1,6 +1,6 @@
 /** Coordination on a real Redis. */
 
-import { RedisCoordination } from "../../src/coordination/redis/redis.ts";
+import { RedisCoordination } from "../../src/leadership/redis/coordination.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";

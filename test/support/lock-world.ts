@@ -1,5 +1,5 @@
-import type { LeaseLock } from "../../src/coordination/coordination.ts";
-import type { LeaderRole } from "../../src/core/term.ts";
+import type { LeaseLock } from "../../src/leadership/coordination.ts";
+import type { LeaderRole } from "../../src/core/leadership/term.ts";
 
 export const ROLE: LeaderRole = "scheduler";
 

@@ -2,7 +2,7 @@
 
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { openStore } from "../../src/store/open.ts";
+import { openStore } from "../../src/store/open-store.ts";
 
 const [url, schema] = process.argv.slice(2);
 const parts = { clock: systemClock, random: systemRandom, connections: 2 };

@@ -3,8 +3,8 @@
  * processes. Settings come out of the environment, names are the arguments; tells each node's address in a line of JSON.
  */
 
-import { createNode } from "../../src/node/node.ts";
-import { loadSettings } from "../../src/config/load.ts";
+import { createNode } from "../../src/node/baton-node.ts";
+import { loadSettings } from "../../src/config/load-settings.ts";
 
 const { settings } = loadSettings();
 await Promise.all(

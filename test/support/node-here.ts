@@ -4,12 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { loadSettings } from "../../src/config/load.ts";
+import { loadSettings } from "../../src/config/load-settings.ts";
 import type { JobId } from "../../src/core/ids.ts";
-import { isFinal } from "../../src/core/job.ts";
-import type { Job } from "../../src/core/job.ts";
-import { createNode } from "../../src/node/node.ts";
-import type { BatonNode, NodeOptions } from "../../src/node/node.ts";
+import { isFinal } from "../../src/core/jobs/job.ts";
+import type { Job } from "../../src/core/jobs/job.ts";
+import { createNode } from "../../src/node/baton-node.ts";
+import type { BatonNode, NodeOptions } from "../../src/node/baton-node.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 
 export interface NodeHereOptions extends Omit<NodeOptions, "settings"> {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import type { JobRequestBody, JobSummaryBody } from "../../src/client/client.ts";
+import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { roleOf } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
 import { dataDirectory, eventually, NodeProcess, type ProcessOptions } from "./process-node.ts";

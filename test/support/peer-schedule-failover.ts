@@ -1,7 +1,7 @@
 /** Schedules of a cluster of peers that fire every second while whoever leads is killed, and the audit over all stores. */
 
 import assert from "node:assert/strict";
-import type { JobSummaryBody, NamedScheduleRequest } from "../../src/client/client.ts";
+import type { JobSummaryBody, NamedScheduleRequest } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { PeerCluster } from "./peer-cluster.ts";
 import { allVote, killLeader } from "./peer-failover.ts";

@@ -5,15 +5,15 @@
  */
 
 import assert from "node:assert/strict";
-import type { BullySettings } from "../../src/coordination/bully/settings.ts";
-import type { PeerSource } from "../../src/coordination/bully/peer-list.ts";
-import type { VoteFile } from "../../src/coordination/bully/vote-file.ts";
-import type { LeaseLock } from "../../src/coordination/coordination.ts";
-import { Elector } from "../../src/coordination/elector.ts";
-import type { ElectorSettings } from "../../src/coordination/elector-settings.ts";
-import { openPeers, type BullyCoordination } from "../../src/coordination/open-peers.ts";
+import type { BullySettings } from "../../src/peers/bully/bully-settings.ts";
+import type { PeerSource } from "../../src/peers/bully/peer-list.ts";
+import type { VoteFile } from "../../src/peers/bully/election/vote-file.ts";
+import type { LeaseLock } from "../../src/leadership/coordination.ts";
+import { Elector } from "../../src/leadership/elector.ts";
+import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
+import { openPeers, type BullyCoordination } from "../../src/peers/open-peers.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
-import type { Term } from "../../src/core/term.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom, type Random } from "../../src/platform/random.ts";
 import { Lifecycle } from "../../src/platform/service.ts";

@@ -7,9 +7,9 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { pipeline, Readable } from "node:stream";
 import { systemClock } from "../../src/platform/clock.ts";
-import { HttpTransport } from "../../src/transport/http.ts";
-import type { HttpTransportOptions } from "../../src/transport/http.ts";
-import { MemoryNetwork } from "../../src/transport/memory.ts";
+import { HttpTransport } from "../../src/transport/http/http-transport.ts";
+import type { HttpTransportOptions } from "../../src/transport/http/http-transport.ts";
+import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
 import type { PeerReply, Transport } from "../../src/transport/transport.ts";
 
 export interface Received {

@@ -7,8 +7,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { BatonClient } from "../../src/client/client.ts";
-import type { JobBody, JobSummaryBody } from "../../src/client/client.ts";
+import { BatonClient } from "../../src/client/baton-client.ts";
+import type { JobBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 

@@ -7,19 +7,19 @@
 import assert from "node:assert/strict";
 import type { JobId, NodeName } from "../../src/core/ids.ts";
 import { jobId } from "../../src/core/ids.ts";
-import type { Job } from "../../src/core/job.ts";
-import type { ScheduleDefinition } from "../../src/core/schedule.ts";
-import type { Term } from "../../src/core/term.ts";
-import type { ReplicatedSchedulesOptions } from "../../src/cluster/replicated-schedules.ts";
-import { scheduleDuty } from "../../src/jobs/schedule-duty.ts";
+import type { Job } from "../../src/core/jobs/job.ts";
+import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
+import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
+import { scheduleDuty } from "../../src/jobs/schedules/schedule-duty.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../src/platform/node-events.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { MemoryStore } from "../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../src/store/memory/store.ts";
 import type { ScheduleNotes } from "../../src/store/schedule-notes.ts";
-import { MemoryNetwork } from "../../src/transport/memory.ts";
+import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
 import type { Outcome } from "../../src/transport/transport.ts";
 import { nodeInfo, nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
 

@@ -6,14 +6,14 @@
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeInfo } from "../../src/core/node.ts";
 import { BatonError } from "../../src/core/errors.ts";
-import type { Term } from "../../src/core/term.ts";
-import { ReplicatedSchedules } from "../../src/cluster/replicated-schedules.ts";
-import type { ReplicatedSchedulesOptions } from "../../src/cluster/replicated-schedules.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
+import { ReplicatedSchedules } from "../../src/peers/schedules/replicated-schedules.ts";
+import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { NodeEvents } from "../../src/platform/node-events.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { MemoryNetwork } from "../../src/transport/memory.ts";
+import type { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
 import type { Transport } from "../../src/transport/transport.ts";
 
 export function nodeNames(count: number): NodeName[] {

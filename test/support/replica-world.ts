@@ -2,15 +2,15 @@
 
 import type { JobId, NodeName } from "../../src/core/ids.ts";
 import { jobId } from "../../src/core/ids.ts";
-import type { Job } from "../../src/core/job.ts";
-import type { ScheduleDefinition } from "../../src/core/schedule.ts";
-import type { Term } from "../../src/core/term.ts";
-import type { ReplicatedSchedulesOptions } from "../../src/cluster/replicated-schedules.ts";
+import type { Job } from "../../src/core/jobs/job.ts";
+import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
+import type { Term } from "../../src/core/leadership/term.ts";
+import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { MemoryStore } from "../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../src/store/memory/store.ts";
 import type { FireVerdict, Firing, NotedOccurrence } from "../../src/store/store.ts";
-import { MemoryNetwork } from "../../src/transport/memory.ts";
+import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
 import { nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
 
 export const SECOND_MS = 1_000;

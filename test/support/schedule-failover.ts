@@ -1,7 +1,7 @@
 /** Schedules that fire every second while their leader is killed again and again, and the audit of what they left behind. */
 
 import assert from "node:assert/strict";
-import type { NamedScheduleRequest } from "../../src/client/client.ts";
+import type { NamedScheduleRequest } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { roleOf, type TestCluster } from "./cluster.ts";
 import { eventually } from "./process-node.ts";

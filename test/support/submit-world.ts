@@ -5,7 +5,7 @@ import { after, before, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { systemClock } from "../../src/platform/clock.ts";
-import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/postgres.ts";
+import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
 import type { ClaimedJob } from "../../src/store/store.ts";
 import { atEnd } from "./node-cleanup.ts";
 import { PostgresServer } from "./postgres-server.ts";

@@ -1,8 +1,8 @@
 /** Requests to the node that served this page. Routes and bodies are those of the table of operations, checked by the compiler. */
 
 import { signal } from "@preact/signals";
-import type { AnswerOf, Parts, Route } from "../../../src/api/table.ts";
-import { address } from "../../../src/client/address.ts";
+import type { AnswerOf, Parts, Route } from "../../../src/api/operation-table.ts";
+import { address } from "../../../src/client/route-path.ts";
 import { Problem, problemIn } from "./problem.ts";
 
 /** Where the API is: beside the page, whatever the prefix. */

@@ -4,8 +4,8 @@ import { computed, signal } from "@preact/signals";
 import { heardTime } from "../clock.ts";
 import { Line } from "../streams/line.ts";
 import type { FromHub, Link } from "../streams/messages.ts";
-import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
-import type { OverviewBody } from "../../../src/api/overview-body.ts";
+import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
+import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
 
 const ENTRIES_KEPT = 200;
 

@@ -3,7 +3,7 @@
  * node decides in any case.
  */
 
-import type { Permission } from "../../../src/core/access.ts";
+import type { Permission } from "../../../src/core/access/permissions.ts";
 
 export const NEEDS = {
   "POST /jobs": "submit",

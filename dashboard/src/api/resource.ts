@@ -1,7 +1,7 @@
 /** An answer of the API that is kept fresh while somebody looks at it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { AnswerOf, Parts, Route } from "../../../src/api/table.ts";
+import type { AnswerOf, Parts, Route } from "../../../src/api/operation-table.ts";
 import { call } from "./call.ts";
 import { pulse } from "./live.ts";
 import { asProblem } from "./problem.ts";

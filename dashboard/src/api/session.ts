@@ -1,9 +1,9 @@
 /** Who looks at this page, and what they may do. */
 
 import { computed, effect, signal } from "@preact/signals";
-import { allows } from "../../../src/core/access.ts";
+import { allows } from "../../../src/core/access/permissions.ts";
 import { call, refusals } from "./call.ts";
-import type { AnswerOf } from "../../../src/api/table.ts";
+import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { line } from "./live.ts";
 import { NEEDS } from "./permissions.ts";
 import type { Guarded } from "./permissions.ts";

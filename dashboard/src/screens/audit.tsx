@@ -1,7 +1,7 @@
 /** Who did what, and all else that was noted of the cluster. */
 
 import { useResource } from "../api/resource.ts";
-import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
+import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
 import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
 import { count, plural } from "../parts/format.ts";
 import { Status } from "../parts/status.tsx";

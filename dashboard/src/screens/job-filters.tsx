@@ -1,9 +1,9 @@
 /** Which jobs are listed. The filters stand in the address, so that a link shows the same list to somebody else. */
 
-import type { JobStatus } from "../../../src/core/job.ts";
-import { JOB_STATUSES } from "../../../src/core/job.ts";
-import { FILTER_FIELDS, filterPhrases, filtersIn } from "../../../src/core/job-fields.ts";
-import type { FieldFilters } from "../../../src/core/job-fields.ts";
+import type { JobStatus } from "../../../src/core/jobs/job.ts";
+import { JOB_STATUSES } from "../../../src/core/jobs/job.ts";
+import { FILTER_FIELDS, filterPhrases, filtersIn } from "../../../src/core/jobs/job-fields.ts";
+import type { FieldFilters } from "../../../src/core/jobs/job-fields.ts";
 import { overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { now } from "../clock.ts";

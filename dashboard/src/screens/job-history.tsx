@@ -1,6 +1,6 @@
 /** What happened to a job: its states, its runs with their epochs, and who owned it. */
 
-import type { JobBody } from "../../../src/api/job-body.ts";
+import type { JobBody } from "../../../src/api/bodies/job-body.ts";
 import { useResource } from "../api/resource.ts";
 import { NodeLink } from "../parts/links.tsx";
 import { ProblemNote } from "../parts/notes.tsx";

@@ -1,7 +1,7 @@
 /** The log of a job, live. Only the rows in view are in the page, so that a hundred thousand lines scroll like ten. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { LogLineBody } from "../../../src/api/job-body.ts";
+import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
 import { line } from "../api/live.ts";
 import { clock, count, exact, plural } from "../parts/format.ts";
 import { LogBook, oneLine, pieces } from "./log-book.ts";

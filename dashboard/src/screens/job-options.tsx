@@ -1,7 +1,7 @@
-/** How a job is to be run: all of it may be left as it is. The fields are those of core/job-fields.ts. */
+/** How a job is to be run: all of it may be left as it is. The fields are those of core/jobs/job-fields.ts. */
 
-import type { JobRequestBody } from "../../../src/api/operations/submit.ts";
-import { FORM_FIELDS, type Fields, type JobFieldRow } from "../../../src/core/job-fields.ts";
+import type { JobRequestBody } from "../../../src/api/operations/jobs/submit-jobs.ts";
+import { FORM_FIELDS, type Fields, type JobFieldRow } from "../../../src/core/jobs/job-fields.ts";
 import { Field, messageAt } from "../parts/schema-form.tsx";
 import type { FieldProblem } from "../parts/schema-form.tsx";
 

@@ -2,8 +2,8 @@
 
 import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { JobBody } from "../../../src/api/job-body.ts";
-import { FACT_FIELDS, type Fields } from "../../../src/core/job-fields.ts";
+import type { JobBody } from "../../../src/api/bodies/job-body.ts";
+import { FACT_FIELDS, type Fields } from "../../../src/core/jobs/job-fields.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";

@@ -1,4 +1,4 @@
-import type { JobSummaryBody } from "../../../src/api/job-body.ts";
+import type { JobSummaryBody } from "../../../src/api/bodies/job-body.ts";
 import { JobLink, NodeLink } from "../parts/links.tsx";
 import { Progress } from "../parts/meter.tsx";
 import { Status } from "../parts/status.tsx";

@@ -1,7 +1,7 @@
 /** The jobs of the whole cluster, newest first. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { JobStatus } from "../../../src/core/job.ts";
+import type { JobStatus } from "../../../src/core/jobs/job.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { count, plural } from "../parts/format.ts";

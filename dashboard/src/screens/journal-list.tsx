@@ -1,7 +1,7 @@
 /** What happened in the cluster, in sentences. */
 
 import type { ComponentChildren } from "preact";
-import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
+import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
 import { amongPeers } from "../api/live.ts";
 import { plural } from "../parts/format.ts";
 import { JobLink } from "../parts/links.tsx";

@@ -1,7 +1,7 @@
 /** Who led when and why it changed, and what was refused of those who led no more. */
 
-import type { AnswerOf } from "../../../src/api/table.ts";
-import { LEADER_ROLES } from "../../../src/core/term.ts";
+import type { AnswerOf } from "../../../src/api/operation-table.ts";
+import { LEADER_ROLES } from "../../../src/core/leadership/term.ts";
 import { amongPeers } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { second } from "../clock.ts";

@@ -1,6 +1,6 @@
 /** The lines of a log in the page (a node keeps ten thousand of a job), and those of them that a search lets through. */
 
-import type { LogLineBody } from "../../../src/api/job-body.ts";
+import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
 
 export interface LogFilter {
   readonly text: string;

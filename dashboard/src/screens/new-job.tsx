@@ -1,8 +1,8 @@
 /** A form for a new job, made from the schema of its task. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { JobRequestBody, SubmittedBody } from "../../../src/api/operations/submit.ts";
-import { JOB_FIELDS } from "../../../src/core/job-fields.ts";
+import type { JobRequestBody, SubmittedBody } from "../../../src/api/operations/jobs/submit-jobs.ts";
+import { JOB_FIELDS } from "../../../src/core/jobs/job-fields.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";

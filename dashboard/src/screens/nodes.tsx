@@ -1,6 +1,6 @@
 /** The nodes: how each fares, who reaches whom, and taking one out of work. */
 
-import type { NodeBody } from "../../../src/api/node-body.ts";
+import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
 import { NODE_ROLES } from "../../../src/core/node.ts";
 import { call } from "../api/call.ts";
 import { amongPeers, overview } from "../api/live.ts";

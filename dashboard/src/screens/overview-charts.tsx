@@ -3,7 +3,7 @@
 import { link, moments } from "../api/live.ts";
 import type { Moment } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
-import type { SampleBody } from "../../../src/api/operations/cluster.ts";
+import type { SampleBody } from "../../../src/api/operations/cluster/cluster.ts";
 import { second } from "../clock.ts";
 import { Chart } from "../parts/chart.tsx";
 import { compact, duration, perSecond } from "../parts/format.ts";

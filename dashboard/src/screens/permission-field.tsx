@@ -1,5 +1,5 @@
-import type { Permission } from "../../../src/core/access.ts";
-import { PERMISSIONS } from "../../../src/core/access.ts";
+import type { Permission } from "../../../src/core/access/permissions.ts";
+import { PERMISSIONS } from "../../../src/core/access/permissions.ts";
 import { Field } from "../parts/schema-form.tsx";
 
 const WORDS: Readonly<Record<Permission, string>> = {

@@ -1,7 +1,7 @@
 /** Processes that are kept running: those under a node-controller, and agents that lease over HTTP. */
 
-import type { NodeBody } from "../../../src/api/node-body.ts";
-import type { ChildReport, SupervisorReport } from "../../../src/supervisor/report.ts";
+import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
+import type { ChildReport, SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";

@@ -1,7 +1,7 @@
 /** Queues: how deep they are, how old their oldest job is, and how fast they move. */
 
 import { call } from "../api/call.ts";
-import type { AnswerOf } from "../../../src/api/table.ts";
+import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { useResource } from "../api/resource.ts";
 import { second } from "../clock.ts";
 import { Action } from "../parts/action.tsx";

@@ -1,6 +1,6 @@
 /** Who reaches whom: a row asks, a column is asked. A cut between two nodes is a cell, not a riddle. */
 
-import type { NodeBody } from "../../../src/api/node-body.ts";
+import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
 import { Table } from "../parts/table.tsx";
 
 interface Reach {

@@ -1,4 +1,4 @@
-import type { ScheduleBody } from "../../../src/api/schedule-body.ts";
+import type { ScheduleBody } from "../../../src/api/bodies/schedule-body.ts";
 import { call } from "../api/call.ts";
 import { Action } from "../parts/action.tsx";
 

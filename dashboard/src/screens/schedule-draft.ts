@@ -1,7 +1,7 @@
 /** A schedule as it is typed, and as it is sent. */
 
-import type { ScheduleBody, ScheduleRequestBody } from "../../../src/api/schedule-body.ts";
-import type { MissedPolicy, OverlapPolicy } from "../../../src/core/schedule.ts";
+import type { ScheduleBody, ScheduleRequestBody } from "../../../src/api/bodies/schedule-body.ts";
+import type { MissedPolicy, OverlapPolicy } from "../../../src/core/schedules/schedule.ts";
 
 export const UNITS = { seconds: 1_000, minutes: 60_000, hours: 3_600_000, days: 86_400_000 } as const;
 export type Unit = keyof typeof UNITS;

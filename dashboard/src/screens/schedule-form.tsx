@@ -1,8 +1,8 @@
 /** A form for a schedule: a new one, or one that is there. What its timing means is said while it is typed. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { ScheduleRequestBody } from "../../../src/api/schedule-body.ts";
-import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../../src/core/schedule.ts";
+import type { ScheduleRequestBody } from "../../../src/api/bodies/schedule-body.ts";
+import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../../src/core/schedules/schedule.ts";
 import { call } from "../api/call.ts";
 import { Problem } from "../api/problem.ts";
 import { useResource } from "../api/resource.ts";

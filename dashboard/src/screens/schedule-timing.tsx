@@ -1,7 +1,7 @@
 /** When a schedule fires: typed as cron or as an interval, and told back in words with the next times. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { AnswerOf } from "../../../src/api/table.ts";
+import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
 import { asProblem } from "../api/problem.ts";
 import type { Problem } from "../api/problem.ts";

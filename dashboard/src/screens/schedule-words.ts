@@ -1,6 +1,6 @@
 /** What becomes of a time that could not be kept, in words. */
 
-import type { MissedPolicy, OverlapPolicy } from "../../../src/core/schedule.ts";
+import type { MissedPolicy, OverlapPolicy } from "../../../src/core/schedules/schedule.ts";
 
 export const MISSED_WORDS: Readonly<Record<MissedPolicy, string>> = {
   run_once: "one job for all of them",

@@ -1,7 +1,7 @@
 /** The settings of the node that is asked, as they are in force, and where each comes from. */
 
 import { useState } from "preact/hooks";
-import type { AnswerOf } from "../../../src/api/table.ts";
+import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { Loading, ProblemNote } from "../parts/notes.tsx";

@@ -1,8 +1,8 @@
 /** Tokens: made, listed and revoked. What a token says is shown once, and kept nowhere. */
 
 import { useState } from "preact/hooks";
-import type { TokenBody } from "../../../src/api/access-body.ts";
-import type { Permission } from "../../../src/core/access.ts";
+import type { TokenBody } from "../../../src/api/bodies/access-body.ts";
+import type { Permission } from "../../../src/core/access/permissions.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";

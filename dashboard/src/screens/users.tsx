@@ -1,8 +1,8 @@
 /** Users: people with a password, for this page. */
 
 import { useState } from "preact/hooks";
-import type { UserBody } from "../../../src/api/access-body.ts";
-import type { Permission } from "../../../src/core/access.ts";
+import type { UserBody } from "../../../src/api/bodies/access-body.ts";
+import type { Permission } from "../../../src/core/access/permissions.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";

@@ -1,7 +1,7 @@
 /** One change for many jobs: counts them first, asks, and then shows how far it is. */
 
 import { signal } from "@preact/signals";
-import type { AnswerOf, BodyOf } from "../../../src/api/table.ts";
+import type { AnswerOf, BodyOf } from "../../../src/api/operation-table.ts";
 import { call } from "../api/call.ts";
 import { asProblem } from "../api/problem.ts";
 import type { Problem } from "../api/problem.ts";

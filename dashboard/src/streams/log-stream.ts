@@ -3,8 +3,8 @@
  * streamed at the same time, and the others are asked for every second.
  */
 
-import type { JobBody, LogLineBody } from "../../../src/api/job-body.ts";
-import type { LogsBody } from "../../../src/api/operations/job-logs.ts";
+import type { JobBody, LogLineBody } from "../../../src/api/bodies/job-body.ts";
+import type { LogsBody } from "../../../src/api/operations/jobs/job-logs.ts";
 import { Problem, problemIn } from "../api/problem.ts";
 import type { LogNews } from "./messages.ts";
 import { readEvents } from "./read-events.ts";

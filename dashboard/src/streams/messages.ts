@@ -1,8 +1,8 @@
 /** What a page and the hub say to each other. The hub is in a worker that all pages of a browser share, or in the page itself. */
 
-import type { LogLineBody } from "../../../src/api/job-body.ts";
-import type { JournalEntryBody } from "../../../src/api/journal-body.ts";
-import type { OverviewBody } from "../../../src/api/overview-body.ts";
+import type { LogLineBody } from "../../../src/api/bodies/job-body.ts";
+import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
+import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
 
 export interface Link {
   /** `refused`: the node answers, but not us; nothing is tried until somebody has signed in. */

@@ -1,8 +1,8 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Delivery, Subscription } from "../channels.ts";
 import { Fifo } from "../fifo.ts";
-import type { Written } from "../message-text.ts";
-import { redeliveryDelayMs } from "../redelivery.ts";
+import type { Written } from "../message-encoding.ts";
+import { redeliveryDelayMs } from "../redelivery-delay.ts";
 
 /**
  * One queue. Messages of one key stand in a lane; a lane is with one consumer at a time, which keeps their order.

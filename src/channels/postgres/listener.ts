@@ -7,8 +7,8 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
-import { write } from "../../platform/drivers/postgres.ts";
-import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres-session.ts";
+import { write } from "../../platform/drivers/postgres/postgres.ts";
+import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
 import type { Log } from "../../platform/log.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { type Entry, parsePayload } from "./payload.ts";

@@ -7,10 +7,10 @@
  */
 
 import { Batcher } from "../../platform/batcher.ts";
-import { type Statement, write } from "../../platform/drivers/postgres.ts";
-import { texts, uuids } from "../../platform/drivers/postgres-arrays.ts";
+import { type Statement, write } from "../../platform/drivers/postgres/postgres.ts";
+import { texts, uuids } from "../../platform/drivers/postgres/arrays.ts";
 import type { Random } from "../../platform/random.ts";
-import type { Written } from "../message-text.ts";
+import type { Written } from "../message-encoding.ts";
 import { fits, messageEntry, pack, queueEntry, storedEntry } from "./payload.ts";
 
 export interface PublisherOptions {

@@ -1,8 +1,8 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Delivery } from "../channels.ts";
-import { redeliveryDelayMs } from "../redelivery.ts";
-import type { Messages, Seat, Taken } from "./messages.ts";
+import { redeliveryDelayMs } from "../redelivery-delay.ts";
+import type { Messages, Seat, Taken } from "./queue-messages.ts";
 
 export interface ConsumerOptions {
   readonly seat: Seat;

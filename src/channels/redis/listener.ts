@@ -6,9 +6,9 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
-import type { RedisSession } from "../../platform/drivers/redis-session.ts";
+import type { RedisSession } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
-import type { Written } from "../message-text.ts";
+import type { Written } from "../message-encoding.ts";
 import { messageOf, parseEntry, storedId, type TopicEntry } from "./payload.ts";
 
 export interface ListenerOptions {

@@ -6,7 +6,7 @@
  * The number counts entries from 1 without a hole: whoever reads another one than the next has missed some.
  */
 
-import type { Written } from "../message-text.ts";
+import type { Written } from "../message-encoding.ts";
 
 export interface TopicEntry {
   readonly number: number;

@@ -1,10 +1,10 @@
 /** Sends hints: at once when idle, together when busy. What is published while one is under way goes out with the next entry. */
 
 import { Batcher } from "../../platform/batcher.ts";
-import { redisScript } from "../../platform/drivers/redis-script.ts";
-import type { RedisCommands } from "../../platform/drivers/redis-session.ts";
+import { redisScript } from "../../platform/drivers/redis/script.ts";
+import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Random } from "../../platform/random.ts";
-import type { Written } from "../message-text.ts";
+import type { Written } from "../message-encoding.ts";
 import { messageValue, pack, storedValue, type TopicValue, VALUE_LENGTH_MAX } from "./payload.ts";
 
 export interface PublisherOptions {

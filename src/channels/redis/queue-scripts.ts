@@ -1,6 +1,6 @@
 /** The scripts with which messages are sent, and come back from consumers that are dead or have lost them. */
 
-import { redisScript } from "../../platform/drivers/redis-script.ts";
+import { redisScript } from "../../platform/drivers/redis/script.ts";
 import { LIBRARY } from "./queue-keys.ts";
 
 /** `KEYS` the streams; `ARGV` the prefix, and for each message the number of its stream, its key and its text. */

@@ -4,9 +4,9 @@ import type { Command } from "commander";
 import { Argument } from "commander";
 import { connect, withNodeOptions } from "../node-options.ts";
 import type { NodeOptions } from "../node-options.ts";
-import type { Terminal } from "../terminal.ts";
-import type { NamedThing } from "./tree.ts";
-import { commandTree, NAMED_THINGS } from "./tree.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import type { NamedThing } from "./command-tree.ts";
+import { commandTree, NAMED_THINGS } from "./command-tree.ts";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 /** Somebody waits with a finger on the key. */
@@ -38,11 +38,11 @@ async function scriptFor(shell: (typeof SHELLS)[number], program: Command): Prom
   const tree = commandTree(program);
   switch (shell) {
     case "bash":
-      return (await import("./bash.ts")).bashScript(tree);
+      return (await import("./bash-script.ts")).bashScript(tree);
     case "zsh":
-      return (await import("./zsh.ts")).zshScript(tree);
+      return (await import("./zsh-script.ts")).zshScript(tree);
     case "fish":
-      return (await import("./fish.ts")).fishScript(tree);
+      return (await import("./fish-script.ts")).fishScript(tree);
   }
 }
 

@@ -1,16 +1,16 @@
 /** The checks of the doctor: what each looks at, and who judges what it saw. None waits for another but through what both need. */
 
 import { resolve } from "node:path";
-import type { Loaded } from "../../config/load.ts";
-import { asksCallers } from "../../config/access-checks.ts";
+import type { Loaded } from "../../config/load-settings.ts";
+import { asksCallers } from "../../config/checks/access-checks.ts";
 import { fabricOf } from "../../config/fabric.ts";
-import { mayBeFile } from "../../config/environment.ts";
-import { secretAdvice } from "../../config/secret.ts";
+import { mayBeFile } from "../../config/sources/environment.ts";
+import { secretAdvice } from "../../config/secrets/cluster-secret.ts";
 import type { Setting } from "../../config/settings.ts";
 import { environmentName, SETTINGS } from "../../config/settings.ts";
-import { isPostgresUrl } from "../../config/store-url.ts";
+import { isPostgresUrl } from "../../config/values/store-url.ts";
 import type { BatonError } from "../../core/errors.ts";
-import type { Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, ok, skipped, warning } from "./finding.ts";
 import { directoryFacts, modeOf, openFilesLimit } from "./gather-machine.ts";
@@ -26,7 +26,7 @@ import { judgePostgres } from "./judge-postgres.ts";
 import { judgeRedis } from "./judge-redis.ts";
 import type { SecretFile } from "./judge-secrets.ts";
 import { judgeExposure, judgeSecretFiles } from "./judge-secrets.ts";
-import { judgePort } from "./port-check.ts";
+import { judgePort } from "./judge-port.ts";
 
 export interface Patient {
   readonly terminal: Terminal;

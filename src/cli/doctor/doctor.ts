@@ -2,26 +2,26 @@
 
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
-import { listenerOf } from "../../config/node-map.ts";
-import type { Loaded } from "../../config/load.ts";
-import { isEverywhere } from "../../config/address.ts";
-import { isPostgresUrl } from "../../config/store-url.ts";
+import { listenerOf } from "../../config/values/node-map.ts";
+import type { Loaded } from "../../config/load-settings.ts";
+import { isEverywhere } from "../../config/values/address.ts";
+import { isPostgresUrl } from "../../config/values/store-url.ts";
 import { hasCode, nearest } from "../../core/errors.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { below } from "../help.ts";
+import { below } from "../terminal/help-layout.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectTo, DEFAULT_URL, nodeUrls, withNodeOptions } from "../node-options.ts";
-import { print } from "../output.ts";
-import { ProgressLine } from "../progress-line.ts";
+import { print } from "../terminal/output.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
 import { flagsOf, loadQuietly, withSettingsOptions } from "../settings-options.ts";
-import type { Terminal } from "../terminal.ts";
-import { say } from "../terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
 import type { Patient } from "./checks.ts";
 import { CHECKS } from "./checks.ts";
-import { examine } from "./examination.ts";
+import { examine } from "./run-checks.ts";
 import type { Finding } from "./finding.ts";
 import { askNodes, type NodesQuestion } from "./gather-nodes.ts";
-import { countsOf, reportText, summary } from "./report.ts";
+import { countsOf, reportText, summary } from "./report-text.ts";
 
 /** Longer than any healthy part takes, short enough to wait for. */
 const DEADLINE_MS = 10_000;

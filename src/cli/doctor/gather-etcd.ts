@@ -2,7 +2,7 @@
 
 import { request } from "undici";
 import type { Clock } from "../../platform/clock.ts";
-import { parseEtcdUrl } from "../../platform/drivers/etcd-url.ts";
+import { parseEtcdUrl } from "../../platform/drivers/etcd/url.ts";
 import type { EtcdMember } from "./judge-etcd.ts";
 
 export interface EtcdQuestion {

@@ -1,7 +1,7 @@
 /** The nodes as they can be asked from here: through the addresses that were given, and then each by itself. */
 
-import type { BatonClient, NodeBody } from "../../client/client.ts";
-import { BatonClientError } from "../../client/error.ts";
+import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
+import { BatonClientError } from "../../client/client-error.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { times } from "./clock-samples.ts";
 import type { ClockReading } from "./judge-clocks.ts";

@@ -2,7 +2,7 @@
 
 import { Client } from "pg";
 import type { Clock } from "../../platform/clock.ts";
-import { PoolerCheck } from "../../platform/drivers/postgres-pooler.ts";
+import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { times } from "./clock-samples.ts";
 import type { ClockReading } from "./judge-clocks.ts";
 import { readingOf } from "./judge-clocks.ts";

@@ -1,8 +1,8 @@
 /** Facts of a Redis server, asked on one connection that changes nothing. */
 
 import type { Clock } from "../../platform/clock.ts";
-import { RedisSession } from "../../platform/drivers/redis-session.ts";
-import { parseRedisUrl } from "../../platform/drivers/redis-url.ts";
+import { RedisSession } from "../../platform/drivers/redis/session.ts";
+import { parseRedisUrl } from "../../platform/drivers/redis/url.ts";
 import { systemRandom } from "../../platform/random.ts";
 import { times } from "./clock-samples.ts";
 import type { ClockReading } from "./judge-clocks.ts";

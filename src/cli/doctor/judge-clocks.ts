@@ -3,7 +3,7 @@
  * read it at some moment in between. Of several answers the quickest tells most.
  */
 
-import { span } from "../figures.ts";
+import { span } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, ok, skipped, warning } from "./finding.ts";
 

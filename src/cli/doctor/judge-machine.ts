@@ -1,6 +1,6 @@
 /** The machine that the doctor runs on: its Node, its limits, its disk. */
 
-import { bytes } from "../figures.ts";
+import { bytes } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, ok, skipped, unless, warning } from "./finding.ts";
 

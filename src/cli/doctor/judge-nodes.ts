@@ -1,7 +1,7 @@
 /** The nodes: who reaches whom, whether they are of one version and of one mind, and who leads. */
 
-import { isLoopback } from "../../config/address.ts";
-import { several, span } from "../figures.ts";
+import { isLoopback } from "../../config/values/address.ts";
+import { several, span } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, skipped, unless, warning } from "./finding.ts";
 

@@ -1,6 +1,6 @@
 /** The database: whether it keeps what it promises, has room for the nodes, and lets nothing stand in the way of cleaning up. */
 
-import { count, several, span } from "../figures.ts";
+import { count, several, span } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, unless, warning } from "./finding.ts";
 

@@ -1,6 +1,6 @@
 /** A Redis beside the database. It may lose everything and costs an election; it must not lose single keys. */
 
-import { bytes } from "../figures.ts";
+import { bytes } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, unless, warning } from "./finding.ts";
 

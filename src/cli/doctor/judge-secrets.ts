@@ -1,6 +1,6 @@
 /** Who may read the secrets, and who reaches the node without one. */
 
-import { isEverywhere } from "../../config/address.ts";
+import { isEverywhere } from "../../config/values/address.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, ok, unless, warning } from "./finding.ts";
 

@@ -1,10 +1,10 @@
 /** `baton top` where no terminal is: a line for each look, one for each event. */
 
-import type { JournalEntryBody } from "../../api/journal-body.ts";
-import { count, perSecond, several, span } from "../figures.ts";
-import { journalText } from "../journal-text.ts";
-import { plain } from "../plain-text.ts";
-import type { OverviewBody } from "../../api/overview-body.ts";
+import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
+import { count, perSecond, several, span } from "../terminal/number-format.ts";
+import { journalText } from "../cluster/journal-text.ts";
+import { plain } from "../terminal/plain-text.ts";
+import type { OverviewBody } from "../../api/bodies/overview-body.ts";
 
 export function overviewLine({
   at,

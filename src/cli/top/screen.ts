@@ -1,14 +1,14 @@
 /** The whole screen for a state, a size and a time: as many lines as there are rows. */
 
-import { alertsInFull, detailLines } from "./detail.ts";
-import { headerLines } from "./header.ts";
-import type { Look } from "./header.ts";
-import type { Line } from "./line.ts";
-import { edges, piece } from "./line.ts";
-import type { Model, Pane } from "./model.ts";
-import { PANES } from "./model.ts";
-import type { PaneView } from "./panes.ts";
-import { paneView } from "./panes.ts";
+import { alertsInFull, detailLines } from "./detail-view.ts";
+import { headerLines } from "./header-view.ts";
+import type { Look } from "./header-view.ts";
+import type { Line } from "./screen-line.ts";
+import { edges, piece } from "./screen-line.ts";
+import type { Model, Pane } from "./top-model.ts";
+import { PANES } from "./top-model.ts";
+import type { PaneView } from "./list-panes.ts";
+import { paneView } from "./list-panes.ts";
 
 /** Smaller, and there is nothing to be seen. */
 const WIDTH_MIN = 40;

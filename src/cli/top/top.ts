@@ -1,20 +1,20 @@
 /** `baton top`: the cluster on one screen, live. */
 
 import type { Command } from "commander";
-import type { BatonClient } from "../../client/client.ts";
-import { BatonClientError } from "../../client/error.ts";
+import type { BatonClient } from "../../client/baton-client.ts";
+import { BatonClientError } from "../../client/client-error.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectForLong, withNodeOptions } from "../node-options.ts";
-import { print } from "../output.ts";
-import type { Terminal } from "../terminal.ts";
-import { styled } from "../terminal.ts";
-import { feed } from "./feed.ts";
+import { print } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { styled } from "../terminal/terminal.ts";
+import { feed } from "./top-feed.ts";
 import { Frame } from "./frame.ts";
-import type { Look } from "./header.ts";
-import { painted } from "./line.ts";
-import type { Action, Model, TopEvent } from "./model.ts";
-import { FIRST, step } from "./model.ts";
+import type { Look } from "./header-view.ts";
+import { painted } from "./screen-line.ts";
+import type { Action, Model, TopEvent } from "./top-model.ts";
+import { FIRST, step } from "./top-model.ts";
 import { entryLine, overviewLine } from "./plain-lines.ts";
 import { pageOf, screen } from "./screen.ts";
 import type { RawInput } from "./tty-session.ts";

@@ -3,7 +3,7 @@
  * a signal or a crash, the terminal is as it was before, and an error is printed where it can be read.
  */
 
-import type { Output } from "../terminal.ts";
+import type { Output } from "../terminal/terminal.ts";
 import type { Key } from "./keys.ts";
 import { keysIn } from "./keys.ts";
 

@@ -1,4 +1,4 @@
-import { type Credential, isSame, merge } from "../../core/credential.ts";
+import { type Credential, isSame, merge } from "../../core/access/credential.ts";
 import type { AccessChanges, AccessStore, PutCondition } from "../access.ts";
 import type { Turn } from "./turn.ts";
 

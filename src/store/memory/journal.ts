@@ -1,4 +1,4 @@
-import type { Term } from "../../core/term.ts";
+import type { Term } from "../../core/leadership/term.ts";
 import type { JournalEntry, JournalQuery, JournalStore, NewEntry } from "../journal.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";

@@ -1,5 +1,5 @@
 import type { QueueInfo, QueueStore } from "../store.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 import type { Turn } from "./turn.ts";
 
 export class MemoryQueues implements QueueStore {

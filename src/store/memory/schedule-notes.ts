@@ -1,12 +1,12 @@
-import type { PlacedRun, ScheduleNote, Version } from "../../core/schedule-register.ts";
+import type { PlacedRun, ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
 import {
   compareVersions,
   mayForget,
   placedVerdict,
   rowGivesWay,
   unnoted,
-} from "../../core/schedule-register.ts";
-import type { Term } from "../../core/term.ts";
+} from "../../core/schedules/schedule-register.ts";
+import type { Term } from "../../core/leadership/term.ts";
 import type {
   NoteBatch,
   NotePage,
@@ -18,7 +18,7 @@ import type {
 } from "../schedule-notes.ts";
 import { staleTerm } from "../schedule-notes.ts";
 import type { NotedOccurrence } from "../store.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 import type { MemorySchedules } from "./schedules.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";

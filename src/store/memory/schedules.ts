@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { isFinal } from "../../core/job.ts";
+import { isFinal } from "../../core/jobs/job.ts";
 import type { JobId } from "../../core/ids.ts";
-import type { Schedule, ScheduleDefinition } from "../../core/schedule.ts";
-import { definitionOf } from "../../core/schedule-register.ts";
-import type { Term } from "../../core/term.ts";
+import type { Schedule, ScheduleDefinition } from "../../core/schedules/schedule.ts";
+import { definitionOf } from "../../core/schedules/schedule-register.ts";
+import type { Term } from "../../core/leadership/term.ts";
 import type { Author, FireVerdict, Firing, NewJob, NotedOccurrence, ScheduleStore } from "../store.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
 

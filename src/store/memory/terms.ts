@@ -1,7 +1,7 @@
 import { BatonError } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import type { LeaderRole, Term } from "../../core/term.ts";
-import { sameTerm } from "../../core/term.ts";
+import type { LeaderRole, Term } from "../../core/leadership/term.ts";
+import { sameTerm } from "../../core/leadership/term.ts";
 import type { TermStore } from "../store.ts";
 import type { Turn } from "./turn.ts";
 

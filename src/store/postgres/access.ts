@@ -1,8 +1,8 @@
-import { type Credential, isSame, merge } from "../../core/credential.ts";
-import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
-import { texts } from "../../platform/drivers/postgres-arrays.ts";
+import { type Credential, isSame, merge } from "../../core/access/credential.ts";
+import { type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
+import { texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { AccessChanges, AccessStore, PutCondition } from "../access.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 
 const COLUMNS = `c.id, c.kind, c.name, c.permission, c.secret, c.owner, c.created_at AS "createdAt", c.created_by AS "createdBy",
    c.expires_at AS "expiresAt", c.last_used_at AS "lastUsedAt", c.removed_at AS "removedAt", c.version, c.node`;

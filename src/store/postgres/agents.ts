@@ -1,8 +1,8 @@
-import type { Term } from "../../core/term.ts";
-import { read, write } from "../../platform/drivers/postgres.ts";
-import { int4s, texts } from "../../platform/drivers/postgres-arrays.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { read, write } from "../../platform/drivers/postgres/postgres.ts";
+import { int4s, texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { Agent, AgentSeen, AgentStore } from "../agents.ts";
-import { type Ledger, NOW, withoutNul } from "./ledger.ts";
+import { type Ledger, NOW, withoutNul } from "./jobs/store-cache.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 /** Names in order, so that two batches with the same agents do not wait for each other crosswise. */

@@ -1,8 +1,8 @@
-import type { Term } from "../../core/term.ts";
-import { read, write } from "../../platform/drivers/postgres.ts";
-import { int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { read, write } from "../../platform/drivers/postgres/postgres.ts";
+import { int8s, texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { JournalEntry, JournalQuery, JournalStore, NewEntry } from "../journal.ts";
-import { type Ledger, NOW, withoutNul } from "./ledger.ts";
+import { type Ledger, NOW, withoutNul } from "./jobs/store-cache.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 const APPEND = write(

@@ -1,7 +1,7 @@
-import type { JobStatus } from "../../core/job.ts";
-import { read, write } from "../../platform/drivers/postgres.ts";
+import type { JobStatus } from "../../core/jobs/job.ts";
+import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { QueueInfo, QueueStore } from "../store.ts";
-import { type Ledger, NOW, statusName } from "./ledger.ts";
+import { type Ledger, NOW, statusName } from "./jobs/store-cache.ts";
 import { STATUS } from "./schema.ts";
 
 const SAVE = write(

@@ -1,7 +1,7 @@
-import type { Term } from "../../core/term.ts";
-import { read, write } from "../../platform/drivers/postgres.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { Sample, SampleStore } from "../samples.ts";
-import { type Ledger, NOW } from "./ledger.ts";
+import { type Ledger, NOW } from "./jobs/store-cache.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 const ADD = write(

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { JobId } from "../../core/ids.ts";
-import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedule.ts";
-import type { Term } from "../../core/term.ts";
-import { type Queryable, read, write } from "../../platform/drivers/postgres.ts";
-import { int4s, int8s, texts } from "../../platform/drivers/postgres-arrays.ts";
+import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedules/schedule.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
+import { int4s, int8s, texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { Author, Firing, FireVerdict, NewJob, NotedOccurrence, ScheduleStore } from "../store.ts";
-import { type Ledger, NOW, uuidOf } from "./ledger.ts";
-import type { Submit } from "./submit.ts";
+import { type Ledger, NOW, uuidOf } from "./jobs/store-cache.ts";
+import type { Submit } from "./jobs/submit.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 const COLUMNS =

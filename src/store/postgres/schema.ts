@@ -23,9 +23,9 @@
  */
 
 import { BatonError } from "../../core/errors.ts";
-import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
-import { PAST_RUNS_SCHEMA } from "./past-runs.ts";
-import { SUBMIT_FUNCTIONS, SUBMIT_TRACED, TAGS } from "./submit-function.ts";
+import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
+import { PAST_RUNS_SCHEMA } from "./jobs/past-runs.ts";
+import { SUBMIT_FUNCTIONS, SUBMIT_TRACED, TAGS } from "./jobs/submit-function.ts";
 
 export const STATUS = {
   scheduled: 0,

@@ -1,8 +1,8 @@
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import { sameTerm, type LeaderRole, type Term } from "../../core/term.ts";
-import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres.ts";
+import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
+import { type Postgres, type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { TermStore } from "../store.ts";
 
 interface Row {

@@ -1,6 +1,6 @@
-import { type Credential, isSame, merge } from "../../core/credential.ts";
+import { type Credential, isSame, merge } from "../../core/access/credential.ts";
 import type { AccessChanges, AccessStore, PutCondition } from "../access.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 
 export class SqliteAccess implements AccessStore {
   readonly #ledger: Ledger;

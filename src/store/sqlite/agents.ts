@@ -1,6 +1,6 @@
-import type { Term } from "../../core/term.ts";
+import type { Term } from "../../core/leadership/term.ts";
 import type { Agent, AgentSeen, AgentStore } from "../agents.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 import type { SqliteTerms } from "./terms.ts";
 
 export class SqliteAgents implements AgentStore {

@@ -1,7 +1,7 @@
-import type { Term } from "../../core/term.ts";
+import type { Term } from "../../core/leadership/term.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../journal.ts";
 import { JOURNAL_KINDS } from "../journal.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 import type { SqliteTerms } from "./terms.ts";
 
 const COLUMNS = "n, at, kind, node, actor, subject, detail";

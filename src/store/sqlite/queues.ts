@@ -1,5 +1,5 @@
 import type { QueueInfo, QueueStore } from "../store.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 
 /** Rows of each line that are looked at: beyond them, only what waits longest of all is known. */
 const LOOKED_AT = 500;

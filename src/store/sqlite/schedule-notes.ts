@@ -1,13 +1,13 @@
 import type { JobId } from "../../core/ids.ts";
-import type { PlacedRun, ScheduleNote, Version } from "../../core/schedule-register.ts";
+import type { PlacedRun, ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
 import {
   compareVersions,
   mayForget,
   placedVerdict,
   rowGivesWay,
   unnoted,
-} from "../../core/schedule-register.ts";
-import type { Term } from "../../core/term.ts";
+} from "../../core/schedules/schedule-register.ts";
+import type { Term } from "../../core/leadership/term.ts";
 import type {
   NoteBatch,
   NotePage,
@@ -19,9 +19,9 @@ import type {
 } from "../schedule-notes.ts";
 import { staleTerm } from "../schedule-notes.ts";
 import type { NotedOccurrence } from "../store.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
 import type { SqliteSchedules } from "./schedules.ts";
-import type { Submit } from "./submit.ts";
+import type { Submit } from "./jobs/submit.ts";
 import type { SqliteTerms } from "./terms.ts";
 
 export class SqliteScheduleNotes implements ScheduleNotes {

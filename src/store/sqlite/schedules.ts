@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import type { JobId } from "../../core/ids.ts";
-import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedule.ts";
-import { definitionOf } from "../../core/schedule-register.ts";
-import { isFinal } from "../../core/job.ts";
-import type { Term } from "../../core/term.ts";
+import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedules/schedule.ts";
+import { definitionOf } from "../../core/schedules/schedule-register.ts";
+import { isFinal } from "../../core/jobs/job.ts";
+import type { Term } from "../../core/leadership/term.ts";
 import type { Author, Firing, FireVerdict, NotedOccurrence, ScheduleStore } from "../store.ts";
-import type { Ledger } from "./ledger.ts";
-import type { Read } from "./read.ts";
-import type { Submit } from "./submit.ts";
+import type { Ledger } from "./jobs/store-cache.ts";
+import type { Read } from "./jobs/read.ts";
+import type { Submit } from "./jobs/submit.ts";
 import type { SqliteTerms } from "./terms.ts";
 
 type Row = Record<string, string | number | null>;

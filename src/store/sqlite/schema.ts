@@ -14,7 +14,7 @@
  */
 
 import { BatonError } from "../../core/errors.ts";
-import type { SqliteFile } from "../../platform/drivers/sqlite.ts";
+import type { SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 
 /** All of `done` but the result. */
 export const DONE_COLUMNS =

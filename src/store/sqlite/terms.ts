@@ -1,8 +1,8 @@
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import { sameTerm, type LeaderRole, type Term } from "../../core/term.ts";
-import type { SqliteFile } from "../../platform/drivers/sqlite.ts";
+import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
+import type { SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 import type { TermStore } from "../store.ts";
 
 export class SqliteTerms implements TermStore {

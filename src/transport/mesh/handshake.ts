@@ -15,10 +15,10 @@ import type { KeyObject } from "node:crypto";
 import { NODE_NAME } from "../../core/ids.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import { derivedKey } from "../cluster-keys.ts";
-import type { ClusterKey, ClusterKeys } from "../cluster-keys.ts";
-import { HEADER, sign } from "../signing.ts";
-import type { Claims, ReceivedHeaders } from "../signing.ts";
+import { derivedKey } from "../signing/cluster-keys.ts";
+import type { ClusterKey, ClusterKeys } from "../signing/cluster-keys.ts";
+import { HEADER, sign } from "../signing/signing.ts";
+import type { Claims, ReceivedHeaders } from "../signing/signing.ts";
 
 export const MESH_PATH = "/peer/mesh";
 const MESH_VERSION = "1";

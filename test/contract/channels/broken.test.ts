@@ -2,7 +2,7 @@
 
 import { describe, test } from "node:test";
 import type { ConsumeOptions, Delivery, Message, Subscription } from "../../../src/channels/channels.ts";
-import { MemoryChannels } from "../../../src/channels/memory/memory.ts";
+import { MemoryChannels } from "../../../src/channels/memory/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { findsOut } from "../promises.ts";
 import { channelsPromises, withChannels } from "./contract.ts";

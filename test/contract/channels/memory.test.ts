@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { redeliveryDelayMs } from "../../../src/channels/redelivery.ts";
-import { openChannels } from "../../../src/channels/open.ts";
+import { redeliveryDelayMs } from "../../../src/channels/redelivery-delay.ts";
+import { openChannels } from "../../../src/channels/open-channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";

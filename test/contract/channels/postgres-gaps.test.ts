@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import type { PostgresChannels, PostgresChannelsOptions } from "../../../src/channels/postgres/postgres.ts";
+import type { PostgresChannels, PostgresChannelsOptions } from "../../../src/channels/postgres/channels.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";

@@ -1,6 +1,6 @@
-import { PostgresChannels, type PostgresChannelsOptions } from "../../../src/channels/postgres/postgres.ts";
+import { PostgresChannels, type PostgresChannelsOptions } from "../../../src/channels/postgres/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { Postgres } from "../../../src/platform/drivers/postgres.ts";
+import { Postgres } from "../../../src/platform/drivers/postgres/postgres.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { migrate } from "../../../src/store/postgres/schema.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import type { RedisChannels, RedisChannelsOptions } from "../../../src/channels/redis/redis.ts";
+import type { RedisChannels, RedisChannelsOptions } from "../../../src/channels/redis/channels.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";

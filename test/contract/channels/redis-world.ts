@@ -1,4 +1,4 @@
-import { RedisChannels, type RedisChannelsOptions } from "../../../src/channels/redis/redis.ts";
+import { RedisChannels, type RedisChannelsOptions } from "../../../src/channels/redis/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { RedisServer, type RedisServerOptions } from "../../support/redis-server.ts";

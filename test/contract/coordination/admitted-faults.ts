@@ -1,8 +1,8 @@
 /** A server beside the store that forgets, stands still or is restarted: who leads, and under which epoch the store takes writes. */
 
 import assert from "node:assert/strict";
-import type { Coordination } from "../../../src/coordination/coordination.ts";
-import type { ElectorSettings } from "../../../src/coordination/elector-settings.ts";
+import type { Coordination } from "../../../src/leadership/coordination.ts";
+import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import {

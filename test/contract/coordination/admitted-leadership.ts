@@ -1,9 +1,9 @@
 /** What leadership must keep on every server beside the store: several nodes, stopped processes, a store that is away. */
 
 import assert from "node:assert/strict";
-import type { Coordination } from "../../../src/coordination/coordination.ts";
-import type { ElectorSettings } from "../../../src/coordination/elector-settings.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Coordination } from "../../../src/leadership/coordination.ts";
+import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import type { TermStore } from "../../../src/store/store.ts";

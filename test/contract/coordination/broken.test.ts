@@ -3,9 +3,9 @@
 import { describe, test } from "node:test";
 import * as fc from "fast-check";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import type { Membership, NodeRequest, Tenure } from "../../../src/coordination/coordination.ts";
-import { sameTerm } from "../../../src/core/term.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Membership, NodeRequest, Tenure } from "../../../src/leadership/coordination.ts";
+import { sameTerm } from "../../../src/core/leadership/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { MemoryMembership, openMemoryMembership } from "../../support/lock-membership.ts";
 import { MemoryLeaseLock, openMemoryLock } from "../../support/lock-memory.ts";
 import { withLock } from "../../support/lock-world.ts";

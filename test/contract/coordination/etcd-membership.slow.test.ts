@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { SESSION_GONE_MS } from "../../../src/core/failure-detector.ts";
+import { SESSION_GONE_MS } from "../../../src/core/leadership/failure-detector.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Gateway } from "../../../src/coordination/etcd/gateway.ts";
-import { WatchStream } from "../../../src/coordination/etcd/watch-stream.ts";
+import { Gateway } from "../../../src/leadership/etcd/gateway.ts";
+import { WatchStream } from "../../../src/leadership/etcd/watch-stream.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";

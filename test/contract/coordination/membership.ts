@@ -1,10 +1,10 @@
 /** The contract of membership: what every keeper of the coordination port owes to the rest of a node. */
 
 import assert from "node:assert/strict";
-import type { Membership, NodeRequest } from "../../../src/coordination/coordination.ts";
+import type { Membership, NodeRequest } from "../../../src/leadership/coordination.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeIdentity, OwnInfo } from "../../../src/core/node.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { prove, type Promises, type Skips } from "../promises.ts";
 

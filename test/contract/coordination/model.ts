@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import { heldBy, sameTerm } from "../../../src/core/term.ts";
-import type { Term } from "../../../src/core/term.ts";
+import { heldBy, sameTerm } from "../../../src/core/leadership/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import type { LockWorld } from "../../support/lock-world.ts";
 import type { Promises } from "../promises.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import { SESSION_GONE_MS, type NodeSign } from "../../../src/core/failure-detector.ts";
+import { SESSION_GONE_MS, type NodeSign } from "../../../src/core/leadership/failure-detector.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";

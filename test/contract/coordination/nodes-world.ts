@@ -1,11 +1,11 @@
 /** A list of nodes that all of them write themselves into, and a leader that looks at it. */
 
 import assert from "node:assert/strict";
-import type { Coordination } from "../../../src/coordination/coordination.ts";
-import type { RegisteredMembership, Registry } from "../../../src/coordination/registered-membership.ts";
+import type { Coordination } from "../../../src/leadership/coordination.ts";
+import type { RegisteredMembership, Registry } from "../../../src/leadership/registered-membership.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";

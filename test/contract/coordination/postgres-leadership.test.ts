@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test, type TestContext } from "node:test";
-import { leaderLock } from "../../../src/coordination/postgres/advisory-keys.ts";
-import { Elector } from "../../../src/coordination/elector.ts";
-import type { ElectorSettings } from "../../../src/coordination/elector-settings.ts";
-import type { PostgresCoordination } from "../../../src/coordination/postgres/postgres.ts";
+import { leaderLock } from "../../../src/leadership/postgres/advisory-keys.ts";
+import { Elector } from "../../../src/leadership/elector.ts";
+import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
+import type { PostgresCoordination } from "../../../src/leadership/postgres/coordination.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { applicationPrefix } from "../../../src/platform/drivers/postgres-name.ts";
+import { applicationPrefix } from "../../../src/platform/drivers/postgres/application-name.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Coordination, LeaseLock } from "../../../src/coordination/coordination.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Coordination, LeaseLock } from "../../../src/leadership/coordination.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import { ROLE, type LockWorld } from "../../support/lock-world.ts";
 import type { Promises } from "../promises.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import { RedisCluster } from "../../support/lock-redis.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Coordination } from "../../../src/coordination/coordination.ts";
-import { openCoordination } from "../../../src/coordination/open.ts";
+import type { Coordination } from "../../../src/leadership/coordination.ts";
+import { openCoordination } from "../../../src/leadership/open-coordination.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { OwnInfo } from "../../../src/core/node.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import type { LockWorld } from "../../support/lock-world.ts";
 import type { Promises } from "../promises.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { changed, removed } from "../../../src/core/credential.ts";
-import type { Credential } from "../../../src/core/credential.ts";
+import { changed, removed } from "../../../src/core/access/credential.ts";
+import type { Credential } from "../../../src/core/access/credential.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 
 function credential(id: string, fields: Partial<Credential> = {}): Credential {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import type { Agent, AgentSeen } from "../../../src/store/agents.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 import { HOUR_MS } from "../../support/store-world.ts";

@@ -1,4 +1,4 @@
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { BrokenStores } from "./broken.ts";
 

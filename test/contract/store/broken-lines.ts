@@ -1,4 +1,4 @@
-import { isFinal } from "../../../src/core/job.ts";
+import { isFinal } from "../../../src/core/jobs/job.ts";
 import type { ClaimedJob, JobStore, Submitted } from "../../../src/store/store.ts";
 import type { BrokenStores } from "./broken.ts";
 

@@ -1,5 +1,5 @@
 import type { JobId, LeaseId } from "../../../src/core/ids.ts";
-import type { Job } from "../../../src/core/job.ts";
+import type { Job } from "../../../src/core/jobs/job.ts";
 import type { Abandoned, JobStore, Recovered, Run, Settlement, Store } from "../../../src/store/store.ts";
 import type { BrokenStore, BrokenStores, Replaced } from "./broken.ts";
 import { runAgain } from "./broken-runs.ts";

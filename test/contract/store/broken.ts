@@ -3,7 +3,7 @@
  * broken: a suite that cannot fail proves nothing.
  */
 
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
 import type { AgentStore } from "../../../src/store/agents.ts";
 import type { OwnershipStore } from "../../../src/store/ownership.ts";

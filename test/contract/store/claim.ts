@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { JobId } from "../../../src/core/ids.ts";
-import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { ERROR, LEASE_MS, NODE, lease } from "../../support/store-world.ts";
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import type { ClaimedJob, ClaimRequest, Outcome, Report, Run } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 import { AUTHOR, ERROR, HOUR_MS, LEASE_MS, lease, NODE, STOPPED_ERROR } from "../../support/store-world.ts";

@@ -1,5 +1,5 @@
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
-import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { fencedContract } from "./fenced.ts";
 
 fencedContract("memory", async ({ clock }) => {

@@ -1,7 +1,7 @@
 /** A store whose jobs are all written under one term: what the contract promises of them is then promised of fenced writes too. */
 
 import { describe, test } from "node:test";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import type { JobStore, Store } from "../../../src/store/store.ts";
 import { AUTHOR, type OpenStore, type Promises, StoreWorld } from "../../support/store-world.ts";
 import { SUBJECTS } from "./contract.ts";

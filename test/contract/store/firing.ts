@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import type { ScheduleDefinition, SkipReason } from "../../../src/core/schedule.ts";
+import type { ScheduleDefinition, SkipReason } from "../../../src/core/schedules/schedule.ts";
 import type { FireVerdict, Firing, NewJob } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 import { AUTHOR, HOUR_MS } from "../../support/store-world.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { agentLease, leasesOf } from "../../../src/core/agent.ts";
-import { DEFAULT_BUDGETS, interruptionError } from "../../../src/core/job.ts";
+import { DEFAULT_BUDGETS, interruptionError } from "../../../src/core/jobs/job.ts";
 import type { ClaimedJob } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 import { LEASE_MS, lease } from "../../support/store-world.ts";

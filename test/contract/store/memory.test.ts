@@ -1,4 +1,4 @@
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
 import { storeContract } from "./contract.ts";
 
 storeContract(

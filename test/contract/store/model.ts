@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import type { JobId } from "../../../src/core/ids.ts";
-import type { JobStatus, Spent } from "../../../src/core/job.ts";
-import { DEFAULT_BUDGETS, isFinal, JOB_STATUSES } from "../../../src/core/job.ts";
+import type { JobStatus, Spent } from "../../../src/core/jobs/job.ts";
+import { DEFAULT_BUDGETS, isFinal, JOB_STATUSES } from "../../../src/core/jobs/job.ts";
 import type { Abandoned, ClaimedJob, Recovered, Verdict } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 import { AUTHOR, lease } from "../../support/store-world.ts";

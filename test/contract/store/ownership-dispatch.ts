@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { HOUR_MS, lease, LEASE_MS } from "../../support/store-world.ts";
 import { accept, dispatched, dispatchRequest, jobsOf, ownershipOf, wanted } from "./ownership-world.ts";

@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { noPgBouncer, PgBouncer } from "../../support/pgbouncer.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { type OpenStore, StoreWorld } from "../../support/store-world.ts";

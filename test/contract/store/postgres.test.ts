@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { after, before } from "node:test";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { storeContract } from "./contract.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
-import { crashError, DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import { crashError, DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { HOUR_MS, LEASE_MS, lease, node } from "../../support/store-world.ts";
 

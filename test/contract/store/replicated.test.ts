@@ -1,11 +1,11 @@
 /** The promises about schedules, kept by the leader of a cluster whose nodes have a store each. */
 
 import { describe, test } from "node:test";
-import type { Term } from "../../../src/core/term.ts";
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
-import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { MemoryNetwork } from "../../../src/transport/memory.ts";
+import { MemoryNetwork } from "../../../src/transport/memory/memory-network.ts";
 import { nodeNames, ReplicaNode } from "../../support/replica-node.ts";
 import type { OpenStore } from "../../support/store-world.ts";
 import { StoreWorld } from "../../support/store-world.ts";

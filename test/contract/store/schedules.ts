@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ScheduleDefinition } from "../../../src/core/schedule.ts";
+import type { ScheduleDefinition } from "../../../src/core/schedules/schedule.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { HOUR_MS } from "../../support/store-world.ts";
 

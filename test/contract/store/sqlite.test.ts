@@ -1,4 +1,4 @@
-import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { storeContract } from "./contract.ts";
 
 storeContract(

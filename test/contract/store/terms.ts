@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { node } from "../../support/store-world.ts";
 

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { Operation } from "../../../src/api/operation.ts";
-import { OPERATIONS } from "../../../src/api/table.ts";
-import { allows, PERMISSIONS } from "../../../src/core/access.ts";
+import { OPERATIONS } from "../../../src/api/operation-table.ts";
+import { allows, PERMISSIONS } from "../../../src/core/access/permissions.ts";
 import { listedFile, TEST_SECRET } from "../../support/host-cluster.ts";
 import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 import { eventually, TEST_TOKEN } from "../../support/process-node.ts";

@@ -7,7 +7,7 @@ import {
   BatonClientError,
   type ClusterEvent,
   type FollowEvent,
-} from "../../../src/client/client.ts";
+} from "../../../src/client/baton-client.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";

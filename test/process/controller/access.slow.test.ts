@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { it } from "node:test";
-import { BatonClient } from "../../../src/client/client.ts";
+import { BatonClient } from "../../../src/client/baton-client.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";
 import { eventually } from "../../support/process-node.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClient, type JobBody } from "../../../src/client/client.ts";
+import { BatonClient, type JobBody } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";

@@ -1,7 +1,7 @@
 /** Two node-controllers with agents that work, and what is asked of them. */
 
 import assert from "node:assert/strict";
-import { BatonClient, type JobBody } from "../../../src/client/client.ts";
+import { BatonClient, type JobBody } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import type { PostgresServer } from "../../support/postgres-server.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { BatonClient } from "../../../src/client/client.ts";
+import { BatonClient } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
 import { PostgresServer } from "../../support/postgres-server.ts";

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../../src/platform/clock.ts";
-import type { ChildReport, SupervisorReport } from "../../../src/supervisor/report.ts";
+import type { ChildReport, SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { BIN, COMPILED, dataDirectory, eventually, TASKS, type Exit } from "../../support/process-node.ts";
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { BatonClient, type LiveEvent } from "../../../src/client/client.ts";
+import { BatonClient, type LiveEvent } from "../../../src/client/baton-client.ts";
 import { QUICK, TestCluster } from "../../support/cluster.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 import { eventually } from "../../support/process-node.ts";

@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/platform/clock.ts";
-import type { SupervisorReport } from "../../../src/supervisor/report.ts";
+import type { SupervisorReport } from "../../../src/supervisor/supervisor-report.ts";
 import type { Exit } from "../../support/process-node.ts";
 
 export interface MemberOptions {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { AuditTrail } from "../../../src/access/audit-trail.ts";
-import type { JournalService } from "../../../src/cluster/journal.ts";
-import type { Principal } from "../../../src/core/access.ts";
+import type { JournalService } from "../../../src/observe/journal/journal.ts";
+import type { Principal } from "../../../src/core/access/permissions.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 
 const CI: Principal = { kind: "token", name: "ci", permission: "submit", id: "1" };

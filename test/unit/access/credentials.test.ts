@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BatonError } from "../../../src/core/errors.ts";
-import type { Credential } from "../../../src/core/credential.ts";
-import { useStep } from "../../../src/core/credential.ts";
+import type { Credential } from "../../../src/core/access/credential.ts";
+import { useStep } from "../../../src/core/access/credential.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
 import { connection, credential, sharing, storeOn } from "./world.ts";

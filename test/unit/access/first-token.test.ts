@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
 import { FirstToken } from "../../../src/access/first-token.ts";
 import type { FirstTokenOptions } from "../../../src/access/first-token.ts";
-import { agreedToken } from "../../../src/access/token-text.ts";
+import { agreedToken } from "../../../src/access/token-format.ts";
 import type { Log } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";

@@ -3,15 +3,15 @@
 import { Access } from "../../../src/access/access.ts";
 import { CredentialReplicas } from "../../../src/access/credential-replicas.ts";
 import { Credentials } from "../../../src/access/credentials.ts";
-import type { Credential } from "../../../src/core/credential.ts";
-import type { Principal } from "../../../src/core/access.ts";
+import type { Credential } from "../../../src/core/access/credential.ts";
+import type { Principal } from "../../../src/core/access/permissions.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
 import type { Outcome, PeerRequest, ReceivedRequest } from "../../../src/transport/transport.ts";
 
 export function credential(fields: Partial<Credential> = {}): Credential {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Task, TaskContext } from "../../../src/jobs/task.ts";
-import { PermanentError } from "../../../src/jobs/task.ts";
+import type { Task, TaskContext } from "../../../src/jobs/tasks/task.ts";
+import { PermanentError } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { eventually } from "../../support/process-node.ts";

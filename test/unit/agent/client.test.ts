@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BatonClient, BatonClientError, type BatonClientOptions } from "../../../src/client/client.ts";
+import { BatonClient, BatonClientError, type BatonClientOptions } from "../../../src/client/baton-client.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";

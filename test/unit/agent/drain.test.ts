@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { newClaim, decide } from "../../../src/agent/link-messages.ts";
-import { parcels, resultText } from "../../../src/agent/result-parcel.ts";
-import type { Task } from "../../../src/jobs/task.ts";
+import { newClaim, decide } from "../../../src/agent/controller-link-messages.ts";
+import { parcels, resultText } from "../../../src/agent/result-batch.ts";
+import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";

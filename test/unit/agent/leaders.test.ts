@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { LeaderConnection } from "../../../src/client/leader.ts";
-import { BatonClientError } from "../../../src/client/error.ts";
-import type { Task } from "../../../src/jobs/task.ts";
+import { LeaderConnection } from "../../../src/client/connection/leader-connection.ts";
+import { BatonClientError } from "../../../src/client/client-error.ts";
+import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";

@@ -1,11 +1,11 @@
 /** An agent in this process, its link without a thread, and controllers that keep the contract. */
 
 import { Agent } from "../../../src/agent/agent.ts";
-import { Link } from "../../../src/agent/link.ts";
-import type { LinkPort } from "../../../src/agent/link-thread.ts";
-import type { Task } from "../../../src/jobs/task.ts";
-import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
-import { ThreadPool } from "../../../src/jobs/thread-pool.ts";
+import { Link } from "../../../src/agent/controller-link.ts";
+import type { LinkPort } from "../../../src/agent/controller-link-thread.ts";
+import type { Task } from "../../../src/jobs/tasks/task.ts";
+import { TaskRegistry } from "../../../src/jobs/tasks/task-registry.ts";
+import { ThreadPool } from "../../../src/jobs/run/thread-pool.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { FakeControllers } from "../../support/fake-controller.ts";

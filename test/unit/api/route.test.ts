@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RequestRouter } from "../../../src/api/route.ts";
-import { OUTSIDE } from "../../../src/transport/hop.ts";
-import type { Inbound } from "../../../src/transport/hop.ts";
+import { OUTSIDE } from "../../../src/transport/hop-headers.ts";
+import type { Inbound } from "../../../src/transport/hop-headers.ts";
 import type { NodeServices } from "../../../src/api/node-services.ts";
-import type { Peers } from "../../../src/transport/hop.ts";
+import type { Peers } from "../../../src/transport/hop-headers.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import type { Target } from "../../../src/core/route.ts";

@@ -2,7 +2,7 @@
 
 import { Readable, Writable } from "node:stream";
 import { main } from "../../../src/cli/main.ts";
-import type { Terminal } from "../../../src/cli/terminal.ts";
+import type { Terminal } from "../../../src/cli/terminal/terminal.ts";
 import type { Clock } from "../../../src/platform/clock.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
-import type { LoadOptions } from "../../../src/config/load.ts";
-import { loadSettings } from "../../../src/config/load.ts";
-import { PROFILES } from "../../../src/config/profiles.ts";
+import type { LoadOptions } from "../../../src/config/load-settings.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { PROFILES } from "../../../src/config/tables/profiles.ts";
 import { SETTING_BY_PATH } from "../../../src/config/settings.ts";
-import { sourceText } from "../../../src/config/source.ts";
-import { maskedStore, readStore } from "../../../src/config/store-url.ts";
+import { sourceText } from "../../../src/config/sources/source.ts";
+import { maskedStore, readStore } from "../../../src/config/values/store-url.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 
 const DATABASE = "postgres://me:secret@db:5432/jobs";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { environmentName, SETTINGS } from "../../../src/config/settings.ts";
 import type { Setting } from "../../../src/config/settings.ts";
-import { readValue, writeValue } from "../../../src/config/value.ts";
+import { readValue, writeValue } from "../../../src/config/values/value.ts";
 import { configurationPage } from "../../../src/config/write-docs.ts";
 
 describe("the table of settings", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { describe, it } from "node:test";
-import { loadSettings, withPort } from "../../../src/config/load.ts";
+import { loadSettings, withPort } from "../../../src/config/load-settings.ts";
 import { shownSettings } from "../../../src/config/shown-settings.ts";
 
 const { settings } = loadSettings({

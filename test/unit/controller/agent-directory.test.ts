@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { AgentDirectory } from "../../../src/controller/agent-directory.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { AgentSeen } from "../../../src/store/agents.ts";
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 
 class World {

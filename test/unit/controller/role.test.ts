@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { NodeName } from "../../../src/core/ids.ts";
-import { permits, STANDING_BY, step } from "../../../src/core/role.ts";
-import type { RoleAction, RoleEvent, Standing } from "../../../src/core/role.ts";
-import type { Term } from "../../../src/core/term.ts";
+import { permits, STANDING_BY, step } from "../../../src/core/leadership/role.ts";
+import type { RoleAction, RoleEvent, Standing } from "../../../src/core/leadership/role.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 
 const termOf = (epoch: number): Term => ({
   role: "scheduler",

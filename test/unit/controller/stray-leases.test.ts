@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { StrayLeases } from "../../../src/controller/stray-leases.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import type { Abandoned, Recovered } from "../../../src/store/store.ts";
 
 const term = (epoch: number): Term => {

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { before, describe, it, type TestContext } from "node:test";
 import { Client } from "pg";
-import type { Task } from "../../../src/jobs/task.ts";
-import type { BatonNode } from "../../../src/node/node.ts";
+import type { Task } from "../../../src/jobs/tasks/task.ts";
+import type { BatonNode } from "../../../src/node/baton-node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { openPostgresStore } from "../../../src/store/postgres/postgres.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { ControllerCalls, eventsOf, resultOf, type Leased } from "../../support/controller-calls.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NEEDS } from "../../../dashboard/src/api/permissions.ts";
-import { OPERATIONS } from "../../../src/api/table.ts";
+import { OPERATIONS } from "../../../src/api/operation-table.ts";
 
 describe("what the page thinks one needs", () => {
   it("is what the table of operations says", () => {

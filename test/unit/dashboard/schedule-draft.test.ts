@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { draftOf, EMPTY, requestOf, timingOf } from "../../../dashboard/src/screens/schedule-draft.ts";
-import type { ScheduleBody } from "../../../src/api/schedule-body.ts";
-import { ScheduleRequestBody } from "../../../src/api/schedule-body.ts";
+import type { ScheduleBody } from "../../../src/api/bodies/schedule-body.ts";
+import { ScheduleRequestBody } from "../../../src/api/bodies/schedule-body.ts";
 
 const STORED: ScheduleBody = {
   name: "nightly",

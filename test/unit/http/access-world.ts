@@ -1,10 +1,10 @@
 /** A real node in the test that asks callers who they are, with a token for each permission. */
 
 import { request } from "undici";
-import { PERMISSIONS } from "../../../src/core/access.ts";
-import type { Permission } from "../../../src/core/access.ts";
+import { PERMISSIONS } from "../../../src/core/access/permissions.ts";
+import type { Permission } from "../../../src/core/access/permissions.ts";
 import type { Log } from "../../../src/platform/log.ts";
-import type { BatonNode } from "../../../src/node/node.ts";
+import type { BatonNode } from "../../../src/node/baton-node.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
-import type { BulkAnswer } from "../../../src/api/operations/bulk-body.ts";
+import type { BulkAnswer } from "../../../src/api/operations/jobs/bulk-body.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";

@@ -6,11 +6,11 @@ import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { OperationExecutor } from "../../../src/api/execute.ts";
-import { BatonClient, BatonClientError } from "../../../src/client/client.ts";
-import type { FollowEvent } from "../../../src/client/client.ts";
+import { BatonClient, BatonClientError } from "../../../src/client/baton-client.ts";
+import type { FollowEvent } from "../../../src/client/baton-client.ts";
 import type { JobId } from "../../../src/core/ids.ts";
-import { HttpServer } from "../../../src/http/server.ts";
-import { HEARTBEAT_MS } from "../../../src/api/event-bytes.ts";
+import { HttpServer } from "../../../src/http/http-server.ts";
+import { HEARTBEAT_MS } from "../../../src/api/schema/event-bytes.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
 
 let node: FakeNode;

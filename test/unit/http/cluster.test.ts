@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
-import { addedUp } from "../../../src/api/operations/cluster.ts";
+import { addedUp } from "../../../src/api/operations/cluster/cluster.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
 

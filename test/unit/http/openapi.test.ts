@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
-import { OPERATIONS } from "../../../src/api/table.ts";
+import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
-import { OverviewBody } from "../../../src/api/overview-body.ts";
+import { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { peerApps, type PeerApp, type PeerApps } from "../../support/peer-apps.ts";
 import { FakeNode, keptLog, NO_LOOK } from "./fake-node.ts";

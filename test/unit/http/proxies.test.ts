@@ -7,7 +7,7 @@ import { OperationExecutor } from "../../../src/api/execute.ts";
 import { Agent, request } from "undici";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
-import { loginsOfNode } from "../../../src/http/limits.ts";
+import { loginsOfNode } from "../../../src/http/rate-limits.ts";
 import { buildApp } from "../../../src/http/app.ts";
 import { atEnd, type Scope } from "../../support/node-cleanup.ts";
 import { AccessWorld, ADMIN } from "./access-world.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { JobId } from "../../../src/core/ids.ts";
-import { defineTask } from "../../../src/jobs/task.ts";
+import { defineTask } from "../../../src/jobs/tasks/task.ts";
 import { finished, nodeHere, submit } from "../../support/node-here.ts";
 import { eventually } from "../../support/process-node.ts";
 

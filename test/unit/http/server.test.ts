@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { OperationExecutor } from "../../../src/api/execute.ts";
 import { Agent, request } from "undici";
-import { HttpServer } from "../../../src/http/server.ts";
+import { HttpServer } from "../../../src/http/http-server.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeNode, keptLog } from "./fake-node.ts";

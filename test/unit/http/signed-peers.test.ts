@@ -4,9 +4,9 @@ import type { NodeName } from "../../../src/core/ids.ts";
 import { authenticateBy } from "../../../src/http/authenticate.ts";
 import { systemClock as clock } from "../../../src/platform/clock.ts";
 import { systemRandom as random } from "../../../src/platform/random.ts";
-import { Authenticator } from "../../../src/transport/authenticator.ts";
-import { clusterKeys } from "../../../src/transport/cluster-keys.ts";
-import { SignedTransport } from "../../../src/transport/signed.ts";
+import { Authenticator } from "../../../src/transport/signing/authenticator.ts";
+import { clusterKeys } from "../../../src/transport/signing/cluster-keys.ts";
+import { SignedTransport } from "../../../src/transport/signing/signed-transport.ts";
 import { peerApps } from "../../support/peer-apps.ts";
 import type { PeerApp } from "../../support/peer-apps.ts";
 

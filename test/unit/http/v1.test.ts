@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { before, describe, it, type TestContext } from "node:test";
-import type { BatonNode } from "../../../src/node/node.ts";
+import type { BatonNode } from "../../../src/node/baton-node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ControllerCalls, eventsOf, resultOf } from "../../support/controller-calls.ts";
 import { suiteScope } from "../../support/node-cleanup.ts";

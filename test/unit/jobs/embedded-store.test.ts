@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { openSqliteStore } from "../../../src/store/sqlite/sqlite.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { StoreWorld } from "../../support/store-world.ts";
 
 /** The store contract's world on the embedded store, with the size of its write-ahead log. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
-import { loadSettings } from "../../../src/config/load.ts";
-import { ThreadPool } from "../../../src/jobs/thread-pool.ts";
-import { createNode } from "../../../src/node/node.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { ThreadPool } from "../../../src/jobs/run/thread-pool.ts";
+import { createNode } from "../../../src/node/baton-node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { resultOf, submit } from "../../support/node-here.ts";

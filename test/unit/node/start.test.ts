@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { describe, it } from "node:test";
-import { loadSettings } from "../../../src/config/load.ts";
-import { createNode } from "../../../src/node/node.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { createNode } from "../../../src/node/baton-node.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { atEnd } from "../../support/node-cleanup.ts";
 

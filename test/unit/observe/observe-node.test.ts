@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ClusterView, type ClusterViewOptions } from "../../../src/cluster/cluster-view.ts";
-import { nodeWatch } from "../../../src/cluster/node-watch.ts";
-import { Traffic } from "../../../src/cluster/traffic.ts";
-import type { Membership } from "../../../src/coordination/coordination.ts";
+import { ClusterView, type ClusterViewOptions } from "../../../src/observe/cluster-view.ts";
+import { nodeWatch } from "../../../src/jobs/recover/dead-node-recovery.ts";
+import { Traffic } from "../../../src/observe/traffic.ts";
+import type { Membership } from "../../../src/leadership/coordination.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
-import type { Term } from "../../../src/core/term.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { observeNode } from "../../../src/observe/observe-node.ts";
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
 import { recordingLog } from "../../support/node-log.ts";
 import { nodeHere, temporaryDirectory } from "../../support/node-here.ts";
 

@@ -2,49 +2,49 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { MemoryChannels } from "../../../src/channels/memory/memory.ts";
+import { MemoryChannels } from "../../../src/channels/memory/channels.ts";
 import type { WorkerHeartbeat } from "../../../src/channels/messages.ts";
-import { topics } from "../../../src/channels/names.ts";
-import { metricsDuty } from "../../../src/cluster/metrics-duty.ts";
-import { nodeWatch } from "../../../src/cluster/node-watch.ts";
-import { ScheduleDoor } from "../../../src/cluster/replicated-schedules-door.ts";
+import { topics } from "../../../src/channels/channel-names.ts";
+import { metricsDuty } from "../../../src/observe/metrics/metrics-duty.ts";
+import { nodeWatch } from "../../../src/jobs/recover/dead-node-recovery.ts";
+import { ScheduleDoor } from "../../../src/peers/schedules/schedule-request-handler.ts";
 import { Controller } from "../../../src/controller/controller.ts";
-import { EventFeed } from "../../../src/controller/event-feed.ts";
+import { EventFeed } from "../../../src/controller/events/event-feed.ts";
 import { TermGuard } from "../../../src/controller/term-guard.ts";
-import type { Membership } from "../../../src/coordination/coordination.ts";
+import type { Membership } from "../../../src/leadership/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { jobId } from "../../../src/core/ids.ts";
-import { DEFAULT_BUDGETS } from "../../../src/core/job.ts";
+import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import {
   describeRefusal,
   LEADER_WRITES,
   staleWriter,
   type LeaderWrite,
   type Refusal,
-} from "../../../src/core/refused-write.ts";
-import { DEFAULT_RETRY } from "../../../src/core/retry.ts";
-import type { Term } from "../../../src/core/term.ts";
-import { Dispatcher } from "../../../src/dispatch/dispatcher.ts";
-import { StatusSink } from "../../../src/dispatch/status-sink.ts";
-import { LeaseReaper } from "../../../src/jobs/lease-reaper.ts";
-import { retentionDuty } from "../../../src/jobs/retention.ts";
-import { scheduleDuty } from "../../../src/jobs/schedule-duty.ts";
-import { Submitter } from "../../../src/jobs/submitter.ts";
-import { TaskRegistry } from "../../../src/jobs/task-registry.ts";
-import { storeResults } from "../../../src/jobs/worker-ports.ts";
-import { Instruments } from "../../../src/metrics/instruments.ts";
-import { LeaderMetrics } from "../../../src/metrics/leader-metrics.ts";
+} from "../../../src/core/leadership/refused-write.ts";
+import { DEFAULT_RETRY } from "../../../src/core/jobs/retry.ts";
+import type { Term } from "../../../src/core/leadership/term.ts";
+import { Dispatcher } from "../../../src/push/dispatch/dispatcher.ts";
+import { StatusSink } from "../../../src/push/dispatch/status-sink.ts";
+import { LeaseReaper } from "../../../src/jobs/recover/lease-reaper.ts";
+import { retentionDuty } from "../../../src/jobs/recover/retention.ts";
+import { scheduleDuty } from "../../../src/jobs/schedules/schedule-duty.ts";
+import { Submitter } from "../../../src/jobs/submit/submitter.ts";
+import { TaskRegistry } from "../../../src/jobs/tasks/task-registry.ts";
+import { storeResults } from "../../../src/jobs/run/worker-ports.ts";
+import { Instruments } from "../../../src/observe/metrics/instruments.ts";
+import { LeaderMetrics } from "../../../src/observe/metrics/leader-metrics.ts";
 import { observeNode } from "../../../src/observe/observe-node.ts";
-import { JobEventWriter } from "../../../src/ownership/job-event-writer.ts";
-import { OrphanJobDetector } from "../../../src/ownership/orphan-job-detector.ts";
-import { StoreRetry } from "../../../src/ownership/store-retry.ts";
+import { JobEventWriter } from "../../../src/push/ownership/job-event-writer.ts";
+import { OrphanJobDetector } from "../../../src/push/ownership/orphan-job-detector.ts";
+import { StoreRetry } from "../../../src/push/ownership/store-retry.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { NodeState } from "../../../src/platform/node-state.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { MemoryStore } from "../../../src/store/memory/memory.ts";
+import { MemoryStore } from "../../../src/store/memory/store.ts";
 import type { ClaimedJob, JobStore, Store } from "../../../src/store/store.ts";
 import { HeldRuns, WorkerWorld } from "../../support/node-worker.ts";
 

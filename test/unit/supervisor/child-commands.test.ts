@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { loadSettings } from "../../../src/config/load.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
 import {
   agentCommand,
   controllerCommand,

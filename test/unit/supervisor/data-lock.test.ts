@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { DataLock } from "../../../src/supervisor/data-lock.ts";
-import { readReport } from "../../../src/supervisor/report.ts";
+import { readReport } from "../../../src/supervisor/supervisor-report.ts";
 
 describe("DataLock", () => {
   it("is had by one at a time, and is free again after its release", (t) => {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { sparkline } from "../../../../src/cli/top/header.ts";
-import { painted, textOf } from "../../../../src/cli/top/line.ts";
-import type { Model, TopEvent } from "../../../../src/cli/top/model.ts";
-import { FIRST, PANES } from "../../../../src/cli/top/model.ts";
+import { sparkline } from "../../../../src/cli/top/header-view.ts";
+import { painted, textOf } from "../../../../src/cli/top/screen-line.ts";
+import type { Model, TopEvent } from "../../../../src/cli/top/top-model.ts";
+import { FIRST, PANES } from "../../../../src/cli/top/top-model.ts";
 import { heights, pageOf, screen } from "../../../../src/cli/top/screen.ts";
-import { columnsOf } from "../../../../src/cli/plain-text.ts";
+import { columnsOf } from "../../../../src/cli/terminal/plain-text.ts";
 import { ago, jobRow, nodeRow, NOW, overview, sample } from "./sample.ts";
 
 /** As it is seen, with > before the row that is selected. */

@@ -1,0 +1,21 @@
+/** Runs on a worker thread: an agent's link to the controllers, out of the way of handlers that block. */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { systemClock } from "../platform/clock.ts";
+import { createLog, type LogOptions } from "../platform/log.ts";
+import { systemRandom } from "../platform/random.ts";
+import { Link, type LinkSettings } from "./controller-link.ts";
+import type { ToLink } from "./controller-link-messages.ts";
+
+const { settings, log } = workerData as { settings: LinkSettings; log: LogOptions };
+const port = parentPort!;
+
+const link = new Link({
+  ...settings,
+  clock: systemClock,
+  random: systemRandom,
+  log: createLog(log),
+  tell: (message) => port.postMessage(message),
+});
+port.on("message", (message: ToLink) => link.hear(message));
+await link.start();

@@ -1,0 +1,126 @@
+/**
+ * An agent's side towards the controllers: leases, renewals, reports, results, heartbeats. It runs on a thread of its own
+ * (controller-link-main.ts), because handlers may block the event loop of the main one, and a lease that is not renewed is lost.
+ */
+
+import type { Connection } from "../client/connection/connection.ts";
+import { LeaderConnection } from "../client/connection/leader-connection.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { ClaimedJob } from "../store/store.ts";
+import { Courier } from "./result-sender.ts";
+import { Heart } from "./heartbeater.ts";
+import { JobTaker } from "./lease-poller.ts";
+import { LeaseKeeper } from "./lease-renewer.ts";
+import type { FromLink, ToLink } from "./controller-link-messages.ts";
+
+/** What can be copied to the thread. */
+export interface LinkSettings {
+  readonly urls: readonly string[];
+  /** Shown to the controllers; undefined where none asks for one. */
+  readonly token?: string;
+  readonly agent: string;
+  readonly capabilities: readonly string[];
+  /** Null for all. */
+  readonly queues: readonly string[] | null;
+  readonly version: string;
+}
+
+export interface LinkOptions extends LinkSettings {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly tell: (message: FromLink) => void;
+  readonly connect?: (url: string) => Connection;
+}
+
+/** What is unanswered at the end is rarely a lease. Longer, and an idle agent's stop waits for a leader. */
+const FAREWELL_MS = 1_500;
+
+export class Link extends Lifecycle {
+  readonly #o: LinkOptions;
+  readonly #leader: LeaderConnection;
+  readonly #leases: LeaseKeeper;
+  readonly #courier: Courier;
+  readonly #taker: JobTaker;
+  readonly #heart: Heart;
+  #running = 0;
+
+  constructor(options: LinkOptions) {
+    super();
+    this.#o = options;
+    const { tell } = options;
+    const leader = (this.#leader = new LeaderConnection(options));
+    const leases = (this.#leases = new LeaseKeeper({
+      ...options,
+      leader,
+      onLost: (lease, why) => tell({ say: "lost", lease, why }),
+      onCancel: (run, reason) => tell({ say: "cancel", run, reason }),
+    }));
+    this.#courier = new Courier({ ...options, leader, leases, onRecovered: () => this.#taker.wake() });
+    this.#taker = new JobTaker({
+      ...options,
+      leader,
+      blocked: () => this.#courier.failing,
+      onLeased: ({ lease_id, leader_epoch, expires_in_ms, tasks }) =>
+        leases.open(
+          lease_id,
+          leader_epoch,
+          expires_in_ms,
+          tasks.map(({ job_id }) => job_id),
+        ),
+      offer: tell,
+      giveBack: (jobs) => this.#giveBack(jobs),
+    });
+    // A handler may block the event loop before anybody could say that it runs.
+    this.#heart = new Heart({ ...options, leader, running: () => Math.max(this.#running, leases.jobs) });
+  }
+
+  hear(message: ToLink): void {
+    switch (message.say) {
+      case "room":
+        this.#running = message.running;
+        return this.#taker.room(message.free, message.seen);
+      case "report":
+        return this.#courier.report(message.run, message.report);
+      case "result":
+        return this.#courier.result(message.run, message.ended);
+      case "forget":
+        return this.#courier.forget(message.run);
+      case "drain":
+        return void this.#taker.stop();
+      case "finish":
+        return void this.#finish(message.withinMs);
+    }
+  }
+
+  protected onStart(): void {
+    this.#taker.start();
+    this.#heart.start();
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.#taker.stop();
+    this.#heart.stop();
+    await this.#courier.finish(0);
+    this.#leases.stop();
+    await this.#leader.close();
+  }
+
+  async #finish(withinMs: number): Promise<void> {
+    await this.#taker.stop();
+    const [undelivered] = await Promise.all([
+      this.#courier.finish(withinMs),
+      this.#heart.farewell(this.#taker.unanswered, Math.min(withinMs, FAREWELL_MS)),
+    ]);
+    await this.stop();
+    this.#o.tell({ say: "finished", undelivered });
+  }
+
+  #giveBack(jobs: readonly ClaimedJob[]): void {
+    for (const { lease, id, jobEpoch } of jobs)
+      this.#courier.result({ lease, id, jobEpoch }, { status: "released" });
+  }
+}

@@ -1,0 +1,101 @@
+import type { HeartbeatRequest } from "../client/controller-bodies.ts";
+import type { LeaderConnection } from "../client/connection/leader-connection.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Random } from "../platform/random.ts";
+import { BackOff } from "./back-off.ts";
+
+export interface HeartOptions {
+  readonly agent: string;
+  readonly capabilities: readonly string[];
+  readonly version: string;
+  readonly leader: LeaderConnection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly running: () => number;
+}
+
+/** Three beats within the time after which an agent counts as stale (15 s by default). */
+const BEAT_MS = 5_000;
+/** Of these, an agent that runs nothing looks with every second one whether its leader still leads. Later, and it waits longer in vain at one that hangs. */
+const LOOK_BEATS = 2;
+/** Also how soon a leader that hangs is noticed by an agent that waits for jobs. Shorter, and a busy one looks dead. */
+const CALL_TIMEOUT_MS = 3_000;
+
+/**
+ * Tells the leader that this agent is there and how much it runs, also while a handler blocks the event loop. An agent that runs nothing is
+ * known by the poll that waits for it, and does not trouble the leader: it asks another node whether that one still leads. Whichever
+ * of them finds another leader takes the waiting poll along to it (see LeaderConnection).
+ */
+export class Heart {
+  readonly #o: HeartOptions;
+  readonly #stopped = new AbortController();
+  /** What was last told, if it was heard. */
+  #told: number | null = null;
+
+  constructor(options: HeartOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  /** The last word: which answers are not waited for. Tries for so long. */
+  async farewell(unanswered: readonly string[], withinMs: number): Promise<void> {
+    this.stop();
+    if (unanswered.length === 0) return;
+    const over = new AbortController();
+    const cancel = this.#o.clock.after(withinMs, () => over.abort());
+    const backOff = new BackOff(this.#o);
+    while (!over.signal.aborted) {
+      try {
+        await this.#beat({ running: 0, unanswered: [...unanswered] }, over.signal);
+        break;
+      } catch {
+        await backOff.failed(over.signal);
+      }
+    }
+    cancel();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random } = this.#o;
+    const { signal } = this.#stopped;
+    for (let beat = 0; !signal.aborted; beat++) {
+      // One that is not heard is followed by the next; whoever waits for jobs tells that there is no leader.
+      if (this.#o.running() !== 0 || this.#told !== 0) await this.#tell(signal);
+      else if (beat % LOOK_BEATS === 0) await this.#look(signal);
+      // Spread a little, so that agents that started together do not beat together for ever.
+      await clock.sleep(BEAT_MS * (0.9 + 0.2 * random.chance()), signal);
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    if ((await this.#o.leader.look(CALL_TIMEOUT_MS, signal)) === "unheard") await this.#tell(signal);
+  }
+
+  async #tell(signal: AbortSignal): Promise<void> {
+    const running = this.#o.running();
+    const heard = this.#beat({ running }, signal).then(
+      () => running,
+      () => null,
+    );
+    this.#told = await heard;
+  }
+
+  async #beat(fields: Pick<HeartbeatRequest, "running" | "unanswered">, signal: AbortSignal): Promise<void> {
+    const { agent, capabilities, version, leader } = this.#o;
+    const beat: HeartbeatRequest = { agent, capabilities: [...capabilities], version, ...fields };
+    await leader.call({
+      method: "POST",
+      path: "/v1/agents/heartbeat",
+      body: JSON.stringify(beat),
+      timeoutMs: CALL_TIMEOUT_MS,
+      signal,
+    });
+  }
+}

@@ -1,0 +1,78 @@
+/** What an agent is made of: everything is built and wired here. */
+
+import { JobSpans } from "../jobs/job-spans.ts";
+import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
+import { TaskRegistry } from "../jobs/tasks/task-registry.ts";
+import { ThreadPool } from "../jobs/run/thread-pool.ts";
+import { BatonError } from "../core/errors.ts";
+import type { Clock } from "../platform/clock.ts";
+import { createLog, type Log, type LogOptions } from "../platform/log.ts";
+import { OpenTelemetry } from "../platform/tracing.ts";
+import { VERSION } from "../platform/version.ts";
+import { Agent } from "./agent.ts";
+import { openLinkThread } from "./controller-link-thread.ts";
+
+export interface OpenAgentOptions {
+  readonly urls: readonly string[];
+  /** Shown to the controllers; undefined where none asks for one. */
+  readonly token?: string;
+  readonly name: string;
+  /** Folders of task modules. */
+  readonly folders: readonly string[];
+  readonly concurrency: number;
+  /** Empty for all. */
+  readonly queues: readonly string[];
+  readonly drain: { readonly timeoutMs: number; readonly cleanupMs: number };
+  readonly log: Omit<LogOptions, "name" | "destination">;
+  readonly clock: Clock;
+  readonly onDied: (error: unknown) => void;
+}
+
+export interface OpenedAgent {
+  readonly agent: Agent;
+  readonly log: Log;
+  readonly tasks: TaskRegistry;
+}
+
+export async function openAgent(options: OpenAgentOptions): Promise<OpenedAgent> {
+  const { urls, token, name, folders, queues, clock, drain } = options;
+  const tasks = new TaskRegistry();
+  for (const folder of folders) for (const task of await loadTaskFolder(folder)) tasks.add(task);
+  if (tasks.names().size === 0) {
+    const where = folders.length === 0 ? "no folder was given" : `there are none in ${folders.join(", ")}`;
+    throw new BatonError(
+      "BAD_TASK",
+      `an agent needs tasks to run, and ${where}; name a folder with --tasks`,
+      {
+        field: "tasks",
+      },
+    );
+  }
+  const logOptions: LogOptions = { ...options.log, format: logFormat(options.log.format), name };
+  const log = createLog(logOptions);
+  const agent = new Agent({
+    ...options,
+    tasks,
+    threads: new ThreadPool({ clock, abortGraceMs: drain.cleanupMs }),
+    openLink: openLinkThread(
+      {
+        urls,
+        ...(token !== undefined && { token }),
+        agent: name,
+        capabilities: [...tasks.names()],
+        queues: queues.length > 0 ? queues : null,
+        version: VERSION,
+      },
+      logOptions,
+    ),
+    log,
+    spans: new JobSpans({ tracing: new OpenTelemetry(VERSION), node: name }),
+  });
+  return { agent, log, tasks };
+}
+
+/** Settled here for both threads: the other one cannot see whether there is a terminal. */
+function logFormat(format: LogOptions["format"]): LogOptions["format"] {
+  if (format !== "auto") return format;
+  return process.stdout.isTTY ? "pretty" : "json";
+}

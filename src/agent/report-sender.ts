@@ -1,0 +1,147 @@
+import type { LogsRequest } from "../client/controller-bodies.ts";
+import type { LeaderConnection } from "../client/connection/leader-connection.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import type { NewLogLine, Report } from "../store/store.ts";
+import { BackOff } from "./back-off.ts";
+import type { LeaseKeeper } from "./lease-renewer.ts";
+import type { RunKey } from "./controller-link-messages.ts";
+
+export interface ReportDeskOptions {
+  readonly leader: LeaderConnection;
+  readonly leases: LeaseKeeper;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** What is not posted by then is let go. */
+  readonly over: AbortSignal;
+}
+
+interface Pile {
+  readonly run: RunKey;
+  lines: NewLogLine[];
+  progress: Report["progress"];
+  posting: Promise<void> | null;
+  cancelPost: (() => void) | null;
+}
+
+/** How long lines and progress gather. Shorter, and a talkative handler costs a request a line. */
+const GATHER_MS = 200;
+/** Lines of one request, and their characters: what a node takes by default even if each of these is three bytes. */
+const LINES_MAX = 500;
+const LENGTH_MAX = 256 * 1_024;
+/** Lines that wait while nobody takes them; the oldest are dropped. More, and a long outage fills the memory. */
+const WAITING_LINES_MAX = 10_000;
+const CALL_TIMEOUT_MS = 5_000;
+
+/** Logs and progress of all runs, gathered for a moment and posted job by job, each in order. */
+export class ReportDesk {
+  readonly #o: ReportDeskOptions;
+  readonly #piles = new Map<string, Pile>();
+
+  constructor(options: ReportDeskOptions) {
+    this.#o = options;
+  }
+
+  add(run: RunKey, { logs, progress }: Omit<Report, "run">): void {
+    const pile = this.#pile(run);
+    pile.lines.push(...logs);
+    if (pile.lines.length > WAITING_LINES_MAX) pile.lines.splice(0, pile.lines.length - WAITING_LINES_MAX);
+    pile.progress = progress ?? pile.progress;
+    if (pile.posting || pile.cancelPost) return;
+    pile.cancelPost = this.#o.clock.after(GATHER_MS, () => void this.#post(pile));
+  }
+
+  /** Resolves once all that was said of this run is posted, or refused. */
+  async empty(run: RunKey): Promise<void> {
+    const pile = this.#piles.get(keyOf(run));
+    if (!pile) return;
+    await this.#post(pile);
+    this.forget(run);
+  }
+
+  forget(run: RunKey): void {
+    this.#piles.get(keyOf(run))?.cancelPost?.();
+    this.#piles.delete(keyOf(run));
+  }
+
+  #pile(run: RunKey): Pile {
+    const key = keyOf(run);
+    let pile = this.#piles.get(key);
+    if (!pile) {
+      pile = { run, lines: [], progress: null, posting: null, cancelPost: null };
+      this.#piles.set(key, pile);
+    }
+    return pile;
+  }
+
+  #post(pile: Pile): Promise<void> {
+    pile.cancelPost?.();
+    pile.cancelPost = null;
+    pile.posting ??= this.#postAll(pile).finally(() => (pile.posting = null));
+    return pile.posting;
+  }
+
+  async #postAll(pile: Pile): Promise<void> {
+    const backOff = new BackOff(this.#o);
+    while ((pile.lines.length > 0 || pile.progress) && !this.#o.over.aborted) {
+      const lines = firstOf(pile.lines);
+      const { progress } = pile;
+      try {
+        if (!(await this.#send(pile.run, lines, progress))) return this.forget(pile.run);
+        pile.lines.splice(0, lines.length);
+        if (pile.progress === progress) pile.progress = null;
+        backOff.succeeded();
+      } catch {
+        await backOff.failed(this.#o.over);
+      }
+    }
+  }
+
+  /** False when nobody will ever take them: the run is not the job's any more. Rejects when it is worth another try. */
+  async #send(run: RunKey, lines: readonly NewLogLine[], progress: Report["progress"]): Promise<boolean> {
+    const { leases, leader, log, over } = this.#o;
+    const lease = leases.get(run.lease);
+    if (!lease || lease.over) return false;
+    if (lease.epoch < leader.epoch) await leases.renew(run.lease);
+    const { epoch } = lease;
+    const request: LogsRequest = {
+      lease_id: run.lease,
+      job_id: run.id,
+      job_epoch: run.jobEpoch,
+      leader_epoch: epoch,
+      lines: lines.map(({ at, level, message }) => ({ at: new Date(at).toISOString(), level, message })),
+      ...(progress && { progress: { percent: progress.value, message: progress.message ?? undefined } }),
+    };
+    const { status, body } = await leader.call({
+      method: "POST",
+      path: "/v1/logs",
+      body: JSON.stringify(request),
+      timeoutMs: CALL_TIMEOUT_MS,
+      signal: over,
+      moves: true,
+    });
+    if (status === 200) return true;
+    const { error, message } = (body ?? {}) as Partial<Record<string, unknown>>;
+    if (error === "STALE_EPOCH") {
+      if (lease.epoch === epoch) await leases.renew(run.lease);
+      return !lease.over && lease.epoch !== epoch ? this.#send(run, lines, progress) : false;
+    }
+    log.warn({ jobId: run.id, status, error, message }, "log lines of a job were refused and are dropped");
+    return true;
+  }
+}
+
+function firstOf(lines: readonly NewLogLine[]): NewLogLine[] {
+  let length = 0;
+  const tooMany = lines.findIndex(
+    ({ message }, at) => at === LINES_MAX || (length += message.length) > LENGTH_MAX,
+  );
+  // A single line is never that long: it was cut when it was logged.
+  return lines.slice(0, tooMany < 0 ? lines.length : tooMany);
+}
+
+function keyOf({ lease, id }: RunKey): string {
+  return `${lease} ${id}`;
+}

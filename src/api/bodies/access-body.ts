@@ -1,0 +1,85 @@
+/** Tokens and users as callers see them: never with anything that could be used to get in. */
+
+import { z } from "zod";
+import { passwordRule } from "../../access/passwords.ts";
+import { ACCESS_NAME, PERMISSIONS } from "../../core/access/permissions.ts";
+import type { Principal } from "../../core/access/permissions.ts";
+import { principalText } from "../../core/access/permissions.ts";
+import type { Credential } from "../../core/access/credential.ts";
+import { isAlive } from "../../core/access/credential.ts";
+import { BatonError } from "../../core/errors.ts";
+import { isoOf } from "./fields.ts";
+import type { NodeServices } from "../node-services.ts";
+
+export const PermissionName = z
+  .enum(PERMISSIONS)
+  .meta({ description: `one of ${PERMISSIONS.join(", ")}; each includes those before it` });
+
+export const AccessName = z.string().regex(ACCESS_NAME).meta({
+  description: "a name of 1 to 64 letters, digits or . _ @ - that begins and ends with a letter or a digit",
+});
+
+export const Password = z.string().max(1_024).meta({ description: passwordRule });
+
+export const SessionBody = z.object({
+  principal: z.string().meta({ description: "who you are here, as `user:ann`" }),
+  permission: PermissionName,
+  open: z
+    .boolean()
+    .meta({ description: "nobody is asked anything: the node listens to its own machine only" }),
+});
+
+export function sessionBody(principal: Principal, open: boolean): z.input<typeof SessionBody> {
+  return { principal: principalText(principal), permission: principal.permission, open };
+}
+
+export const TokenBody = z.object({
+  id: z.string(),
+  name: z.string(),
+  permission: PermissionName,
+  created_at: z.string(),
+  created_by: z.string(),
+  last_used_at: z.string().nullable().meta({ description: "to within ten minutes" }),
+  expires_at: z.string().nullable(),
+  expired: z.boolean(),
+});
+export type TokenBody = z.output<typeof TokenBody>;
+
+export function tokenBody(token: Credential, now: number): TokenBody {
+  return {
+    ...common(token),
+    expires_at: token.expiresAt === null ? null : isoOf(token.expiresAt),
+    expired: !isAlive(token, now),
+  };
+}
+
+export const UserBody = z.object({
+  name: z.string(),
+  permission: PermissionName,
+  created_at: z.string(),
+  created_by: z.string(),
+  last_used_at: z.string().nullable().meta({ description: "the last login, to within ten minutes" }),
+});
+export type UserBody = z.output<typeof UserBody>;
+
+export function userBody(user: Credential): UserBody {
+  const { name, permission, created_at, created_by, last_used_at } = common(user);
+  return { name, permission, created_at, created_by, last_used_at };
+}
+
+function common({ id, name, permission, createdAt, createdBy, lastUsedAt }: Credential) {
+  return {
+    id,
+    name,
+    permission,
+    created_at: isoOf(createdAt),
+    created_by: createdBy,
+    // Uses are noted in steps, whose beginning may lie before it was made.
+    last_used_at: lastUsedAt === null ? null : isoOf(Math.max(lastUsedAt, createdAt)),
+  };
+}
+
+export function accessOf({ access }: NodeServices): NonNullable<NodeServices["access"]> {
+  if (access) return access;
+  throw new BatonError("NOT_FOUND", "this node keeps no credentials");
+}

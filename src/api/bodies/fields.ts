@@ -1,0 +1,117 @@
+/**
+ * The fields that operations share. A field's description is written to follow "must be …": the OpenAPI document shows
+ * it, and a refusal repeats it as the remedy.
+ */
+
+import { z } from "zod";
+import { NODE_NAME, THING_NAME } from "../../core/ids.ts";
+import {
+  FILTER_FIELDS,
+  JOB_FIELDS,
+  jobField,
+  type FieldFilters,
+  type JobFieldRow,
+  type WireFields,
+} from "../../core/jobs/job-fields.ts";
+
+const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+
+/** The same language as `isJobId`, as a pattern that the compiled validators understand. */
+export const JOB_ID = new RegExp(`^${NODE_NAME.source.slice(1, -1)}-${UUID}$`);
+
+export const JobIdText = z.string().regex(JOB_ID).meta({
+  description: "a job id: the name of a node, a dash and a uuid, as POST /jobs answered it",
+});
+
+export const Name = z
+  .string()
+  .regex(THING_NAME)
+  .meta({ description: jobField("task").must });
+
+/** With its zone: a time without one means something else on every machine. */
+export const Instant = z.iso.datetime({ offset: true }).meta({ description: jobField("run_at").must });
+
+/** Control characters are kept out: such a text travels in headers and in logs. */
+const text = (max: number) => z.string().regex(new RegExp(`^\\P{Cc}{1,${max}}$`, "u"));
+
+/** The schema of a field of a job as it travels. */
+function schemaOf({ kind, min = 0, max = 0, itemsMax = 0, must: description }: JobFieldRow): z.ZodType {
+  switch (kind) {
+    case "name":
+      return Name;
+    case "json":
+      return z.unknown().meta({ description });
+    case "instant":
+      return Instant;
+    case "integer":
+      return z.int().min(min).max(max).meta({ description });
+    case "text":
+      return text(max).meta({ description });
+    case "texts":
+      return z.array(textItem(max)).max(itemsMax).meta({ description });
+  }
+}
+
+function textItem(max: number) {
+  return text(max).meta({ description: `a text of 1 to ${max} characters without control characters` });
+}
+
+type Schemas = { [W in keyof WireFields]: z.ZodType<WireFields[W], WireFields[W]> };
+type Optional<T> = { [W in keyof T]: z.ZodOptional<T[W] & z.ZodType> };
+
+/** Of each field that a caller may set. */
+export const JOB_SCHEMAS = Object.fromEntries(
+  JOB_FIELDS.map((row: JobFieldRow) => [row.wire, schemaOf(row)]),
+) as Schemas;
+
+/** Those that may be left out, as optional ones. */
+export const OPTIONAL_JOB_SCHEMAS = Object.fromEntries(
+  JOB_FIELDS.filter((row: JobFieldRow) => !row.required).map((row) => [
+    row.wire,
+    JOB_SCHEMAS[row.wire].optional(),
+  ]),
+) as Omit<Optional<Schemas>, "task">;
+
+/** Filters of lists: a name as it is, and one text of a list. */
+export const FILTER_SCHEMAS = Object.fromEntries(
+  FILTER_FIELDS.map((row) => {
+    const schema = row.kind === "texts" ? textItem(row.max ?? 0) : schemaOf(row);
+    return [row.filter.name, schema.optional()];
+  }),
+) as { [N in keyof FieldFilters]-?: z.ZodOptional<z.ZodString> };
+
+export const {
+  priority: Priority,
+  max_attempts: Attempts,
+  timeout_ms: Timeout,
+  idempotency_key: IdempotencyKey,
+  payload: Payload,
+} = JOB_SCHEMAS;
+
+export const Reason = z.string().max(1_000).meta({ description: "a text of at most 1000 characters" });
+
+export function limit(standard: number, max: number) {
+  return z
+    .int()
+    .min(1)
+    .max(max)
+    .default(standard)
+    .meta({ description: `a whole number from 1 to ${max}` });
+}
+
+export const NodeNameText = z.string().regex(NODE_NAME).meta({
+  description:
+    "the name of a node: 1 to 63 letters, digits or . _ - that begin and end with a letter or a digit",
+});
+
+export const IdParams = z.strictObject({ id: JobIdText });
+export const NameParams = z.strictObject({ name: Name });
+export const NodeParams = z.strictObject({ name: NodeNameText });
+
+export function isoOf(at: number): string {
+  return new Date(at).toISOString();
+}
+
+export function isoOrNull(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
+}

@@ -1,0 +1,133 @@
+/** A job as it travels: snake_case, times in ISO-8601, the payload as the JSON value that it is. */
+
+import { z } from "zod";
+import { JOB_STATUSES } from "../../core/jobs/job.ts";
+import type { Job } from "../../core/jobs/job.ts";
+import { RARE_FIELDS, type Fields, type RareBody } from "../../core/jobs/job-fields.ts";
+import { traceHeaders } from "../../core/trace.ts";
+import { LOG_LEVELS } from "../../store/store.ts";
+import type { LogLine } from "../../store/store.ts";
+import { isoOf, isoOrNull } from "./fields.ts";
+import type { JobView } from "../../jobs/job-service.ts";
+
+export const Status = z.enum(JOB_STATUSES);
+
+export const JobErrorBody = z.looseObject({ code: z.string(), message: z.string() });
+export type JobErrorBody = z.output<typeof JobErrorBody>;
+
+/** What most jobs leave empty (core/jobs/job-fields.ts). */
+const RARE_BODIES = Object.fromEntries(
+  RARE_FIELDS.map(({ wire, kind }) => [wire, kind === "texts" ? z.array(z.string()) : z.string().nullable()]),
+) as unknown as { [W in keyof RareBody]: z.ZodType<RareBody[W]> };
+
+/** Without the payload: a page of a thousand jobs must not weigh a thousand payloads. */
+export const JobSummaryBody = z.object({
+  job_id: z.string(),
+  task: z.string(),
+  queue: z.string(),
+  status: Status,
+  priority: z.int(),
+  progress: z.number().nullable(),
+  progress_message: z.string().nullable(),
+  attempts: z.int(),
+  failures: z.int(),
+  interruptions: z.int(),
+  crashes: z.int(),
+  max_attempts: z.int(),
+  timeout_ms: z.int().nullable(),
+  idempotency_key: z.string().nullable(),
+  schedule: z.string().nullable(),
+  cancel_requested: z.boolean(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  run_at: z.string(),
+  started_at: z.string().nullable(),
+  finished_at: z.string().nullable(),
+  owner: z.string(),
+  worker: z.string().nullable(),
+  job_epoch: z.int(),
+  owner_epoch: z.int(),
+  leader_epoch: z.int(),
+  error: JobErrorBody.nullable(),
+  killed: z.array(z.string()).meta({ description: "nodes that died while they ran this job, oldest first" }),
+  ...RARE_BODIES,
+});
+export type JobSummaryBody = z.output<typeof JobSummaryBody>;
+
+export const JobBody = JobSummaryBody.extend({
+  payload: z.unknown(),
+  traceparent: z.string().nullable().meta({ description: "the W3C trace that it was submitted in" }),
+  waiting_for: z
+    .object({ code: z.string(), message: z.string() })
+    .nullable()
+    .meta({ description: "why a waiting job does not run yet" }),
+});
+export type JobBody = z.output<typeof JobBody>;
+
+export function jobSummary(job: Job): JobSummaryBody {
+  return {
+    job_id: job.id,
+    task: job.task,
+    queue: job.queue,
+    status: job.status,
+    priority: job.priority,
+    progress: job.progress,
+    progress_message: job.progressMessage,
+    attempts: job.attempts,
+    failures: job.failures,
+    interruptions: job.interruptions,
+    crashes: job.crashes,
+    max_attempts: job.maxAttempts,
+    timeout_ms: job.timeoutMs,
+    idempotency_key: job.idempotencyKey,
+    schedule: job.schedule,
+    cancel_requested: job.cancelRequested,
+    created_at: isoOf(job.createdAt),
+    updated_at: isoOf(job.updatedAt),
+    run_at: isoOf(job.runAt),
+    started_at: isoOrNull(job.startedAt),
+    finished_at: isoOrNull(job.finishedAt),
+    owner: job.owner,
+    worker: job.worker,
+    job_epoch: job.jobEpoch,
+    owner_epoch: job.ownerEpoch,
+    leader_epoch: job.leaderEpoch,
+    error: job.error,
+    killed: [...job.killed],
+    ...rareBody(job),
+  };
+}
+
+function rareBody(job: Job): RareBody {
+  return Object.fromEntries(
+    RARE_FIELDS.map(({ name, wire }) => [wire, (job as unknown as Fields)[name]]),
+  ) as RareBody;
+}
+
+export function jobBody(job: JobView): JobBody {
+  return {
+    ...jobSummary(job),
+    payload: JSON.parse(job.payload) as unknown,
+    traceparent: job.trace === null ? null : traceHeaders(job.trace).traceparent,
+    waiting_for: job.waitingFor,
+  };
+}
+
+export const LogLineBody = z.object({
+  seq: z.int().meta({ description: "from 1, without gaps, across all runs of the job" }),
+  at: z.string(),
+  level: z.enum(LOG_LEVELS),
+  message: z.string(),
+  job_epoch: z.int(),
+});
+export type LogLineBody = z.output<typeof LogLineBody>;
+
+export function logLineBody(line: LogLine): LogLineBody {
+  return {
+    seq: line.seq,
+    at: isoOf(line.at),
+    level: line.level,
+    message: line.message,
+    job_epoch: line.jobEpoch,
+  };
+}

@@ -1,0 +1,79 @@
+/** Tokens: made, listed and revoked by those who have `admin`. */
+
+import { z } from "zod";
+import { principalText } from "../../../core/access/permissions.ts";
+import { BatonError } from "../../../core/errors.ts";
+import { AccessName, PermissionName, TokenBody, accessOf, tokenBody } from "../../bodies/access-body.ts";
+import { answer, operation } from "../../operation.ts";
+
+const common = { tag: "access", permission: "admin", target: { at: "here" } } as const;
+
+/** A hundred years: longer is a mistake. */
+const EXPIRES_MS_MAX = 100 * 365 * 86_400_000;
+
+export const listTokens = operation({
+  ...common,
+  name: "list_tokens",
+  method: "GET",
+  path: "/tokens",
+  summary: "All tokens, without what could be used of them",
+  mutates: false,
+  replies: { 200: z.object({ tokens: z.array(TokenBody) }) },
+  async handler(services) {
+    const tokens = await accessOf(services).tokens.list();
+    return answer(200, { tokens: tokens.map((token) => tokenBody(token, services.clock.now())) });
+  },
+});
+
+export const createToken = operation({
+  ...common,
+  name: "create_token",
+  method: "POST",
+  path: "/tokens",
+  summary: "Make a token; its text is told in this answer and never again",
+  mutates: true,
+  body: z.strictObject({
+    name: AccessName,
+    permission: PermissionName,
+    expires_in_ms: z
+      .int()
+      .min(1_000)
+      .max(EXPIRES_MS_MAX)
+      .nullable()
+      .optional()
+      .meta({ description: "a number of milliseconds from 1000 on; without it the token does not expire" }),
+  }),
+  audits: ({ body: { name, permission, expires_in_ms = null } }) => ({ name, permission, expires_in_ms }),
+  replies: {
+    201: TokenBody.extend({ token: z.string().meta({ description: "keep it: it is not kept here" }) }),
+  },
+  async handler(services, { body, principal }) {
+    const { text, token } = await accessOf(services).tokens.create({
+      name: body.name,
+      permission: body.permission,
+      expiresInMs: body.expires_in_ms ?? null,
+      by: principalText(principal!),
+    });
+    const told = { ...tokenBody(token, services.clock.now()), token: text };
+    return answer(201, told, { "cache-control": "no-store" });
+  },
+});
+
+export const revokeToken = operation({
+  ...common,
+  name: "revoke_token",
+  method: "DELETE",
+  path: "/tokens/{id}",
+  summary: "Revoke a token: within seconds no node takes it any more",
+  mutates: true,
+  params: z.strictObject({ id: z.string().min(1).max(64) }),
+  replies: { 200: z.object({ id: z.string(), name: z.string(), revoked: z.literal(true) }) },
+  async handler(services, { params }) {
+    const revoked = await accessOf(services).tokens.revoke(params.id);
+    if (revoked) return answer(200, { id: revoked.id, name: revoked.name, revoked: true as const });
+    throw new BatonError(
+      "NOT_FOUND",
+      `there is no token with the id ${params.id}; baton token list shows them`,
+    );
+  },
+});

@@ -1,0 +1,175 @@
+/** The cluster as this node sees it: who is in it, who leads, how it fares. */
+
+import { z } from "zod";
+import { JOB_STATUSES } from "../../../core/jobs/job.ts";
+import type { JobStatus } from "../../../core/jobs/job.ts";
+import { everywhere } from "../../ask-all-nodes.ts";
+import { isoOf, limit } from "../../bodies/fields.ts";
+import { answer, operation } from "../../operation.ts";
+import type { ClusterSample } from "../../../observe/metrics/metrics-duty.ts";
+
+export const ClusterBody = z.object({
+  name: z.string(),
+  total_nodes: z.int(),
+  active_nodes: z.int(),
+  draining_nodes: z.int(),
+  dead_nodes: z.int(),
+  joining_nodes: z.int(),
+  scheduler_leader: z.string().nullable(),
+  minimum_nodes: z.int(),
+  formed: z.boolean().meta({ description: "whether enough nodes have gathered that callers are served" }),
+  notes: z.array(z.string()).meta({ description: "what people should know of how this cluster works" }),
+});
+export type ClusterBody = z.output<typeof ClusterBody>;
+
+export const getCluster = operation({
+  name: "get_cluster",
+  method: "GET",
+  path: "/cluster",
+  summary: "The cluster in numbers",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: { 200: ClusterBody },
+  handler({ cluster }) {
+    const info = cluster.info();
+    return answer(200, {
+      name: info.name,
+      total_nodes: info.totalNodes,
+      active_nodes: info.activeNodes,
+      draining_nodes: info.drainingNodes,
+      dead_nodes: info.deadNodes,
+      joining_nodes: info.joiningNodes,
+      scheduler_leader: info.schedulerLeader,
+      minimum_nodes: info.minimumNodes,
+      formed: info.formed,
+      notes: [...info.notes],
+    });
+  },
+});
+
+export const LeaderBody = z.object({
+  role: z.string(),
+  node_id: z.string(),
+  epoch: z.int(),
+  acquired_at: z.string(),
+  lease_until: z.string(),
+  valid: z.boolean().meta({ description: "whether the lease runs, by the clock of the node that answers" }),
+});
+export type LeaderBody = z.output<typeof LeaderBody>;
+
+export const getLeaders = operation({
+  name: "get_leaders",
+  method: "GET",
+  path: "/cluster/leaders",
+  summary: "Who leads in each role, under which epoch and until when",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: { 200: z.object({ leaders: z.array(LeaderBody) }) },
+  async handler({ cluster, clock }) {
+    const leaders = await cluster.leaders();
+    return answer(200, {
+      leaders: leaders.map((leader) => ({
+        role: leader.role,
+        node_id: leader.node,
+        epoch: leader.epoch,
+        acquired_at: isoOf(leader.acquiredAt),
+        lease_until: isoOf(leader.leaseUntil),
+        valid: leader.leaseUntil > clock.now(),
+      })),
+    });
+  },
+});
+
+const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, z.int()])) as Record<
+  JobStatus,
+  z.ZodInt
+>;
+
+export const SampleBody = z.object({
+  at: z.string(),
+  leader_epoch: z.int(),
+  nodes: z.int(),
+  jobs: z.object(counts),
+  finished_per_second: z.number(),
+  load: z.object({
+    cpu: z.number(),
+    memory: z.number(),
+    loop_lag_ms_max: z.number(),
+    running: z.int(),
+  }),
+});
+export type SampleBody = z.output<typeof SampleBody>;
+const SamplesBody = z.object({ samples: z.array(SampleBody) });
+
+function sampleBody({ at, leaderEpoch, nodes, jobs, finishedPerSecond, load }: ClusterSample): SampleBody {
+  return {
+    at: isoOf(at),
+    leader_epoch: leaderEpoch,
+    nodes,
+    jobs,
+    finished_per_second: finishedPerSecond,
+    load: {
+      cpu: load.cpu,
+      memory: load.memory,
+      loop_lag_ms_max: load.loopLagMsMax,
+      running: load.running,
+    },
+  };
+}
+
+/** Nodes take their samples every ten seconds, each at its own time: what is farther away is of another one. */
+const SAME_MS = 10_000;
+
+/**
+ * Where each node counts the jobs of its own store, the counts of all of them at about the same time. The first list is our own, and
+ * what it says of the nodes holds for the cluster.
+ */
+export function addedUp([own = [], ...others]: readonly (readonly SampleBody[])[]): SampleBody[] {
+  const lists = others.map((samples) => ({ samples, times: samples.map(timeOf), next: 0 }));
+  return own.map((sample) => {
+    const at = timeOf(sample);
+    const beside = lists.flatMap((list) => {
+      const away = (index: number): number => Math.abs((list.times[index] ?? Infinity) - at);
+      // All are newest first: whoever is nearest to an older one is no newer.
+      while (away(list.next + 1) <= away(list.next) && list.next + 1 < list.times.length) list.next++;
+      return away(list.next) < SAME_MS ? [list.samples[list.next]!] : [];
+    });
+    const sum = (pick: (each: SampleBody) => number): number =>
+      beside.reduce((all, each) => all + pick(each), pick(sample));
+    const jobs = Object.fromEntries(JOB_STATUSES.map((status) => [status, sum((each) => each.jobs[status])]));
+    return {
+      ...sample,
+      jobs: jobs as Record<JobStatus, number>,
+      finished_per_second: Math.round(sum((each) => each.finished_per_second) * 10) / 10,
+    };
+  });
+}
+
+function timeOf({ at }: SampleBody): number {
+  return Date.parse(at);
+}
+
+export const getMetrics = operation({
+  name: "get_cluster_metrics",
+  method: "GET",
+  path: "/cluster/metrics",
+  summary: "Samples of the whole cluster, newest first",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  query: z.strictObject({ limit: limit(60, 1_000) }),
+  replies: { 200: SamplesBody },
+  async handler(services, { query, inbound }) {
+    const { answers } = await everywhere(services, inbound, {
+      here: async () => (await services.cluster.metrics(query.limit)).map(sampleBody),
+      path: () => `/cluster/metrics?limit=${query.limit}`,
+      read: (body) => SamplesBody.parse(body).samples,
+    });
+    return answer(200, { samples: addedUp(answers.map(({ answer: samples }) => samples)) });
+  },
+});

@@ -1,0 +1,126 @@
+/** Who led when and why it ended, and what was refused of those who thought that they still did. */
+
+import { z } from "zod";
+import { termHistory, type TermEntry } from "../../../core/leadership/term-history.ts";
+import { LEADER_ROLES } from "../../../core/leadership/term.ts";
+import { asksOthers } from "../../ask-all-nodes.ts";
+import { isoOf, isoOrNull, limit } from "../../bodies/fields.ts";
+import type { Inbound } from "../../../transport/hop-headers.ts";
+import type { JournalEntryBody } from "../../bodies/journal-body.ts";
+import { answer, operation } from "../../operation.ts";
+import type { NodeServices } from "../../node-services.ts";
+import { journalPage } from "./journal.ts";
+
+/** A term has an entry for its beginning and one or two for its end. */
+const ENTRIES_PER_TERM = 3;
+const ENTRIES_MAX = 1_000;
+const REFUSED_MAX = 500;
+const EXAMPLES = 20;
+
+export const getLeaderHistory = operation({
+  name: "get_leader_history",
+  method: "GET",
+  path: "/cluster/leaders/history",
+  summary:
+    "The terms of leadership, newest first, with the reason of their end, and writes that were refused",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  query: z.strictObject({
+    role: z
+      .enum(LEADER_ROLES)
+      .optional()
+      .meta({ description: `one of ${LEADER_ROLES.join(", ")}; all without it` }),
+    limit: limit(50, 300),
+  }),
+  replies: {
+    200: z.object({
+      terms: z.array(
+        z.object({
+          role: z.string(),
+          epoch: z.int(),
+          node_id: z.string(),
+          started_at: z.string(),
+          ended_at: z.string().nullable().meta({ description: "null: it goes on, as far as is known" }),
+          reason: z.string().nullable(),
+        }),
+      ),
+      refused: z.object({
+        count: z
+          .int()
+          .meta({ description: "writes that came under an old number, as far back as is looked" }),
+        examples: z.array(
+          z.object({
+            at: z.string(),
+            node: z.string(),
+            what: z.string(),
+            carried_epoch: z.int().nullable(),
+            current_epoch: z.int().nullable(),
+            job_id: z.string().nullable(),
+          }),
+        ),
+      }),
+      partial: z.boolean(),
+      unreachable: z.array(z.string()),
+    }),
+  },
+  async handler(services, { query, inbound }) {
+    const { role, limit: wanted } = query;
+    const [told, refused] = await Promise.all([
+      termEntries(services, inbound, role, wanted),
+      journalPage(services, inbound, { kind: "write.refused", limit: REFUSED_MAX }),
+    ]);
+    // Where each node has a store of its own, it also leads there by itself in all roles but one.
+    const alone = asksOthers(services, inbound);
+    const terms = termHistory(told.entries.map(termEntry), (each) => alone && each !== "scheduler");
+    return answer(200, {
+      terms: terms.slice(0, wanted).map((term) => ({
+        role: term.role,
+        epoch: term.epoch,
+        node_id: term.leader,
+        started_at: isoOf(term.startedAt),
+        ended_at: isoOrNull(term.endedAt),
+        reason: term.reason,
+      })),
+      refused: {
+        count: refused.entries.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0),
+        examples: refused.entries.slice(0, EXAMPLES).map(refusedExample),
+      },
+      partial: told.partial || refused.partial,
+      unreachable: Array.from(new Set([...told.unreachable, ...refused.unreachable])),
+    });
+  },
+});
+
+function termEntries(services: NodeServices, inbound: Inbound, role: string | undefined, wanted: number) {
+  return journalPage(services, inbound, {
+    kind: "term",
+    ...(role !== undefined && { subject: role }),
+    limit: Math.min(wanted * ENTRIES_PER_TERM, ENTRIES_MAX),
+  });
+}
+
+function termEntry({ at, kind, node, detail }: JournalEntryBody): TermEntry {
+  return {
+    at: Date.parse(at),
+    node,
+    kind: kind === "term.started" ? "started" : "ended",
+    role: String(detail["role"]),
+    epoch: Number(detail["epoch"]),
+    leader: String(detail["leader"]),
+    reason: (detail["reason"] as string | undefined) ?? null,
+  };
+}
+
+function refusedExample({ at, node, detail }: JournalEntryBody) {
+  const { what, carried_epoch, current_epoch, job_id } = detail as Record<string, string | number | null>;
+  return {
+    at,
+    node,
+    what: String(what),
+    carried_epoch: typeof carried_epoch === "number" ? carried_epoch : null,
+    current_epoch: typeof current_epoch === "number" ? current_epoch : null,
+    job_id: typeof job_id === "string" ? job_id : null,
+  };
+}

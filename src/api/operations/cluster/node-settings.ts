@@ -1,0 +1,38 @@
+/** What this node runs with, and where each value was written. */
+
+import { z } from "zod";
+import { answer, operation } from "../../operation.ts";
+
+export const getSettings = operation({
+  name: "get_settings",
+  method: "GET",
+  path: "/node/settings",
+  summary: "The settings of this node with their sources; secrets are hidden",
+  tag: "node",
+  permission: "operate",
+  target: { at: "here" },
+  mutates: false,
+  replies: {
+    200: z.object({
+      node: z.string(),
+      settings: z.array(
+        z.object({
+          path: z.string(),
+          value: z.unknown().meta({ description: "as it would be written in the file" }),
+          source: z.string().nullable().meta({
+            description:
+              "default, a profile, file:line:column, a variable, a flag, or why it was chosen at the start",
+          }),
+          is_default: z.boolean(),
+        }),
+      ),
+    }),
+  },
+  handler: ({ identity, settings }) =>
+    answer(200, {
+      node: identity.name,
+      settings: settings
+        .list()
+        .map(({ path, value, source, isDefault }) => ({ path, value, source, is_default: isDefault })),
+    }),
+});

@@ -1,0 +1,102 @@
+/** The nodes of the cluster, one by one: look at them, drain them, let them work again, remove them. */
+
+import { z } from "zod";
+import type { NodeRequest } from "../../../leadership/coordination.ts";
+import { BatonError } from "../../../core/errors.ts";
+import type { NodeName } from "../../../core/ids.ts";
+import { NodeParams } from "../../bodies/fields.ts";
+import { NodeBody, nodeBody } from "../../bodies/node-body.ts";
+import { answer, operation } from "../../operation.ts";
+import type { Cluster } from "../../../observe/cluster-view.ts";
+
+function noSuchNode(cluster: Cluster, name: string): BatonError {
+  const nodes = cluster.nodes().map((node) => node.name);
+  return new BatonError("NOT_FOUND", `there is no node ${name}; there are ${nodes.join(", ")}`, { nodes });
+}
+
+export const listNodes = operation({
+  name: "list_nodes",
+  method: "GET",
+  path: "/cluster/nodes",
+  summary: "All nodes, the dead ones too until they are forgotten",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: { 200: z.object({ nodes: z.array(NodeBody) }) },
+  handler: ({ cluster }) => answer(200, { nodes: cluster.nodes().map(nodeBody) }),
+});
+
+export const getNode = operation({
+  name: "get_node",
+  method: "GET",
+  path: "/cluster/nodes/{name}",
+  summary: "One node, as last seen",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  params: NodeParams,
+  replies: { 200: NodeBody },
+  handler({ cluster }, { params }) {
+    const node = cluster.nodes().find((each) => each.name === params.name);
+    if (!node) throw noSuchNode(cluster, params.name);
+    return answer(200, nodeBody(node));
+  },
+});
+
+const AskedBody = z.object({ name: z.string(), asked: z.enum(["drain", "resume"]) });
+
+async function ask(cluster: Cluster, name: string, request: NodeRequest) {
+  if (await cluster.ask(name as NodeName, request)) return answer(202, { name, asked: request });
+  const known = cluster.nodes().find((each) => each.name === name);
+  if (!known) throw noSuchNode(cluster, name);
+  throw new BatonError("NOT_FOUND", `node ${name} is ${known.status} and can be asked nothing`, {
+    status: known.status,
+  });
+}
+
+export const drainNode = operation({
+  name: "drain_node",
+  method: "POST",
+  path: "/cluster/nodes/{name}/drain",
+  summary: "Ask a node to take no more work; it finishes what runs and stays",
+  tag: "cluster",
+  permission: "operate",
+  target: { at: "here" },
+  mutates: true,
+  params: NodeParams,
+  replies: { 202: AskedBody },
+  handler: ({ cluster }, { params }) => ask(cluster, params.name, "drain"),
+});
+
+export const resumeNode = operation({
+  name: "resume_node",
+  method: "POST",
+  path: "/cluster/nodes/{name}/resume",
+  summary: "Ask a node that was drained to take work again",
+  tag: "cluster",
+  permission: "operate",
+  target: { at: "here" },
+  mutates: true,
+  params: NodeParams,
+  replies: { 202: AskedBody },
+  handler: ({ cluster }, { params }) => ask(cluster, params.name, "resume"),
+});
+
+export const removeNode = operation({
+  name: "remove_node",
+  method: "DELETE",
+  path: "/cluster/nodes/{name}",
+  summary: "Take a node out of a cluster of peers, for good unless it joins again",
+  tag: "cluster",
+  permission: "operate",
+  target: { at: "leader" },
+  mutates: true,
+  params: NodeParams,
+  replies: { 200: z.object({ name: z.string(), removed: z.literal(true) }) },
+  async handler({ cluster }, { params }) {
+    if (!(await cluster.remove(params.name as NodeName))) throw noSuchNode(cluster, params.name);
+    return answer(200, { name: params.name, removed: true as const });
+  },
+});

@@ -1,0 +1,109 @@
+/** Who placed how many jobs where, and what became of them: what a board of the whole cluster shows in one row a node. */
+
+import { z } from "zod";
+import { fanOut } from "../../../peers/fan-out.ts";
+import { hopPath } from "../../../transport/hop-headers.ts";
+import { answer, operation } from "../../operation.ts";
+import type { NodeServices } from "../../node-services.ts";
+import { countOf } from "../jobs/jobs.ts";
+
+const Counts = z.record(z.string(), z.number());
+
+export const LocalMetricsBody = z.object({
+  jobs_submitted: Counts.meta({
+    description:
+      "requests with new jobs since this node's start, by the node that was asked and the one that got them",
+  }),
+  jobs_owned: Counts,
+  jobs_active: Counts,
+  node_up: Counts.meta({ description: "1 or 0, as this node sees it" }),
+  node_last_health: Counts.meta({ description: "when each was last heard of, in seconds since 1970" }),
+});
+export type LocalMetricsBody = z.output<typeof LocalMetricsBody>;
+
+async function localMetrics(services: NodeServices): Promise<LocalMetricsBody> {
+  const { identity, cluster, placement } = services;
+  const self = identity.name;
+  const nodes = cluster.nodes();
+  const placed = Object.entries(placement?.placed() ?? {});
+  return {
+    jobs_submitted: Object.fromEntries(placed.map(([target, count]) => [`${self},${target}`, count])),
+    jobs_owned: { [self]: (await countOf(services, { limit: 1 })) ?? 0 },
+    jobs_active: { [self]: nodes.find(({ name }) => name === self)?.load.jobs ?? 0 },
+    node_up: Object.fromEntries(nodes.map(({ name, alive }) => [name, alive ? 1 : 0])),
+    node_last_health: Object.fromEntries(nodes.map(({ name, lastSeenAt }) => [name, lastSeenAt / 1_000])),
+  };
+}
+
+export const getLocalMetrics = operation({
+  name: "get_local_metrics",
+  method: "GET",
+  path: "/cluster/local-metrics",
+  summary: "What this node has placed, keeps and runs, and whom it sees",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: { 200: LocalMetricsBody },
+  handler: async (services) => answer(200, await localMetrics(services)),
+});
+
+export const getMetricsSummary = operation({
+  name: "get_metrics_summary",
+  method: "GET",
+  path: "/cluster/metrics-summary",
+  summary: "All nodes in one row each: the numbers of those that answer, added up",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  replies: {
+    200: z.object({
+      nodes: z.array(
+        z.object({
+          name: z.string(),
+          up: z.boolean(),
+          jobs_owned_total: z.int(),
+          jobs_active: z.int(),
+          jobs_submitted_as_target: z.int(),
+          last_health_ts: z.number(),
+        }),
+      ),
+    }),
+  },
+  async handler(services) {
+    const { identity, cluster, clock, peers, guarantees } = services;
+    const self = identity.name;
+    const known = cluster.nodes();
+    const answers = await fanOut<LocalMetricsBody>({
+      nodes: peers && !guarantees.shared ? known : known.filter(({ name }) => name === self),
+      self,
+      here: () => localMetrics(services),
+      request: () => {
+        return {
+          method: "GET",
+          path: hopPath("/cluster/local-metrics", { sentAt: Math.floor(clock.now()) }),
+        };
+      },
+      call: (url, request, options) => peers!.call(url, request, options),
+      read: (body) => LocalMetricsBody.parse(body),
+    });
+    const given = answers.flatMap((each) => each.answer ?? []);
+    const total = (numbers: readonly (number | undefined)[]): number =>
+      numbers.reduce<number>((sum, each) => sum + (each ?? 0), 0);
+    return answer(200, {
+      nodes: known.map(({ name, alive, lastSeenAt }) => ({
+        name,
+        up: alive,
+        jobs_owned_total: total(given.map(({ jobs_owned }) => jobs_owned[name])),
+        jobs_active: total(given.map(({ jobs_active }) => jobs_active[name])),
+        jobs_submitted_as_target: total(
+          given.flatMap(({ jobs_submitted }) =>
+            Object.entries(jobs_submitted).map(([pair, count]) => (pair.split(",")[1] === name ? count : 0)),
+          ),
+        ),
+        last_health_ts: lastSeenAt / 1_000,
+      })),
+    });
+  },
+});

@@ -1,0 +1,168 @@
+/** How many workers there should be, for autoscalers: core/health/scaling.ts with what the cluster knows. */
+
+import { z } from "zod";
+import { BatonError } from "../../../core/errors.ts";
+import { FUNCTIONS_QUEUE } from "../../../core/jobs/job.ts";
+import { hasRole, servesQueue, type NodeInfo } from "../../../core/node.ts";
+import { quantiles } from "../../../core/health/quantiles.ts";
+import { desiredWorkers, type ScalingFacts } from "../../../core/health/scaling.ts";
+import { everywhere, searchOf } from "../../ask-all-nodes.ts";
+import { Name } from "../../bodies/fields.ts";
+import { answer, operation } from "../../operation.ts";
+import type { NodeServices } from "../../node-services.ts";
+
+const WORKERS_MAX = 10_000;
+const Workers = z
+  .int()
+  .min(0)
+  .max(WORKERS_MAX)
+  .meta({ description: `a whole number from 0 to ${WORKERS_MAX}` });
+const DAY_MS = 86_400_000;
+
+export const ScalingQuery = z.strictObject({
+  queue: Name.optional(),
+  target_ms: z
+    .int()
+    .min(1_000)
+    .max(DAY_MS)
+    .default(60_000)
+    .meta({
+      description: `a number of milliseconds from 1000 to ${DAY_MS}: what waits is to be done by then`,
+    }),
+  min: Workers.default(0),
+  max: Workers.default(1_000),
+  slots_per_worker: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(10)
+    .meta({ description: "a whole number from 1 to 10000: of agents, and of a worker while there is none" }),
+});
+type ScalingQuery = z.output<typeof ScalingQuery>;
+
+const ScalingBody = z.object({
+  desired_workers: z.int(),
+  current_workers: z.int(),
+  slots: z.int().meta({ description: "jobs that all of them may run at a time" }),
+  busy: z.int().meta({ description: "jobs that run now" }),
+  backlog: z.int().meta({ description: "jobs that are due and wait, in queues that are not paused" }),
+  oldest_age_ms: z.int().nullable(),
+  run_ms_p50: z.int().nullable().meta({ description: "of jobs that ended lately" }),
+  reason: z.string(),
+  partial: z.boolean(),
+  unreachable: z.array(z.string()),
+});
+type ScalingBody = z.output<typeof ScalingBody>;
+
+/** Of one queue, so many of those that ended last are looked at. */
+const RUNS_LOOKED_AT = 100;
+
+export const getScaling = operation({
+  name: "get_scaling",
+  method: "GET",
+  path: "/scaling",
+  summary: "How many workers it takes to do what waits in time, for autoscalers",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  query: ScalingQuery,
+  replies: { 200: ScalingBody },
+  async handler(services, { query, inbound }) {
+    if (query.min > query.max) {
+      const message = `"min" must not be more than "max", and ${query.min} is more than ${query.max}`;
+      throw new BatonError("BAD_REQUEST", message, { field: "min" });
+    }
+    const { answers, partial, unreachable } = await everywhere<ScalingFacts>(services, inbound, {
+      here: () => factsHere(services, query),
+      path: () => `/scaling${searchOf(query)}`,
+      read: (body) => factsOf(ScalingBody.parse(body)),
+    });
+    const facts = merged(answers.map((each) => each.answer));
+    const { target_ms: targetMs, min, max, slots_per_worker: slotsPerWorker } = query;
+    const wished = desiredWorkers(facts, { targetMs, min, max, slotsPerWorker });
+    return answer(200, {
+      desired_workers: wished.workers,
+      current_workers: facts.workers,
+      slots: facts.slots,
+      busy: facts.running,
+      backlog: facts.ready,
+      oldest_age_ms: facts.oldestMs,
+      run_ms_p50: facts.runMs,
+      reason: wished.reason,
+      partial,
+      unreachable: [...unreachable],
+    });
+  },
+});
+
+async function factsHere(services: NodeServices, query: ScalingQuery): Promise<ScalingFacts> {
+  const { insight, cluster, identity, guarantees, clock } = services;
+  const look = await insight.look();
+  const meant = (queue: string): boolean =>
+    query.queue === undefined ? queue !== FUNCTIONS_QUEUE : queue === query.queue;
+  const queues = look.queues.filter(({ name, paused }) => meant(name) && !paused);
+  const sinces = look.waiting.filter(({ queue, paused }) => meant(queue) && !paused);
+  const oldest = Math.min(...sinces.map(({ since }) => since));
+  const all = cluster.nodes();
+  // Where the store is not shared, each tells of itself.
+  const nodes = (guarantees.shared ? all : all.filter(({ name }) => name === identity.name)).filter((node) =>
+    worksOn(node, query.queue),
+  );
+  return {
+    workers: nodes.length + look.agents,
+    slots:
+      nodes.reduce((sum, { load }) => sum + (load.slots ?? query.slots_per_worker), 0) +
+      look.agents * query.slots_per_worker,
+    running: queues.reduce((sum, { counts }) => sum + counts.processing, 0),
+    ready: queues.reduce((sum, { counts }) => sum + counts.queued, 0),
+    oldestMs: oldest === Infinity ? null : Math.max(0, Math.round(clock.now() - oldest)),
+    runMs: query.queue === undefined ? (look.times.run?.p50 ?? null) : await runMsOf(services, query.queue),
+  };
+}
+
+function worksOn(node: NodeInfo, queue: string | undefined): boolean {
+  if (node.status !== "active" || !node.alive) return false;
+  const role = queue === FUNCTIONS_QUEUE ? "function" : "worker";
+  return (
+    hasRole(node, role) && node.load.slots !== 0 && (queue === undefined || servesQueue(node.load, queue))
+  );
+}
+
+async function runMsOf({ jobs }: NodeServices, queue: string): Promise<number | null> {
+  const page = await jobs.list({ status: "completed", queue, limit: RUNS_LOOKED_AT });
+  const runs = page.jobs.flatMap(({ startedAt, finishedAt }) =>
+    startedAt === null || finishedAt === null ? [] : [Math.max(0, finishedAt - startedAt)],
+  );
+  return quantiles(runs)?.p50 ?? null;
+}
+
+function factsOf(body: ScalingBody): ScalingFacts {
+  return {
+    workers: body.current_workers,
+    slots: body.slots,
+    running: body.busy,
+    ready: body.backlog,
+    oldestMs: body.oldest_age_ms,
+    runMs: body.run_ms_p50,
+  };
+}
+
+/** Of several nodes that each keep their own jobs: the longest run time of them, rather a worker too many than one too few. */
+function merged(parts: readonly ScalingFacts[]): ScalingFacts {
+  const sum = (pick: (facts: ScalingFacts) => number): number =>
+    parts.reduce((total, facts) => total + pick(facts), 0);
+  const most = (pick: (facts: ScalingFacts) => number | null): number | null =>
+    parts.reduce<number | null>((found, facts) => {
+      const value = pick(facts);
+      return value === null ? found : Math.max(found ?? 0, value);
+    }, null);
+  return {
+    workers: sum(({ workers }) => workers),
+    slots: sum(({ slots }) => slots),
+    running: sum(({ running }) => running),
+    ready: sum(({ ready }) => ready),
+    oldestMs: most(({ oldestMs }) => oldestMs),
+    runMs: most(({ runMs }) => runMs),
+  };
+}

@@ -1,0 +1,225 @@
+/** Retry, cancel or delete many jobs: a page with each call, so that nobody waits long and everybody can show how far it is. */
+
+import { blanked } from "../../../core/jobs/failure-groups.ts";
+import { parseJobId, type JobId } from "../../../core/ids.ts";
+import type { JobStatus } from "../../../core/jobs/job.ts";
+import { filtersIn } from "../../../core/jobs/job-fields.ts";
+import type { BriefJob, JobQuery } from "../../../store/store.ts";
+import { asksOthers, everywhere } from "../../ask-all-nodes.ts";
+import type { Inbound } from "../../../transport/hop-headers.ts";
+import { answer, operation } from "../../operation.ts";
+import type { Jobs } from "../../../jobs/job-service.ts";
+import type { NodeServices } from "../../node-services.ts";
+import { bad, BulkAnswer, BulkBody, statusesOf } from "./bulk-body.ts";
+
+const PAGE = 500;
+/** At the same time. More only wait for each other in the store. */
+const HANDS = 8;
+const SKIPPED_TOLD = 20;
+
+export const bulkJobs = operation({
+  name: "bulk_jobs",
+  method: "POST",
+  path: "/cluster/jobs/bulk",
+  summary:
+    "Retry, cancel or delete all jobs that fit a filter, or those with these ids: a page with each call",
+  tag: "cluster",
+  permission: "operate",
+  target: { at: "here" },
+  mutates: true,
+  body: BulkBody,
+  replies: { 200: BulkAnswer },
+  async handler(services, { body, inbound }) {
+    statusesOf(body);
+    const { ids } = body;
+    if (!asksOthers(services, inbound)) return answer(200, await own(services.jobs, body));
+    return answer(200, await (ids ? byOwner(services, inbound, body, ids) : ofAll(services, inbound, body)));
+  },
+});
+
+// ---------------------------------------------------------------- in one store
+
+async function own(jobs: Jobs, body: BulkBody): Promise<BulkAnswer> {
+  const { ids, dry_run = false } = body;
+  const page = ids ? { ids: ids as JobId[], next: null } : await find(jobs, body);
+  if (dry_run) return result(page.ids.length, [], page.next);
+  const skipped: Skipped[] = [];
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < page.ids.length) {
+      const id = page.ids[next++]!;
+      const why = await act(jobs, id, body);
+      if (why !== null) skipped.push({ job_id: id, why });
+    }
+  };
+  await Promise.all(Array.from({ length: HANDS }, work));
+  return { ...result(page.ids.length, skipped, page.next), changed: page.ids.length - skipped.length };
+}
+
+interface Skipped {
+  readonly job_id: string;
+  readonly why: string;
+}
+
+function result(matched: number, skipped: readonly Skipped[], next: string | null): BulkAnswer {
+  return {
+    matched,
+    changed: 0,
+    skipped: skipped.slice(0, SKIPPED_TOLD),
+    skipped_count: skipped.length,
+    next_cursor: next,
+    partial: false,
+  };
+}
+
+/** Null when it was done, else why not. */
+async function act(jobs: Jobs, id: JobId, { action, reason }: BulkBody): Promise<string | null> {
+  switch (action) {
+    case "retry": {
+      const outcome = await jobs.retry(id);
+      if (outcome === "retried") return null;
+      return outcome === "missing" ? "it is gone" : `it is ${outcome}`;
+    }
+    case "cancel": {
+      const outcome = await jobs.cancel(id, reason ?? null);
+      if (outcome.outcome === "missing") return "it is gone";
+      return outcome.outcome === "finished" ? `it is ${outcome.status} already` : null;
+    }
+    case "delete": {
+      const outcome = await jobs.remove(id);
+      if (outcome === "removed") return null;
+      return outcome === "missing" ? "it is gone" : "it is running";
+    }
+  }
+}
+
+async function find(jobs: Jobs, body: BulkBody): Promise<{ ids: JobId[]; next: string | null }> {
+  const statuses = statusesOf(body);
+  const place = placeOf(body.cursor, statuses.length);
+  const page = await jobs.brief(queryOf(body, statuses[place.status]!, place.cursor));
+  const ids = page.jobs.filter((job) => fits(job, body)).map(({ id }) => id);
+  if (page.cursor !== null) return { ids, next: `${place.status}:${page.cursor}` };
+  return { ids, next: place.status + 1 < statuses.length ? `${place.status + 1}:` : null };
+}
+
+function queryOf(
+  { filter = {}, limit = PAGE }: BulkBody,
+  status: JobStatus,
+  cursor: string | null,
+): JobQuery {
+  const { since, until, error_code } = filter;
+  return {
+    status,
+    limit,
+    ...filtersIn(filter),
+    ...(since !== undefined && { since: Date.parse(since) }),
+    ...(until !== undefined && { until: Date.parse(until) }),
+    ...(error_code !== undefined && { errorCode: error_code }),
+    ...(cursor !== null && { cursor }),
+  };
+}
+
+function fits({ error }: BriefJob, { filter }: BulkBody): boolean {
+  const wanted = filter?.error_message;
+  return wanted === undefined || blanked(error?.message ?? "") === wanted;
+}
+
+/** Which of the statuses, and where in its list. */
+function placeOf(cursor: string | undefined, statuses: number): { status: number; cursor: string | null } {
+  if (cursor === undefined) return { status: 0, cursor: null };
+  const [, status, rest] = /^(\d):(\d{0,16})$/.exec(cursor) ?? [];
+  if (status === undefined || Number(status) >= statuses) throw badCursor();
+  return { status: Number(status), cursor: rest === "" ? null : rest! };
+}
+
+function badCursor() {
+  return bad("cursor", '"cursor" is not the next_cursor of an earlier answer with the same filter');
+}
+
+// ---------------------------------------------------------------- in a store on each node
+
+async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): Promise<BulkAnswer> {
+  const { cursor, limit = PAGE, ...rest } = body;
+  const begun = cursor === undefined ? null : readPlaces(cursor);
+  const share = Math.ceil(limit / Math.max(1, begun?.size ?? services.cluster.nodes().length));
+  const asked = (node: string): BulkBody => {
+    const place = begun?.get(node);
+    return { ...rest, limit: share, ...(place !== undefined && { cursor: place }) };
+  };
+  const { answers, partial } = await everywhere<BulkAnswer>(services, inbound, {
+    ...common(services),
+    only: (node) => begun === null || begun.has(node),
+    here: () => own(services.jobs, asked(services.identity.name)),
+    body: asked,
+  });
+  const places = answers.flatMap(({ node, answer: { next_cursor } }) =>
+    next_cursor === null ? [] : [[node, next_cursor] as const],
+  );
+  const next = places.length === 0 ? null : Buffer.from(JSON.stringify(places)).toString("base64url");
+  return { ...sum(answers.map(({ answer: part }) => part)), next_cursor: next, partial };
+}
+
+/** Each job to the node that keeps it. */
+async function byOwner(
+  services: NodeServices,
+  inbound: Inbound,
+  body: BulkBody,
+  ids: readonly string[],
+): Promise<BulkAnswer> {
+  const known = new Set<string>(services.cluster.nodes().map(({ name }) => name));
+  const owners = Map.groupBy(ids, (id) => parseJobId(id)?.birthplace ?? "");
+  const asked = (node: string): BulkBody => ({ ...body, ids: owners.get(node as never) ?? [] });
+  const { answers, unreachable, partial } = await everywhere<BulkAnswer>(services, inbound, {
+    ...common(services),
+    only: (node) => owners.has(node as never),
+    here: () => own(services.jobs, asked(services.identity.name)),
+    body: asked,
+  });
+  const lost = [...owners].flatMap(([node, theirs]) => {
+    if (known.has(node) && !unreachable.includes(node)) return [];
+    const why = known.has(node) ? `its node ${node} cannot be reached` : `its node ${node} is not known`;
+    return theirs.map((job_id) => ({ job_id, why }));
+  });
+  const done = sum(answers.map(({ answer: part }) => part));
+  return {
+    ...done,
+    skipped: [...done.skipped, ...lost].slice(0, SKIPPED_TOLD),
+    skipped_count: done.skipped_count + lost.length,
+    next_cursor: null,
+    partial: partial || lost.length > 0,
+  };
+}
+
+function common({ peers }: NodeServices) {
+  return {
+    path: () => "/cluster/jobs/bulk",
+    read: (body: unknown) => BulkAnswer.parse(body),
+    deadlineMs: peers!.requestTimeoutMs,
+  };
+}
+
+function sum(parts: readonly BulkAnswer[]): BulkAnswer {
+  const skipped = parts.flatMap((part) => part.skipped);
+  const total = (pick: (part: BulkAnswer) => number): number =>
+    parts.reduce((all, part) => all + pick(part), 0);
+  return {
+    ...result(
+      total(({ matched }) => matched),
+      skipped,
+      null,
+    ),
+    changed: total(({ changed }) => changed),
+    skipped_count: total(({ skipped_count }) => skipped_count),
+  };
+}
+
+function readPlaces(cursor: string): ReadonlyMap<string, string> {
+  try {
+    const places = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as [string, string][];
+    if (places.every(([node, place]) => typeof node === "string" && typeof place === "string"))
+      return new Map(places);
+  } catch {
+    // Told below.
+  }
+  throw badCursor();
+}

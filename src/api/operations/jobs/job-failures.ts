@@ -1,0 +1,128 @@
+/** Failed jobs by what went wrong, of the newest few thousand. */
+
+import { z } from "zod";
+import {
+  groupFailures,
+  mergeGroups,
+  type FailedJob,
+  type FailureGroup,
+} from "../../../core/jobs/failure-groups.ts";
+import type { BriefJob } from "../../../store/store.ts";
+import { everywhere, searchOf } from "../../ask-all-nodes.ts";
+import { Instant, isoOf, limit, Name } from "../../bodies/fields.ts";
+import { answer, operation } from "../../operation.ts";
+import type { Jobs } from "../../../jobs/job-service.ts";
+
+/** Failed jobs that are looked at; of more, the groups are told of the newest. */
+const LOOKED_AT_MAX = 5_000;
+const PAGE = 1_000;
+
+const FailuresQuery = z.strictObject({
+  since: Instant.optional().meta({ description: "only those that failed at or after this instant" }),
+  queue: Name.optional(),
+  task: Name.optional(),
+  limit: limit(50, 500),
+});
+type Query = z.output<typeof FailuresQuery>;
+
+const GroupBody = z.object({
+  task: z.string(),
+  code: z.string(),
+  message: z.string().meta({ description: "with numbers, ids and quoted words left out" }),
+  count: z.int(),
+  first_at: z.string(),
+  last_at: z.string(),
+  example_job_id: z.string().meta({ description: "the latest" }),
+  queues: z.array(z.string()),
+});
+type GroupBody = z.output<typeof GroupBody>;
+
+const FailuresBody = z.object({
+  groups: z.array(GroupBody),
+  looked_at: z.int().meta({ description: "how many failed jobs this is made of" }),
+  complete: z.boolean().meta({ description: "whether these are all that failed" }),
+  partial: z.boolean(),
+  unreachable: z.array(z.string()),
+});
+type FailuresBody = z.output<typeof FailuresBody>;
+
+export const getFailures = operation({
+  name: "get_failures",
+  method: "GET",
+  path: "/cluster/failures",
+  summary: "Failed jobs grouped by task and error, the largest group first",
+  tag: "cluster",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  query: FailuresQuery,
+  replies: { 200: FailuresBody },
+  async handler(services, { query, inbound }) {
+    const { answers, partial, unreachable } = await everywhere<FailuresBody>(services, inbound, {
+      here: () => ownFailures(services.jobs, query),
+      path: () => `/cluster/failures${searchOf(query)}`,
+      read: (body) => FailuresBody.parse(body),
+    });
+    const parts = answers.map(({ answer: part }) => part);
+    const groups =
+      parts.length === 1 ? parts[0]!.groups : mergeGroups(parts.flatMap(groupsOf)).map(groupBody);
+    return answer(200, {
+      groups: groups.slice(0, query.limit),
+      looked_at: parts.reduce((sum, { looked_at }) => sum + looked_at, 0),
+      complete: !partial && parts.every(({ complete }) => complete),
+      partial,
+      unreachable: [...unreachable],
+    });
+  },
+});
+
+async function ownFailures(jobs: Jobs, { since, queue, task, limit: wanted }: Query): Promise<FailuresBody> {
+  const from = since === undefined ? 0 : Date.parse(since);
+  const failed: FailedJob[] = [];
+  let cursor: string | undefined;
+  let looked = 0;
+  do {
+    const page = await jobs.brief({
+      status: "failed",
+      limit: PAGE,
+      ...(queue !== undefined && { queue }),
+      ...(task !== undefined && { task }),
+      ...(cursor !== undefined && { cursor }),
+    });
+    looked += page.jobs.length;
+    failed.push(...page.jobs.map(failedJob).filter(({ at }) => at >= from));
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined && looked < LOOKED_AT_MAX);
+  const groups = groupFailures(failed).slice(0, wanted).map(groupBody);
+  return { groups, looked_at: looked, complete: cursor === undefined, partial: false, unreachable: [] };
+}
+
+function failedJob({ id, task, queue, error, finishedAt, createdAt }: BriefJob): FailedJob {
+  return {
+    id,
+    task,
+    queue,
+    code: error?.code ?? "UNKNOWN",
+    message: error?.message ?? "",
+    at: finishedAt ?? createdAt,
+  };
+}
+
+function groupBody({ firstAt, lastAt, example, queues, ...group }: FailureGroup): GroupBody {
+  return {
+    ...group,
+    first_at: isoOf(firstAt),
+    last_at: isoOf(lastAt),
+    example_job_id: example,
+    queues: [...queues],
+  };
+}
+
+function groupsOf({ groups }: FailuresBody): FailureGroup[] {
+  return groups.map(({ first_at, last_at, example_job_id, ...group }) => ({
+    ...group,
+    firstAt: Date.parse(first_at),
+    lastAt: Date.parse(last_at),
+    example: example_job_id,
+  }));
+}

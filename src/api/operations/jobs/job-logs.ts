@@ -1,0 +1,66 @@
+/** A job's logs: a page of them as JSON, or all of them live as server-sent events. */
+
+import { z } from "zod";
+import { BatonError } from "../../../core/errors.ts";
+import type { JobId } from "../../../core/ids.ts";
+import { IdParams, limit } from "../../bodies/fields.ts";
+import { LogLineBody, logLineBody } from "../../bodies/job-body.ts";
+import { jobStream } from "./job-stream.ts";
+import { answer, operation } from "../../operation.ts";
+import { findJob, ownerOf } from "./jobs.ts";
+
+export const LogsBody = z.object({
+  job_id: z.string(),
+  logs: z.array(LogLineBody),
+  next_after: z.int().meta({ description: "give it back as `after` to go on" }),
+});
+export type LogsBody = z.output<typeof LogsBody>;
+
+export const getLogs = operation({
+  name: "get_logs",
+  method: "GET",
+  path: "/jobs/{id}/logs",
+  summary:
+    "The log of a job. With Accept: text/event-stream it goes on live (events log, progress, end) and resumes behind Last-Event-ID",
+  tag: "jobs",
+  permission: "read",
+  target: ownerOf,
+  mutates: false,
+  streams: true,
+  params: IdParams,
+  query: z.strictObject({
+    after: z
+      .int()
+      .min(0)
+      .default(0)
+      .meta({ description: "a sequence number from 0; only later lines are answered" }),
+    limit: limit(500, 5_000),
+  }),
+  replies: { 200: LogsBody },
+  async handler({ jobs }, { params, query, headers }) {
+    await findJob(jobs, params.id);
+    const id = params.id as JobId;
+    if (wantsEvents(headers["accept"])) {
+      const after = lastSeen(headers["last-event-id"]) ?? query.after;
+      return { events: (signal) => jobStream(jobs, id, after, signal) };
+    }
+    const lines = await jobs.logs(id, query.after, query.limit);
+    return answer(200, {
+      job_id: id,
+      logs: lines.map(logLineBody),
+      next_after: lines.at(-1)?.seq ?? query.after,
+    });
+  },
+});
+
+function wantsEvents(accept: string | string[] | undefined): boolean {
+  return typeof accept === "string" && accept.includes("text/event-stream");
+}
+
+function lastSeen(header: string | string[] | undefined): number | null {
+  if (header === undefined || header === "") return null;
+  if (typeof header === "string" && /^\d{1,15}$/.test(header)) return Number(header);
+  throw new BatonError("BAD_REQUEST", "the header Last-Event-ID must be the sequence number of a log line", {
+    field: "last-event-id",
+  });
+}

@@ -1,0 +1,158 @@
+/** The story of one job: events, runs with their epochs, and who owned it when. */
+
+import { z } from "zod";
+import { parseJobId, type JobId } from "../../../core/ids.ts";
+import {
+  runsOf,
+  timelineOf,
+  type TimelineEvent,
+  type TimelineHandoff,
+  type TimelineRun,
+} from "../../../core/jobs/job-timeline.ts";
+import { assignmentSubject } from "../../../store/journal.ts";
+import type { JournalEntry } from "../../../store/journal.ts";
+import { IdParams, isoOf, isoOrNull } from "../../bodies/fields.ts";
+import { JobErrorBody } from "../../bodies/job-body.ts";
+import { answer, operation } from "../../operation.ts";
+import type { JournalService } from "../../../observe/journal/journal.ts";
+import { findJob, ownerOf } from "./jobs.ts";
+
+/** Of one job and of one assignment; more would be no story. */
+const ENTRIES_MAX = 100;
+const ASSIGNMENTS_MAX = 20;
+
+export const getTimeline = operation({
+  name: "get_timeline",
+  method: "GET",
+  path: "/jobs/{id}/timeline",
+  summary:
+    "What happened to a job and when: its runs with worker and epochs, refused writes, changes of its owner",
+  tag: "jobs",
+  permission: "read",
+  target: ownerOf,
+  mutates: false,
+  params: IdParams,
+  replies: {
+    200: z.object({
+      job_id: z.string(),
+      events: z.array(
+        z.object({
+          at: z.string(),
+          what: z.string(),
+          node: z.string().nullable(),
+          job_epoch: z.int().nullable(),
+          owner_epoch: z.int().nullable(),
+          leader_epoch: z.int().nullable(),
+          message: z.string().nullable(),
+        }),
+      ),
+      runs: z
+        .array(
+          z.object({
+            job_epoch: z.int(),
+            worker: z.string().nullable(),
+            leader_epoch: z.int(),
+            started_at: z.string(),
+            ended_at: z.string().nullable(),
+            outcome: z.string().meta({
+              description: "failed, interrupted, crashed, overdue, cancelled, completed or running",
+            }),
+            error: JobErrorBody.nullable(),
+          }),
+        )
+        .meta({ description: "oldest first; of those that did not end the job, the last 20" }),
+      handoffs: z.array(
+        z.object({
+          at: z.string(),
+          from: z.string().nullable(),
+          to: z.string(),
+          owner_epoch: z.int(),
+          reason: z.string(),
+        }),
+      ),
+    }),
+  },
+  async handler({ jobs, journal }, { params }) {
+    const id = params.id as JobId;
+    const job = await findJob(jobs, id);
+    const [{ past, assignments }, told] = await Promise.all([
+      jobs.runs(id),
+      journal.list({ subject: id, limit: ENTRIES_MAX }),
+    ]);
+    const handoffs = await handoffsOf(journal, assignments.slice(-ASSIGNMENTS_MAX));
+    const runs = runsOf(job, past);
+    const birthplace = parseJobId(id)?.birthplace ?? null;
+    const events = timelineOf(job, birthplace, runs, handoffs, told.map(eventOf));
+    return answer(200, {
+      job_id: id,
+      events: events.map(eventBody),
+      runs: runs.map(runBody),
+      handoffs: handoffs.map(({ ownerEpoch, at, ...rest }) => ({
+        ...rest,
+        at: isoOf(at),
+        owner_epoch: ownerEpoch,
+      })),
+    });
+  },
+});
+
+async function handoffsOf(
+  journal: JournalService,
+  assignments: readonly number[],
+): Promise<TimelineHandoff[]> {
+  const entries = await Promise.all(
+    assignments.map((assignment) =>
+      journal.list({ kinds: ["handoff"], subject: assignmentSubject(assignment), limit: ENTRIES_MAX }),
+    ),
+  );
+  return entries
+    .flat()
+    .map(({ at, detail }) => ({
+      at,
+      from: (detail["from"] as string | null) ?? null,
+      to: String(detail["to"]),
+      ownerEpoch: Number(detail["owner_epoch"]),
+      reason: String(detail["reason"]),
+    }))
+    .sort((a, b) => a.at - b.at);
+}
+
+/** What the journal says of the job itself. */
+function eventOf({ at, kind, node, actor, detail }: JournalEntry): TimelineEvent {
+  const refused = kind === "write.refused";
+  const carried = detail["carried_epoch"];
+  const words = refused ? detail["what"] : detail["operation"];
+  return {
+    at,
+    what: refused ? "write_refused" : kind,
+    node: actor ?? node,
+    jobEpoch: refused && typeof carried === "number" ? carried : null,
+    ownerEpoch: null,
+    leaderEpoch: null,
+    message: typeof words === "string" ? words : null,
+  };
+}
+
+function eventBody({ at, what, node, jobEpoch, ownerEpoch, leaderEpoch, message }: TimelineEvent) {
+  return {
+    at: isoOf(at),
+    what,
+    node,
+    job_epoch: jobEpoch,
+    owner_epoch: ownerEpoch,
+    leader_epoch: leaderEpoch,
+    message,
+  };
+}
+
+function runBody({ jobEpoch, worker, leaderEpoch, startedAt, endedAt, outcome, error }: TimelineRun) {
+  return {
+    job_epoch: jobEpoch,
+    worker,
+    leader_epoch: leaderEpoch,
+    started_at: isoOf(startedAt),
+    ended_at: isoOrNull(endedAt),
+    outcome,
+    error,
+  };
+}

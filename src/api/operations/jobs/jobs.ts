@@ -1,0 +1,231 @@
+/** Looking at jobs and steering them. */
+
+import { z } from "zod";
+import { BatonError } from "../../../core/errors.ts";
+import type { JobId } from "../../../core/ids.ts";
+import { JOB_STATUSES } from "../../../core/jobs/job.ts";
+import type { Target } from "../../../core/route.ts";
+import type { JobQuery } from "../../../store/store.ts";
+import { FILTER_SCHEMAS, IdParams, Instant, Reason, limit } from "../../bodies/fields.ts";
+import { JobBody, JobSummaryBody, Status, jobBody, jobSummary } from "../../bodies/job-body.ts";
+import { answer, operation } from "../../operation.ts";
+import type { Jobs, JobView } from "../../../jobs/job-service.ts";
+import type { NodeServices } from "../../node-services.ts";
+
+export function ownerOf(input: { readonly params: { readonly id: string } }): Target {
+  return { at: "owner", job: input.params.id as JobId };
+}
+
+export function noSuchJob(id: string): BatonError {
+  return new BatonError("NOT_FOUND", `there is no job ${id}; it was deleted, has expired or never was`);
+}
+
+export async function findJob(jobs: Jobs, id: string): Promise<JobView> {
+  const job = await jobs.get(id as JobId);
+  if (!job) throw noSuchJob(id);
+  return job;
+}
+
+export const getJob = operation({
+  name: "get_job",
+  method: "GET",
+  path: "/jobs/{id}",
+  summary: "A job, and why it does not run if it waits",
+  tag: "jobs",
+  permission: "read",
+  target: ownerOf,
+  mutates: false,
+  params: IdParams,
+  replies: { 200: JobBody },
+  async handler({ jobs }, { params }) {
+    return answer(200, jobBody(await findJob(jobs, params.id)));
+  },
+});
+
+export const getResult = operation({
+  name: "get_result",
+  method: "GET",
+  path: "/jobs/{id}/result",
+  summary:
+    "The result of a completed job; 409 while there is none (NOT_FINISHED) or when there never will be (NO_RESULT)",
+  tag: "jobs",
+  permission: "read",
+  target: ownerOf,
+  mutates: false,
+  large: true,
+  params: IdParams,
+  replies: { 200: z.object({ job_id: z.string(), status: Status, result: z.unknown() }) },
+  async handler({ jobs }, { params }) {
+    const job = await findJob(jobs, params.id);
+    if (job.status === "completed") {
+      const result = await jobs.result(job.id);
+      const value: unknown = result === null ? null : JSON.parse(result);
+      return answer(200, { job_id: job.id, status: job.status, result: value });
+    }
+    if (job.status === "failed" || job.status === "cancelled") {
+      throw new BatonError(
+        "NO_RESULT",
+        `job ${job.id} was ${job.status} and has no result; its error says why`,
+        {
+          job_id: job.id,
+          status: job.status,
+          job_error: job.error,
+        },
+      );
+    }
+    throw new BatonError("NOT_FINISHED", `job ${job.id} is ${job.status}; ask again when it is completed`, {
+      job_id: job.id,
+      status: job.status,
+    });
+  },
+});
+
+export const cancelJob = operation({
+  name: "cancel_job",
+  method: "POST",
+  path: "/jobs/{id}/cancel",
+  summary: "Cancel a job: at once if it waits (200), through its AbortSignal if it runs (202)",
+  tag: "jobs",
+  permission: "operate",
+  target: ownerOf,
+  mutates: true,
+  params: IdParams,
+  body: z.strictObject({ reason: Reason.optional() }).nullable(),
+  audits: ({ body }) => (body?.reason === undefined ? {} : { reason: body.reason }),
+  replies: {
+    200: z.object({ job_id: z.string(), status: Status }),
+    202: z.object({ job_id: z.string(), status: Status, cancel_requested: z.boolean() }),
+  },
+  async handler({ jobs }, { params, body }) {
+    const outcome = await jobs.cancel(params.id as JobId, body?.reason ?? null);
+    switch (outcome.outcome) {
+      case "cancelled":
+        return answer(200, { job_id: params.id, status: "cancelled" });
+      case "requested":
+        return answer(202, { job_id: params.id, status: "processing", cancel_requested: true });
+      case "finished":
+        throw new BatonError("JOB_FINISHED", `job ${params.id} is ${outcome.status} already`, {
+          job_id: params.id,
+          status: outcome.status,
+        });
+      case "missing":
+        throw noSuchJob(params.id);
+    }
+  },
+});
+
+export const retryJob = operation({
+  name: "retry_job",
+  method: "POST",
+  path: "/jobs/{id}/retry",
+  summary: "Put a failed or cancelled job back into the queue with fresh budgets",
+  tag: "jobs",
+  permission: "operate",
+  target: ownerOf,
+  mutates: true,
+  params: IdParams,
+  replies: { 200: z.object({ job_id: z.string(), status: Status }) },
+  async handler({ jobs }, { params }) {
+    const outcome = await jobs.retry(params.id as JobId);
+    if (outcome === "missing") throw noSuchJob(params.id);
+    if (outcome === "retried") return answer(200, { job_id: params.id, status: "queued" });
+    throw new BatonError(
+      "JOB_NOT_RETRYABLE",
+      `job ${params.id} is ${outcome}; only failed and cancelled jobs can be retried`,
+      { job_id: params.id, status: outcome },
+    );
+  },
+});
+
+export const deleteJob = operation({
+  name: "delete_job",
+  method: "DELETE",
+  path: "/jobs/{id}",
+  summary: "Remove a job that does not run, with its logs and its result",
+  tag: "jobs",
+  permission: "operate",
+  target: ownerOf,
+  mutates: true,
+  params: IdParams,
+  replies: { 200: z.object({ status: z.literal("ok"), job_id: z.string() }) },
+  async handler({ jobs }, { params }) {
+    const outcome = await jobs.remove(params.id as JobId);
+    if (outcome === "missing") throw noSuchJob(params.id);
+    if (outcome === "running") {
+      throw new BatonError("JOB_RUNNING", `job ${params.id} is running; cancel it first`, {
+        job_id: params.id,
+        status: "processing",
+      });
+    }
+    return answer(200, { status: "ok", job_id: params.id });
+  },
+});
+
+export const JobsQuery = z.strictObject({
+  status: Status.optional(),
+  ...FILTER_SCHEMAS,
+  since: Instant.optional(),
+  until: Instant.optional(),
+  error_code: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .meta({ description: "a text of 1 to 128 characters: the code of the error that a job ended with" }),
+  limit: limit(100, 1_000),
+  cursor: z.string().min(1).max(512).optional().meta({ description: "the next_cursor of an earlier answer" }),
+});
+
+export function jobQuery({ since, until, error_code, ...rest }: z.output<typeof JobsQuery>): JobQuery {
+  return {
+    ...rest,
+    ...(since !== undefined && { since: Date.parse(since) }),
+    ...(until !== undefined && { until: Date.parse(until) }),
+    ...(error_code !== undefined && { errorCode: error_code }),
+  };
+}
+
+export const listJobs = operation({
+  name: "list_jobs",
+  method: "GET",
+  path: "/admin/jobs",
+  summary: "The jobs in the store of this node, newest first, without their payloads",
+  tag: "jobs",
+  permission: "read",
+  target: { at: "here" },
+  mutates: false,
+  query: JobsQuery,
+  replies: {
+    200: z.object({
+      server: z.string(),
+      jobs: z.array(JobSummaryBody),
+      job_count: z.int().nullable().meta({
+        description: "how many there are in all; null where that is not known without counting them",
+      }),
+      next_cursor: z.string().nullable(),
+    }),
+  },
+  async handler(services, { query }) {
+    const [page, count] = await Promise.all([services.jobs.list(jobQuery(query)), countOf(services, query)]);
+    return answer(200, {
+      server: services.identity.name,
+      jobs: page.jobs.map(jobSummary),
+      job_count: count,
+      next_cursor: page.cursor,
+    });
+  },
+});
+
+/** Out of the counters of the queues: nothing else is counted. */
+export async function countOf(
+  { queues }: Pick<NodeServices, "queues">,
+  { status, queue, limit: _limit, cursor: _cursor, ...uncounted }: z.output<typeof JobsQuery>,
+): Promise<number | null> {
+  if (Object.values(uncounted).some((filter) => filter !== undefined)) return null;
+  let count = 0;
+  for (const each of await queues.list()) {
+    if (queue !== undefined && each.name !== queue) continue;
+    for (const name of status === undefined ? JOB_STATUSES : [status]) count += each.counts[name];
+  }
+  return count;
+}

@@ -1,0 +1,159 @@
+/** Submitting: one job or many, all of them or none. The hot path: Ajv has checked the body before this runs. */
+
+import { z } from "zod";
+import { BatonError } from "../../../core/errors.ts";
+import { jobId, uuidAt } from "../../../core/ids.ts";
+import { JOB_FIELDS } from "../../../core/jobs/job-fields.ts";
+import type { Submitted } from "../../../store/store.ts";
+import { IdempotencyKey, Name, OPTIONAL_JOB_SCHEMAS } from "../../bodies/fields.ts";
+import { Status } from "../../bodies/job-body.ts";
+import { answer, operation } from "../../operation.ts";
+import { traceIn } from "../../../transport/hop-headers.ts";
+import type { Inbound } from "../../../transport/hop-headers.ts";
+import type { NodeServices } from "../../node-services.ts";
+import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
+
+export const JobRequestBody = z.strictObject({ task: Name, ...OPTIONAL_JOB_SCHEMAS });
+export type JobRequestBody = z.input<typeof JobRequestBody>;
+
+/** By the name that travels. */
+const NAMES: Readonly<Record<string, string>> = Object.fromEntries(
+  JOB_FIELDS.map(({ wire, name }) => [wire, name]),
+);
+
+const JOBS_MAX = 10_000;
+
+export const SubmittedBody = z.object({ job_id: z.string(), status: Status });
+export type SubmittedBody = z.output<typeof SubmittedBody>;
+
+export const submitJobs = operation({
+  name: "submit_jobs",
+  method: "POST",
+  path: "/jobs",
+  summary: "Submit one job, or an array of jobs of which all or none are taken",
+  tag: "jobs",
+  permission: "submit",
+  target: { at: "any" },
+  mutates: true,
+  frequent: true,
+  body: z.union([JobRequestBody, z.array(JobRequestBody).min(1).max(JOBS_MAX)]),
+  replies: { 200: z.union([SubmittedBody, z.array(SubmittedBody)]) },
+  places(_services, { body, headers }) {
+    const role = "worker";
+    if (Array.isArray(body)) {
+      const tasks = [...new Set(body.map(({ task }) => task))];
+      return { wants: { role, tasks }, key: null, jobs: body.length, prefersHere: false };
+    }
+    const header = headers["idempotency-key"];
+    const key = body.idempotency_key ?? (typeof header === "string" ? header : null);
+    return { wants: { role, tasks: [body.task] }, key, jobs: 1, prefersHere: false };
+  },
+  async handler(services, { body, headers, inbound }) {
+    const header = headers["idempotency-key"];
+    const trace = traceIn(headers);
+    if (Array.isArray(body)) {
+      if (header !== undefined) throw keyForMany();
+      const jobs = body.map((job, index) => request(job, index));
+      const submitted = await store(services, jobs, inbound, trace);
+      return answer(
+        200,
+        submitted.map(({ id, status }) => ({ job_id: id, status })),
+      );
+    }
+    const one = request(header === undefined ? body : withKey(body, header), null);
+    try {
+      const submitted = await store(services, [one], inbound, trace);
+      const { id, status } = submitted[0]!;
+      return answer(200, { job_id: id, status });
+    } catch (error) {
+      throw withoutIndex(error);
+    }
+  },
+});
+
+/**
+ * A batch that another node passed on has its ids already: sent twice it is stored once, and it can be taken back. It is not
+ * stored when its sender has stopped waiting, because by then it may have found another place for it.
+ */
+async function store(
+  { jobs, clock, identity, placement }: NodeServices,
+  requests: readonly SubmitRequest[],
+  { firstUuid, deadlineAt }: Inbound,
+  trace: string | null,
+): Promise<readonly Submitted[]> {
+  if (deadlineAt !== null && clock.monotonic() >= deadlineAt) {
+    throw new BatonError("DEADLINE", "nobody waits for this any more; nothing was stored");
+  }
+  if (firstUuid === null) return jobs.submit(requests, { trace });
+  const retracted = placement?.retracted;
+  if (retracted?.has(firstUuid)) throw takenBack();
+  const named = requests.map((each, index) => {
+    return { ...each, id: jobId(identity.name, uuidAt(firstUuid, index)) };
+  });
+  const submitted = await jobs.submit(named, { trace });
+  // Taken back while it was being stored.
+  if (retracted?.has(firstUuid)) {
+    await retracted.takeBack(firstUuid, requests.length);
+    throw takenBack();
+  }
+  submitted.forEach(({ id }, index) => {
+    if (id !== named[index]!.id) retracted?.confirm(id);
+  });
+  return submitted;
+}
+
+function takenBack(): BatonError {
+  return new BatonError("DEADLINE", "whoever passed this on has placed it elsewhere; nothing was stored");
+}
+
+export function request(body: JobRequestBody, index: number | null): SubmitRequest {
+  const at = index === null ? "" : `[${index}].`;
+  if (body.run_at !== undefined && body.delay_ms !== undefined) {
+    const field = `${at}delay_ms`;
+    throw new BatonError("BAD_REQUEST", `give "${at}run_at" or "${field}", not both`, { field });
+  }
+  const found: Record<string, unknown> = {};
+  // Only what was given: that is little more than the task and the payload, and this runs for every job.
+  for (const wire in body) found[NAMES[wire]!] = (body as Record<string, unknown>)[wire];
+  if (body.run_at !== undefined) found["runAt"] = Date.parse(body.run_at);
+  return found as unknown as SubmitRequest;
+}
+
+function withKey(body: JobRequestBody, header: string | string[]): JobRequestBody {
+  const field = "idempotency_key";
+  if (typeof header !== "string" || !IdempotencyKey.safeParse(header).success) {
+    const remedy = IdempotencyKey.meta()?.description;
+    throw new BatonError("BAD_REQUEST", `the header Idempotency-Key must be ${remedy}`, { field });
+  }
+  if (body.idempotency_key !== undefined && body.idempotency_key !== header) {
+    throw new BatonError(
+      "BAD_REQUEST",
+      `the header Idempotency-Key contradicts "${field}"; send one of them`,
+      {
+        field,
+      },
+    );
+  }
+  return { ...body, idempotency_key: header };
+}
+
+function keyForMany(): BatonError {
+  return new BatonError(
+    "BAD_REQUEST",
+    'the header Idempotency-Key is for one job; give each job of an array its own "idempotency_key"',
+    { field: "idempotency_key" },
+  );
+}
+
+/** The services speak of `[0].payload`; a caller who sent one object knows no `[0]`. */
+export function withoutIndex(error: unknown): unknown {
+  const field = error instanceof BatonError ? error.details.field : undefined;
+  if (!(error instanceof BatonError) || !field?.startsWith("[0].")) return error;
+  const bare = field.slice("[0].".length);
+  return new BatonError(
+    error.code,
+    error.message.replaceAll(field, bare),
+    { ...error.details, field: bare },
+    { cause: error },
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * The schemas of an operation: as JSON Schema for the OpenAPI document, and compiled for requests and replies. They are compiled when
+ * an operation is first used, once for a process, by the compilers that Fastify uses.
+ */
+
+import compilerOf from "@fastify/ajv-compiler";
+import fastJson from "fast-json-stringify";
+import { invalidInput, type Finding, type Part } from "./invalid-input.ts";
+import { jsonSchema, type JsonSchema } from "./json-schema.ts";
+import type { Input, Operation } from "../operation.ts";
+import { ProblemBody } from "../problem.ts";
+
+/** A refusal with NOT_LEADER under `/v1` has no message. */
+const PROBLEM = { ...jsonSchema(ProblemBody, "output"), required: ["error"] };
+
+export function schemaOf(operation: Operation): JsonSchema {
+  const response: JsonSchema = {};
+  for (const [status, body] of Object.entries(operation.replies)) {
+    response[status] = { description: operation.summary, ...jsonSchema(body as never, "output") };
+  }
+  response["4xx"] = { description: "A refusal", ...PROBLEM };
+  response["5xx"] ??= { description: "A failure", ...PROBLEM };
+  return {
+    operationId: operation.name,
+    summary: operation.summary,
+    tags: [operation.tag],
+    "x-permission": operation.permission,
+    ...(operation.params && { params: jsonSchema(operation.params, "input") }),
+    ...(operation.query && { querystring: jsonSchema(operation.query, "input") }),
+    ...(operation.body && { body: jsonSchema(operation.body, "input") }),
+    response,
+  };
+}
+
+type Validate = ((value: unknown) => unknown) & { errors?: readonly Finding[] | null };
+type Write = (body: unknown) => string;
+
+/** Values are taken as they are: coercion would make 0 of an empty text. */
+const compile = compilerOf()(
+  {},
+  {
+    customOptions: {
+      coerceTypes: false,
+      removeAdditional: false,
+      useDefaults: true,
+      allErrors: false,
+      verbose: true,
+    },
+  },
+) as unknown as (route: { readonly schema: unknown }) => Validate;
+
+const known = new WeakMap<Operation, PreparedOperation>();
+
+export function prepared(operation: Operation): PreparedOperation {
+  let found = known.get(operation);
+  if (!found) known.set(operation, (found = new PreparedOperation(schemaOf(operation))));
+  return found;
+}
+
+export class PreparedOperation {
+  readonly #parts: readonly (readonly [Part, keyof Input<any, any, any>, Validate])[];
+  /** Parameters of the query that are whole numbers. */
+  readonly #numbers: readonly string[];
+  readonly #replies: Readonly<Record<string, JsonSchema>>;
+  readonly #write = new Map<number, Write>();
+
+  constructor(schema: JsonSchema) {
+    // In the order in which Fastify would.
+    const parts = [
+      ["params", "params"],
+      ["body", "body"],
+      ["querystring", "query"],
+    ] as const;
+    this.#parts = parts
+      .filter(([part]) => schema[part] !== undefined)
+      .map(([part, field]) => [part, field, compile({ schema: schema[part] })]);
+    const query = schema["querystring"] as { properties: Record<string, JsonSchema> } | undefined;
+    this.#numbers = Object.entries(query?.properties ?? {})
+      .filter(([, { type }]) => type === "integer")
+      .map(([name]) => name);
+    this.#replies = schema["response"] as Record<string, JsonSchema>;
+  }
+
+  /** Throws BAD_REQUEST or BAD_ID with the field at fault. Fills in defaults, and makes numbers of the query's texts. */
+  validate(input: Pick<Input<any, any, any>, "params" | "body" | "query">): void {
+    for (const name of this.#numbers) {
+      const text: unknown = input.query[name];
+      if (typeof text === "string" && /^-?\d{1,16}$/.test(text)) input.query[name] = Number(text);
+    }
+    for (const [part, field, validate] of this.#parts) {
+      if (validate(input[field as "body"] ?? null) === false) throw invalidInput(validate.errors ?? [], part);
+    }
+  }
+
+  write(status: number, body: unknown): string {
+    let write = this.#write.get(status);
+    if (!write) {
+      const schema = this.#replies[String(status)];
+      write = schema ? (fastJson(schema as never) as Write) : JSON.stringify;
+      this.#write.set(status, write);
+    }
+    return write(body);
+  }
+}

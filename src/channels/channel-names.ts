@@ -1,0 +1,59 @@
+/** The names of channels, each in one place. On Redis they stand behind the prefix of the cluster. */
+
+import type { DispatchRoute } from "../core/push/dispatch.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { AssignmentId } from "../store/ownership.ts";
+
+export const topics = {
+  /** A job became claimable, so an idle worker looks at once. */
+  jobsReady: "jobs.ready",
+  /** A running job is to be cancelled. For everybody, since whoever runs it must hear it. Body: CancelWish. */
+  jobCancel: "job.cancel",
+  /** A job's status, progress or logs changed. Body: JobChange. */
+  jobChanged: "job.changed",
+  /** Somebody follows a job, and wants to hear of its changes. Body: { id }. */
+  jobFollowed: "job.followed",
+  /** What happens, for those who read events. Body: EventMessage. */
+  events: "events",
+  /** A schedule was put, removed, paused or resumed. */
+  schedulesChanged: "schedules.changed",
+  /** For the node that handed jobs over. Body: HandoffAck. */
+  handoffAck: (node: NodeName) => `job.handoff.ack.${node}`,
+  /** For the worker that reported: its reports are stored. Body: Receipt. */
+  receipts: (node: NodeName) => `job.receipt.${node}`,
+  /** Body: WorkerHeartbeat. */
+  workerHeartbeat: "worker.heartbeat",
+  /** For the workers: dispatch queues that are in use. Body: Dispatching. */
+  dispatching: "job.dispatching",
+  /** Body: CoordinatorHeartbeat. */
+  coordinatorHeartbeat: "coordinator.heartbeat",
+} as const;
+
+/** What concerns one job stays in order: it travels under one key. */
+export const queues = {
+  /**
+   * For the workers of a queue. With a task, for those of them that know it, where not all do. Body: Dispatch. A queue may be
+   * called almost anything, so that a space, which no name has, stands before the task.
+   */
+  dispatch: (queue: string, task?: string) =>
+    task === undefined ? `job.dispatch.${queue}` : `job.dispatch.${queue} ${task}`,
+  /** Whoever gets it owns the events of its jobs. Body: Assignment. */
+  assigned: "job.assigned",
+  /**
+   * One for each assignment, which is one job when little happens; consumed by its owner and then by the next one. Logs travel in it
+   * too: a result must not overtake the lines that were written before it. Body: StatusReport.
+   */
+  jobStatus: (assignment: AssignmentId) => `job.${assignment}.status`,
+  /** Assignments that look for another owner. Body: Handoff. */
+  handoff: "job.handoff",
+} as const;
+
+const DISPATCH = "job.dispatch.";
+
+/** What a dispatch queue was made of; null for another name. */
+export function dispatchRoute(name: string): DispatchRoute | null {
+  if (!name.startsWith(DISPATCH)) return null;
+  const space = name.indexOf(" ");
+  if (space < 0) return { queue: name.slice(DISPATCH.length), task: null };
+  return { queue: name.slice(DISPATCH.length, space), task: name.slice(space + 1) };
+}

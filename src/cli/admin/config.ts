@@ -1,0 +1,99 @@
+/** `baton config`: look at the settings without starting a node. */
+
+import type { Command } from "commander";
+import { Option } from "commander";
+import { Document, isMap, isScalar } from "yaml";
+import type { Loaded } from "../../config/load-settings.ts";
+import { secretMistakes } from "../../config/secrets/cluster-secret.ts";
+import type { Setting } from "../../config/settings.ts";
+import { SETTING_BY_PATH, SETTINGS } from "../../config/settings.ts";
+import { BatonError } from "../../core/errors.ts";
+import { sourceText } from "../../config/sources/source.ts";
+import type { Value } from "../../config/values/value.ts";
+import { writeValue } from "../../config/values/value.ts";
+import type { OutputFormat } from "../terminal/output.ts";
+import { OUTPUT_FORMATS, print, table } from "../terminal/output.ts";
+import { loadFrom, withSettingsOptions } from "../settings-options.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
+
+interface PrintOptions {
+  readonly output: OutputFormat;
+  readonly withSource?: boolean;
+}
+
+export function addConfigCommands(program: Command, terminal: Terminal): void {
+  const config = program.command("config").description("look at the configuration");
+
+  withSettingsOptions(config.command("check"))
+    .description("tell every mistake in the file, the environment and the flags")
+    .action((options: Readonly<Record<string, unknown>>) => {
+      const { file, settings } = loadFrom(terminal, options);
+      const mistakes = secretMistakes(settings);
+      if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
+      say(terminal, `the configuration is valid (${file ?? "no file, defaults and environment only"})`);
+    });
+
+  withSettingsOptions(config.command("print"))
+    .description("print every setting with its value")
+    .option("--with-source", "also print where each value comes from")
+    .addOption(new Option("-o, --output <format>", "how to print").choices(OUTPUT_FORMATS).default("yaml"))
+    .action((options: PrintOptions & Readonly<Record<string, unknown>>) => {
+      const loaded = loadFrom(terminal, options);
+      printSettings(terminal, loaded, options.output, options.withSource ?? false);
+    });
+}
+
+function printSettings(terminal: Terminal, loaded: Loaded, format: OutputFormat, withSource: boolean): void {
+  const written = (row: Setting): Value => writeValue(row, loaded.values.get(row.path)!);
+  const source = (row: Setting): string => sourceText(loaded.sources.get(row.path)!);
+  if (format === "yaml" && withSource) {
+    terminal.out.write(yamlWithSources(nested(written), (path) => source(SETTING_BY_PATH.get(path)!)));
+    return;
+  }
+  const data = nested((row) => (withSource ? { value: written(row), source: source(row) } : written(row)));
+  print(terminal, format, data, () => {
+    const rows = SETTINGS.map((row) => {
+      const cells = [row.path, cellText(written(row))];
+      return withSource ? [...cells, source(row)] : cells;
+    });
+    return table(terminal, ["setting", "value", ...(withSource ? ["source"] : [])], rows);
+  });
+}
+
+function cellText(value: Value): string {
+  if (typeof value !== "object") return String(value);
+  const parts = Object.entries(value).map(([name, part]) =>
+    Array.isArray(value) ? part : `${name}=${part}`,
+  );
+  return parts.join(", ");
+}
+
+/** In the shape of a file, so that what was printed can be used as one. */
+function nested(cell: (row: Setting) => unknown): Record<string, unknown> {
+  const data: Record<string, unknown> = {};
+  for (const row of SETTINGS) {
+    const [first, second] = row.path.split(".") as [string, string?];
+    if (second === undefined) data[first] = cell(row);
+    else ((data[first] ??= {}) as Record<string, unknown>)[second] = cell(row);
+  }
+  return data;
+}
+
+function yamlWithSources(data: Record<string, unknown>, source: (path: string) => string): string {
+  const document = new Document(data);
+  const comment = (node: unknown, prefix: string): void => {
+    if (!isMap(node)) return;
+    for (const pair of node.items) {
+      const path = `${prefix}${isScalar(pair.key) ? String(pair.key.value) : ""}`;
+      const value = pair.value as { comment?: string | null; flow?: boolean };
+      if (isMap(value) && !SETTING_BY_PATH.has(path)) comment(value, `${path}.`);
+      else {
+        value.comment = ` ${source(path)}`;
+        value.flow = true;
+      }
+    }
+  };
+  comment(document.contents, "");
+  return document.toString();
+}

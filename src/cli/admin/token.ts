@@ -1,0 +1,152 @@
+/** `baton token`: make, list and revoke tokens. */
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { InvalidArgumentError, Option } from "commander";
+import { loadSettings } from "../../config/load-settings.ts";
+import { ACCESS_NAME, PERMISSIONS } from "../../core/access/permissions.ts";
+import type { Permission } from "../../core/access/permissions.ts";
+import { systemRandom } from "../../platform/random.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import type { NodeOptions } from "../node-options.ts";
+import { connect, duration, withNodeOptions } from "../node-options.ts";
+import { ago, print, table } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
+
+interface CreateOptions extends NodeOptions {
+  readonly name: string;
+  readonly permission: Permission;
+  readonly expires?: number;
+  readonly store?: string;
+  readonly data?: string;
+  readonly config?: string;
+}
+
+export function addTokenCommands(program: Command, terminal: Terminal): void {
+  const token = program.command("token").description("make, list and revoke tokens");
+
+  withNodeOptions(token.command("create"))
+    .description("make a token and print it; it is shown only this once")
+    .requiredOption("--name <name>", "what it is for, as it is shown in lists and in the audit", accessName)
+    .addOption(permissionOption("what it may do; each includes those before it").makeOptionMandatory())
+    .option("--expires <duration>", "when it ends by itself, as 90d (default: never)", duration)
+    .option("--store <url>", "write it into this database, when no node can be asked")
+    .option("--data <dir>", "write it into the embedded store of this directory, while no node uses it")
+    .option("--config <file>", "with --store or --data: the configuration file of the node")
+    .action((options: CreateOptions) => create(terminal, options));
+
+  withNodeOptions(token.command("list"))
+    .description("list tokens: what they may do, and when they were used last")
+    .action((options: NodeOptions) => list(terminal, options));
+
+  withNodeOptions(token.command("revoke"))
+    .description("revoke a token: within seconds no node takes it any more")
+    .argument("<token>", "its id, or its name if only one token has it")
+    .action((which: string, options: NodeOptions) => revoke(terminal, which, options));
+}
+
+export function permissionOption(about: string): Option {
+  return new Option("--permission <permission>", about).choices(PERMISSIONS);
+}
+
+export function accessName(text: string): string {
+  if (ACCESS_NAME.test(text)) return text;
+  throw new InvalidArgumentError(
+    "It must be 1 to 64 letters, digits or . _ @ - with a letter or a digit at both ends.",
+  );
+}
+
+async function create(terminal: Terminal, options: CreateOptions): Promise<void> {
+  const made =
+    options.store === undefined && options.data === undefined
+      ? await createAtNode(terminal, options)
+      : await createInStore(terminal, options);
+  // Only the token on stdout, so that it can go straight into a file or a variable.
+  print(terminal, options.output, made, () => made.token);
+  const until = options.expires === undefined ? "" : ", until it expires";
+  say(
+    terminal,
+    `${made.name} may ${made.permission}${until}; keep the token, it is not shown again (BATON_TOKEN, --token)`,
+  );
+}
+
+async function createAtNode(terminal: Terminal, { name, permission, expires, ...options }: CreateOptions) {
+  await using client = await connect(terminal, options);
+  return await client.access.createToken({
+    name,
+    permission,
+    ...(expires !== undefined && { expires_in_ms: expires }),
+  });
+}
+
+/** Past all nodes: whoever may write into the store may do anything anyway. */
+async function createInStore(terminal: Terminal, options: CreateOptions) {
+  const { settings } = loadSettings({
+    cwd: terminal.cwd,
+    environment: terminal.environment,
+    configFile: options.config,
+    flags: {
+      ...(options.store !== undefined && { store: options.store }),
+      ...(options.data !== undefined && { data: options.data }),
+    },
+  });
+  if (settings.store === "memory")
+    throw new CliFailure(EXIT.usage, "a store in memory belongs to its node; ask the node, with --url");
+  if (settings.store === "sqlite" && !existsSync(join(settings.data, "baton.db"))) {
+    throw new CliFailure(
+      EXIT.notFound,
+      `there is no store in ${settings.data}`,
+      "name the data directory of a node with --data",
+    );
+  }
+  const { createTokenIn } = await import("./direct-token.ts");
+  return createTokenIn(settings, {
+    name: options.name,
+    permission: options.permission,
+    expiresInMs: options.expires ?? null,
+    clock: terminal.clock,
+    random: systemRandom,
+  });
+}
+
+async function list(terminal: Terminal, options: NodeOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const answer = await client.access.tokens();
+  print(terminal, options.output, answer, () =>
+    answer.tokens.length === 0
+      ? "there are no tokens; make one with: baton token create --name NAME --permission read"
+      : table(
+          terminal,
+          ["id", "name", "permission", "made", "by", "last used", "expires"],
+          answer.tokens.map((token) => [
+            token.id,
+            token.name,
+            token.permission,
+            ago(terminal, token.created_at),
+            token.created_by,
+            ago(terminal, token.last_used_at),
+            token.expired ? "expired" : token.expires_at === null ? "never" : ago(terminal, token.expires_at),
+          ]),
+        ),
+  );
+}
+
+async function revoke(terminal: Terminal, which: string, options: NodeOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const { tokens } = await client.access.tokens();
+  const found = tokens.filter(({ id, name }) => id === which || name === which);
+  const exact = found.find(({ id }) => id === which) ?? (found.length === 1 ? found[0] : undefined);
+  if (!exact) {
+    throw found.length === 0
+      ? new CliFailure(EXIT.notFound, `there is no token ${which}`, "see them with `baton token list`")
+      : new CliFailure(
+          EXIT.usage,
+          `${found.length} tokens have the name ${which}`,
+          `name one by its id: ${found.map(({ id }) => id).join(", ")}`,
+        );
+  }
+  const answer = await client.access.revokeToken(exact.id);
+  print(terminal, options.output, answer, () => `${answer.name} (${answer.id}) is revoked`);
+}

@@ -1,0 +1,109 @@
+/** `baton cluster`: the cluster as any of its nodes sees it. */
+
+import type { Command } from "commander";
+import type { ClusterBody } from "../../api/operations/cluster/cluster.ts";
+import type { AlertBody, OverviewBody } from "../../api/bodies/overview-body.ts";
+import { JOB_STATUSES } from "../../core/jobs/job.ts";
+import { count, perSecond, several, span } from "../terminal/number-format.ts";
+import { defaultCommand } from "../command-group.ts";
+import { leadersTable } from "./leader.ts";
+import { connect, withNodeOptions } from "../node-options.ts";
+import { nodeSections } from "./node-sections.ts";
+import { nodesTable } from "./nodes.ts";
+import { facts, hanging, print } from "../terminal/output.ts";
+import { sayUnreachable } from "../terminal/partial-answer.ts";
+import type { Style, Terminal } from "../terminal/terminal.ts";
+import { styled } from "../terminal/terminal.ts";
+import type { WatchOptions } from "../terminal/watch.ts";
+import { watched, withWatch } from "../terminal/watch.ts";
+
+export function addClusterCommands(program: Command, terminal: Terminal): void {
+  const cluster = program.command("cluster").description("look at the cluster as a whole");
+
+  withWatch(withNodeOptions(defaultCommand(cluster, "status")))
+    .description("show the cluster: its numbers, its leaders, its nodes, and what to know about it")
+    .action((options: WatchOptions) => watched(terminal, options, (page) => clusterStatus(page, options)));
+}
+
+async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  const [overview, cluster, { leaders }, { nodes }] = await Promise.all([
+    client.cluster.overview(),
+    client.cluster.info(),
+    client.cluster.leaders(),
+    client.cluster.nodes(),
+  ]);
+  print(terminal, options.output, { overview, cluster, leaders, nodes }, () => {
+    const title = (text: string): string => styled(terminal.out, "bold", text);
+    return [
+      clusterFacts(terminal, cluster, overview),
+      ...(overview.alerts.length === 0
+        ? []
+        : [`${title("Alerts")}\n${alertsText(terminal, overview.alerts)}`]),
+      ...(cluster.notes.length === 0
+        ? []
+        : [[title("Notes"), ...cluster.notes.map((note) => hanging(terminal, "  - ", note))].join("\n")]),
+      `${title("Leaders")}\n${leadersTable(terminal, leaders)}`,
+      `${title("Nodes")}\n${nodesTable(terminal, nodes)}`,
+      ...nodeSections(terminal, nodes),
+    ].join("\n\n");
+  });
+  sayUnreachable(terminal, overview.unreachable);
+}
+
+function alertsText(terminal: Terminal, alerts: readonly AlertBody[]): string {
+  return alerts
+    .map(({ severity, message, remedy }) => {
+      const style = severity === "critical" ? (["bold", "red"] as const) : "yellow";
+      // Wrapped before it is coloured: sequences have no width.
+      const [what, todo] = [
+        hanging(terminal, `  ${severity} `, message),
+        hanging(terminal, "    → ", remedy),
+      ];
+      const word = styled(terminal.out, style as Style, severity);
+      return `${what.replace(severity, () => word)}\n${styled(terminal.out, "cyan", todo)}`;
+    })
+    .join("\n");
+}
+
+function clusterFacts(terminal: Terminal, cluster: ClusterBody, overview: OverviewBody): string {
+  const parts = [
+    [cluster.active_nodes, "active"],
+    [cluster.joining_nodes, "joining"],
+    [cluster.draining_nodes, "draining"],
+    [cluster.dead_nodes, "dead"],
+  ] as const;
+  const counted = parts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
+  const state = cluster.formed
+    ? "formed"
+    : `forming: ${cluster.active_nodes + cluster.joining_nodes} of at least ${cluster.minimum_nodes} nodes have gathered`;
+  return facts(terminal, [
+    ["cluster", cluster.name],
+    ["state", state],
+    ["nodes", `${cluster.total_nodes} (${counted.join(", ") || "none"})`],
+    ["leader", cluster.scheduler_leader ?? "none"],
+    ["jobs", jobsText(overview)],
+    ["flow", flowText(overview)],
+    ["waiting", waitingText(overview)],
+  ]);
+}
+
+function jobsText({ jobs, workers, counted_at: at }: OverviewBody): string {
+  if (at === null) return "not counted yet";
+  const parts = JOB_STATUSES.filter((status) => jobs[status] > 0).map(
+    (status) => `${count(jobs[status])} ${status}`,
+  );
+  return `${parts.join(", ") || "none"}; ${count(workers.running)} of ${several(workers.slots, "place")} in use`;
+}
+
+function flowText({ rates, times }: OverviewBody): string {
+  const of = (name: string, ms: OverviewBody["times"]["run_ms"]): string =>
+    ms === null ? "" : `; ${name} p50 ${span(ms.p50)}, p95 ${span(ms.p95)}`;
+  const { submitted_per_second: come, finished_per_second: end, failed_per_second: fail } = rates;
+  return `in ${perSecond(come)}, out ${perSecond(end)}, failing ${perSecond(fail)}${of("wait", times.wait_ms)}${of("run", times.run_ms)}`;
+}
+
+function waitingText({ backlog }: OverviewBody): string | null {
+  if (backlog.ready === 0) return null;
+  return `${several(backlog.ready, "job")}, the oldest for ${span(backlog.oldest_age_ms)}`;
+}

@@ -1,0 +1,81 @@
+/** What happens, as one stream that goes on where it was after each loss: out of the journal, and out of a controller's events. */
+
+import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
+import type { BatonClient } from "../../client/baton-client.ts";
+import { BatonClientError } from "../../client/client-error.ts";
+import type { Clock } from "../../platform/clock.ts";
+
+export interface JournalFeedOptions {
+  readonly client: BatonClient;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Entries before now: so many, or since an instant (ISO-8601). */
+  readonly last: number;
+  readonly since: string | null;
+  readonly onTrouble: (reason: string) => void;
+}
+
+const PAGE = 500;
+const PAUSE_MS = 1_000;
+/** Enough to know again what a page brings a second time. */
+const SEEN_MAX = 5_000;
+
+/** Oldest first, each once. Ends when the signal fires; rejects with what will not pass. */
+export async function* journalFeed(options: JournalFeedOptions): AsyncGenerator<JournalEntryBody> {
+  const { client, clock, signal } = options;
+  const seen = new Set<string>();
+  const fresh = (entries: readonly JournalEntryBody[]): JournalEntryBody[] =>
+    entries.filter((entry) => {
+      const key = `${entry.node} ${entry.id}`;
+      if (seen.has(key)) return false;
+      seen.add(key);
+      if (seen.size > SEEN_MAX) seen.delete(seen.values().next().value!);
+      return true;
+    });
+  let since = options.since;
+  let last: number | null = options.last;
+  while (!signal.aborted) {
+    try {
+      // What was written while nobody listened; the stream begins with now.
+      const missed = await entriesBack(client, since, last);
+      last = null;
+      yield* fresh(missed);
+      since = missed.at(-1)?.at ?? since ?? new Date(clock.now()).toISOString();
+      for await (const event of client.cluster.live({ signal, giveUpAfterMs: 0 })) {
+        if (event.event !== "journal") continue;
+        since = event.entry.at;
+        yield* fresh([event.entry]);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!mayPass(error)) throw error;
+      options.onTrouble(error.message);
+    }
+    await clock.sleep(PAUSE_MS, signal);
+  }
+}
+
+/** Oldest first. Entries of one instant may be told again, and are known again. */
+async function entriesBack(
+  client: BatonClient,
+  since: string | null,
+  last: number | null,
+): Promise<readonly JournalEntryBody[]> {
+  if (since === null) {
+    if (!last) return [];
+    return (await client.cluster.journal({ limit: Math.min(last, PAGE) })).entries.toReversed();
+  }
+  const entries: JournalEntryBody[] = [];
+  for (let cursor: string | null = null; ;) {
+    const page = await client.cluster.journal({ limit: PAGE, ...(cursor !== null && { cursor }) });
+    const wanted = page.entries.filter(({ at }) => at >= since);
+    entries.push(...wanted);
+    cursor = page.next_cursor;
+    if (wanted.length < page.entries.length || cursor === null) return entries.toReversed();
+  }
+}
+
+function mayPass(error: unknown): error is BatonClientError {
+  if (!(error instanceof BatonClientError)) return false;
+  return error.status === null ? error.code !== "CLOSED" : error.status >= 500 || error.status === 429;
+}

@@ -1,0 +1,160 @@
+/** `baton events`: what happens in the cluster, as it happens. */
+
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { BatonClient, ClusterEvent } from "../../client/baton-client.ts";
+import { journalFeed } from "./event-feed.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import { below } from "../terminal/help-layout.ts";
+import { timeOrAge } from "../jobs/job-filter.ts";
+import { journalStyle, journalText } from "./journal-text.ts";
+import type { NodeOptions } from "../node-options.ts";
+import { connectForLong, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { print } from "../terminal/output.ts";
+import { plain } from "../terminal/plain-text.ts";
+import type { Style, Terminal } from "../terminal/terminal.ts";
+import { say, styled } from "../terminal/terminal.ts";
+
+const SOURCES = ["journal", "jobs"] as const;
+type Source = (typeof SOURCES)[number];
+
+interface EventsOptions extends NodeOptions {
+  readonly only?: Source;
+  readonly last?: number;
+  readonly since?: string;
+  readonly after?: string;
+}
+
+/** One line, whichever stream it comes from. */
+interface Told {
+  readonly source: Source;
+  readonly id: string | null;
+  readonly at: string;
+  readonly kind: string;
+  readonly node: string | null;
+  readonly [field: string]: unknown;
+}
+
+export function addEventsCommand(program: Command, terminal: Terminal): void {
+  withNodeOptions(program.command("events"))
+    .description("what happens in the cluster, as it happens")
+    .addOption(
+      new Option(
+        "--only <source>",
+        "journal: the cluster's own; jobs: what the leader's /v1 API tells",
+      ).choices(SOURCES),
+    )
+    .option("--last <number>", "begin with the last entries of the journal (default 10)", wholeNumber)
+    .option(
+      "--since <time>",
+      "begin with what the journal has since then: a time, or 1h",
+      timeOrAge(terminal),
+    )
+    .option("--after <id>", "go on behind this event of the jobs, as 7-120")
+    .addHelpText(
+      "after",
+      below(
+        terminal,
+        "With -o json each event is a line. What was missed while no node could be reached is told afterwards: all of the journal, and of the jobs what the node still has.",
+      ),
+    )
+    .action((options: EventsOptions) => events(terminal, options));
+}
+
+async function events(terminal: Terminal, options: EventsOptions): Promise<void> {
+  const { only, after, since, last } = options;
+  if (after !== undefined && !/^\d{1,15}-\d{1,15}$/.test(after)) {
+    throw new CliFailure(
+      EXIT.usage,
+      `--after must be the id of an event such as 7-120, not ${JSON.stringify(after)}`,
+    );
+  }
+  await using client = await connectForLong(terminal, options);
+  // One call that fails at once where no node is; the streams would go on trying.
+  await client.health();
+  const over = new AbortController();
+  const show = (told: Told, text: () => string): void =>
+    print({ ...terminal, streaming: true }, options.output, told, text);
+  const running = [
+    ...(only === "jobs"
+      ? []
+      : [
+          journal(
+            terminal,
+            client,
+            over.signal,
+            { last: last ?? (since ? 0 : 10), since: since ?? null },
+            show,
+          ),
+        ]),
+    ...(only === "journal" ? [] : [jobs(terminal, client, over.signal, after, show)]),
+  ];
+  try {
+    await Promise.all(running);
+  } finally {
+    over.abort();
+  }
+}
+
+type Show = (told: Told, text: () => string) => void;
+
+async function journal(
+  terminal: Terminal,
+  client: BatonClient,
+  signal: AbortSignal,
+  from: { readonly last: number; readonly since: string | null },
+  show: Show,
+): Promise<void> {
+  const onTrouble = (reason: string): void => say(terminal, `${reason}; trying again`);
+  for await (const entry of journalFeed({ client, clock: terminal.clock, signal, onTrouble, ...from })) {
+    show({ source: "journal", ...entry }, () =>
+      line(terminal, entry.at, entry.kind, journalText(entry), journalStyle(entry.kind)),
+    );
+  }
+}
+
+const FOR_EVER_MS = Number.MAX_SAFE_INTEGER;
+
+async function jobs(
+  terminal: Terminal,
+  client: BatonClient,
+  signal: AbortSignal,
+  after: string | undefined,
+  show: Show,
+): Promise<void> {
+  const options = { signal, giveUpAfterMs: FOR_EVER_MS, ...(after !== undefined && { after }) };
+  for await (const event of client.events(options)) {
+    // Of the stream, not of what happens.
+    if (event.event === "hello") continue;
+    if (event.event === "gap") {
+      say(terminal, event.data.message);
+      continue;
+    }
+    const { data, id, event: kind } = event;
+    show({ source: "jobs", id, at: data.ts, kind, node: data.node_id ?? null, data }, () =>
+      line(terminal, data.ts, kind, dataText(data), STYLES[kind] ?? null),
+    );
+  }
+}
+
+const STYLES: Readonly<Record<string, Style>> = {
+  "job.completed": "green",
+  "result.accepted": "green",
+  "job.failed": "red",
+  "result.rejected": "red",
+  "lease.expired": "yellow",
+};
+
+function line(terminal: Terminal, at: string, kind: string, text: string, style: Style | null): string {
+  const { out } = terminal;
+  const shown = plain(kind).padEnd(16);
+  return `${styled(out, "dim", at)} ${style === null ? shown : styled(out, style, shown)} ${plain(text)}`;
+}
+
+/** `job_id=… task=…` */
+function dataText(data: Extract<ClusterEvent, { id: string | null; data: { ts: string } }>["data"]): string {
+  return Object.entries(data)
+    .filter(([name]) => name !== "ts")
+    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(" ");
+}

@@ -1,0 +1,198 @@
+/** `baton node`: look at one node of the cluster through any of them, ask it to drain or to work again, or take it out. */
+
+import type { Command } from "commander";
+import { BatonClientError } from "../../client/client-error.ts";
+import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
+import { formatDuration } from "../../config/values/duration.ts";
+import type { ConfirmOptions } from "../terminal/confirm.ts";
+import { confirm } from "../terminal/confirm.ts";
+import { drainText } from "./drain-text.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import { several } from "../terminal/number-format.ts";
+import { nodeFacts } from "./node-facts.ts";
+import type { NodeOptions } from "../node-options.ts";
+import { connect, withNodeOptions, withYes } from "../node-options.ts";
+import { print } from "../terminal/output.ts";
+import { progressLine } from "../terminal/progress-bar.ts";
+import { ProgressLine } from "../terminal/progress-line.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { isAttended, say } from "../terminal/terminal.ts";
+
+/** Nodes tell how busy they are once a second by default, so looking more often shows nothing new. */
+const LOOK_MS = 500;
+
+interface SteerOptions extends NodeOptions, ConfirmOptions {}
+
+interface DrainOptions extends SteerOptions {
+  readonly wait: boolean;
+  readonly watch?: boolean;
+}
+
+export function addNodeCommands(program: Command, terminal: Terminal): void {
+  const node = program.command("node").description("look at a node, drain it, let it work again, remove it");
+
+  withNodeOptions(node.command("show"))
+    .description("show everything about a node, and whom it reaches")
+    .argument("<node>", "its name")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.cluster.node(name);
+      print(terminal, options.output, answer, () => nodeFacts(terminal, answer));
+    });
+
+  withYes(withNodeOptions(node.command("drain")))
+    .description(
+      "let a node take no more work; it finishes what runs and stays until it is stopped or resumed",
+    )
+    .argument("<node>", "its name")
+    .option("--wait", "until nothing runs there any more; --timeout then bounds the whole wait", true)
+    .option("--no-wait", "only ask")
+    .option("-w, --watch", "tell of every step in a line of its own, also on a terminal")
+    .action((name: string, options: DrainOptions) => drain(terminal, name, options));
+
+  withNodeOptions(node.command("resume"))
+    .description("let a drained node take work again")
+    .argument("<node>", "its name")
+    .action(async (name: string, options: NodeOptions) => {
+      await using client = await connect(terminal, options);
+      const answer = await client.cluster.resume(name);
+      print(terminal, options.output, answer, () => `${name} was asked to take work again`);
+    });
+
+  withYes(withNodeOptions(node.command("remove")))
+    .description(
+      "take a node out of a cluster of peers for good, unless it joins again; drain and stop it first",
+    )
+    .argument("<node>", "its name")
+    .action(async (name: string, options: SteerOptions) => {
+      await using client = await connect(terminal, options);
+      await confirm(terminal, options, `Take ${name} out of the cluster, with the jobs that only it has?`);
+      const answer = await client.cluster.remove(name);
+      print(terminal, options.output, answer, () => `${name} is no longer in the cluster`);
+    });
+}
+
+async function drain(terminal: Terminal, name: string, options: DrainOptions): Promise<void> {
+  await using client = await connect(terminal, options);
+  if (!options.yes && isAttended(terminal)) {
+    await confirm(terminal, options, drainQuestion(name, (await client.cluster.nodes()).nodes));
+  }
+  const asked = await client.cluster.drain(name);
+  if (!options.wait) {
+    print(terminal, options.output, asked, () => `${name} was asked to drain`);
+    return;
+  }
+  const line = new ProgressLine(terminal);
+  try {
+    const show = options.watch ? watchLines(terminal) : onOneLine(terminal, line, name);
+    const { node, drain } = await untilDrained(terminal, client, name, options.timeout, show);
+    line.clear();
+    const ended = node === null ? "has been stopped" : "is drained: nothing runs there";
+    const handed = drain && drain.owned > 0 ? `; ${drainText(drain)}` : "";
+    print(terminal, options.output, node ?? asked, () => `${name} ${ended}${handed}`);
+    const left = (drain?.released ?? 0) + (drain?.orphaned ?? 0);
+    if (left > 0) {
+      throw new CliFailure(
+        EXIT.released,
+        `${left} jobs of ${name} found no other owner in time`,
+        "they are not lost and run on; the leader gives them an owner as soon as there is one",
+      );
+    }
+  } finally {
+    line.clear();
+  }
+}
+
+/** With what it means for the others. */
+export function drainQuestion(name: string, nodes: readonly NodeBody[]): string {
+  const jobs = nodes.find((node) => node.name === name)?.load.jobs ?? 0;
+  const working = nodes.filter((node) => node.status === "active" && node.roles.includes("worker"));
+  const alone = working.length === 1 && working[0]!.name === name;
+  const rest = alone ? " No other node works: jobs will wait." : "";
+  return `Drain ${name}? It finishes ${several(jobs, "running job")} and takes no more.${rest}`;
+}
+
+type Drain = NonNullable<NodeBody["drain"]>;
+
+/** The node when nothing runs on it any more, null when it has left the cluster; and how far it was seen to be. */
+async function untilDrained(
+  terminal: Terminal,
+  client: BatonClient,
+  name: string,
+  timeoutMs: number | undefined,
+  show: Show,
+): Promise<{ node: NodeBody | null; drain: Drain | null }> {
+  const { clock } = terminal;
+  const until = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs;
+  let drainingSince: string | null = null;
+  let drain: Drain | null = null;
+  for (;;) {
+    const node = await client.cluster.node(name).catch((error: unknown) => {
+      if (error instanceof BatonClientError && error.status === 404) return null;
+      throw error;
+    });
+    if (node === null) return { node, drain };
+    if (node.status === "dead") {
+      throw new CliFailure(
+        EXIT.failure,
+        `${name} died before it was drained`,
+        "other nodes take its jobs over: baton nodes list",
+      );
+    }
+    if (node.status === "draining") {
+      const seen = node.last_seen ?? "";
+      drainingSince ??= seen;
+      drain = node.drain;
+      // The count may be older than the status: only what the node has said since then tells that nothing runs.
+      if (node.load.jobs === 0 && seen > drainingSince && (drain?.waiting ?? 0) === 0) return { node, drain };
+      const handed = drain && drain.owned > 0 ? `; ${drainText(drain)}` : "";
+      const left = node.load.jobs + (drain?.waiting ?? 0);
+      const note = `${jobsText(node.load.jobs)}${handed}`;
+      show(`${name} is draining, ${note}`, { left, note });
+    } else if (drainingSince === null) show(`${name} was asked to drain and is ${node.status}`);
+    else throw new CliFailure(EXIT.failure, `${name} is ${node.status} again: somebody has resumed it`);
+    if (clock.monotonic() >= until) {
+      throw new CliFailure(
+        EXIT.timeout,
+        `${name} is not drained after ${formatDuration(timeoutMs!)}: ${jobsText(node.load.jobs)}`,
+        "it goes on draining: look with `baton nodes list`",
+      );
+    }
+    await clock.sleep(LOOK_MS);
+  }
+}
+
+/** `left`: what must still end or change hands, once that is known; `note`: the text without the name. */
+type Show = (text: string, draining?: { readonly left: number; readonly note: string }) => void;
+
+/** Every change in a line of its own. */
+function watchLines(terminal: Terminal): Show {
+  let last = "";
+  return (text) => {
+    if (text !== last) say(terminal, text);
+    last = text;
+  };
+}
+
+/** A bar of what was there at first, on a terminal. */
+function onOneLine(terminal: Terminal, line: ProgressLine, name: string): Show {
+  const { err, clock } = terminal;
+  const since = clock.monotonic();
+  let most = 0;
+  return (text, { left, note } = { left: 0, note: text }) => {
+    most = Math.max(most, left);
+    if (!err.isTTY || most === 0) return line.show(text);
+    const progress = {
+      label: name,
+      done: most - left,
+      total: most,
+      elapsedMs: clock.monotonic() - since,
+      note,
+    };
+    line.show(progressLine(progress, (err.columns ?? 80) - 1));
+  };
+}
+
+function jobsText(jobs: number): string {
+  return jobs === 1 ? "1 job runs" : `${jobs === 0 ? "no" : jobs} jobs run`;
+}

@@ -1,0 +1,63 @@
+/** The findings for a person: one behind the other, what to do below each. */
+
+import { several } from "../terminal/number-format.ts";
+import { wrapped } from "../terminal/plain-text.ts";
+import type { Style, Terminal } from "../terminal/terminal.ts";
+import { styled } from "../terminal/terminal.ts";
+import type { Finding, Verdict } from "./finding.ts";
+
+const STYLES: Readonly<Record<Verdict, Style>> = {
+  ok: "green",
+  warning: "yellow",
+  failed: "red",
+  skipped: "dim",
+};
+const MARGIN = 2;
+
+export function reportText(terminal: Terminal, all: readonly Finding[]): string {
+  const { out } = terminal;
+  const findings = [...all.filter(({ verdict }) => verdict !== "skipped"), ...joined(all)];
+  const verdictWidth = Math.max(...findings.map(({ verdict }) => verdict.length)) + MARGIN;
+  const checkWidth = Math.max(...findings.map(({ check }) => check.length)) + MARGIN;
+  const indent = verdictWidth + checkWidth;
+  const width = Math.max(30, (out.isTTY ? (out.columns ?? 80) : 120) - indent);
+  const lines = findings.flatMap(({ verdict, check, message, remedy }) => {
+    const [first = "", ...rest] = wrapped(message, width);
+    const todo = remedy === null ? [] : wrapped(remedy, width - MARGIN);
+    return [
+      styled(out, STYLES[verdict], verdict.padEnd(verdictWidth)) + check.padEnd(checkWidth) + first,
+      ...rest.map((line) => " ".repeat(indent) + line),
+      ...todo.map((line, at) => " ".repeat(indent) + styled(out, "cyan", (at === 0 ? "→ " : "  ") + line)),
+    ];
+  });
+  return lines.join("\n");
+}
+
+/** Checks that were skipped for one reason need one line. */
+function joined(all: readonly Finding[]): Finding[] {
+  const groups = Map.groupBy(
+    all.filter(({ verdict }) => verdict === "skipped"),
+    ({ message }) => message,
+  );
+  return [...groups.values()].map((group) => {
+    const names = [...new Set(group.map(({ check }) => check))];
+    if (names.length === 1) return group[0]!;
+    return { ...group[0]!, check: "", message: `${names.join(", ")}: ${group[0]!.message}` };
+  });
+}
+
+export function countsOf(findings: readonly Finding[]): Readonly<Record<Verdict, number>> {
+  const counts = { ok: 0, warning: 0, failed: 0, skipped: 0 };
+  for (const { verdict } of findings) counts[verdict]++;
+  return counts;
+}
+
+export function summary(findings: readonly Finding[]): string {
+  const { ok, warning, failed, skipped } = countsOf(findings);
+  return [
+    `${ok} ok`,
+    several(warning, "warning"),
+    `${failed} failed`,
+    ...(skipped > 0 ? [`${skipped} not looked at`] : []),
+  ].join(", ");
+}

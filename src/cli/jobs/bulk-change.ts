@@ -1,0 +1,159 @@
+/** One change to many jobs, page by page: counted and asked for first, with a bar on the way. */
+
+import type { BatonClient } from "../../client/baton-client.ts";
+import type { ConfirmOptions } from "../terminal/confirm.ts";
+import { confirm } from "../terminal/confirm.ts";
+import { count, several } from "../terminal/number-format.ts";
+import type { AnswerOf, BodyOf } from "../../api/operation-table.ts";
+import type { NodeOptions } from "../node-options.ts";
+import { print } from "../terminal/output.ts";
+import { plain } from "../terminal/plain-text.ts";
+import { ProgressBar } from "../terminal/progress-bar.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
+
+export type BulkAction = "retry" | "cancel" | "delete";
+
+type BulkPage = AnswerOf<"POST /cluster/jobs/bulk">;
+
+export type BulkFilter = NonNullable<BodyOf<"POST /cluster/jobs/bulk">["filter"]>;
+
+export interface BulkWish {
+  readonly action: BulkAction;
+  /** Each is gone through by itself; the sets do not overlap. */
+  readonly filters: readonly BulkFilter[];
+  /** "failed jobs of task resize", for the question. */
+  readonly what: string;
+  readonly reason?: string | undefined;
+}
+
+export interface BulkOptions extends NodeOptions, ConfirmOptions {
+  readonly dryRun?: boolean;
+}
+
+interface Totals {
+  matched: number;
+  changed: number;
+  skipped: number;
+  readonly examples: { readonly job_id: string; readonly why: string }[];
+  partial: boolean;
+}
+
+/** As many as a node changes in one go. */
+const PAGE = 500;
+const COUNT_PAGE = 1_000;
+/** Counting further takes longer than whoever is asked wants to wait; "more than" says enough. */
+const COUNT_MAX = 100_000;
+const EXAMPLES_MAX = 20;
+
+const DOING: Readonly<Record<BulkAction, readonly [now: string, done: string]>> = {
+  retry: ["retrying", "retried"],
+  cancel: ["cancelling", "cancelled"],
+  delete: ["deleting", "deleted"],
+};
+
+export async function changeMany(
+  terminal: Terminal,
+  client: BatonClient,
+  wish: BulkWish,
+  options: BulkOptions,
+): Promise<void> {
+  const { action, what } = wish;
+  const { matched, more } = await counted(terminal, client, wish);
+  const amount = `${more ? "more than " : ""}${count(matched)} ${matched === 1 ? what.replace(/\bjobs\b/, "job") : what}`;
+  if (options.dryRun || matched === 0) {
+    print(terminal, options.output, { action, matched, more, dry_run: true }, () =>
+      matched === 0 ? `no ${what}` : `${amount} would be ${DOING[action][1]}`,
+    );
+    return;
+  }
+  await confirm(terminal, options, `${action[0]!.toUpperCase()}${action.slice(1)} ${amount}?`, {
+    many: true,
+  });
+  const totals = await changed(terminal, client, wish, more ? null : matched);
+  const { matched: seen, changed: done, skipped, examples, partial } = totals;
+  print(
+    terminal,
+    options.output,
+    { action, matched: seen, changed: done, skipped_count: skipped, skipped: examples },
+    () =>
+      `${several(done, "job")} ${DOING[action][1]}${skipped > 0 ? `, ${count(skipped)} left as they are` : ""}`,
+  );
+  if (options.output === "table") {
+    for (const { job_id, why } of examples) say(terminal, `  ${job_id}: ${plain(why)}`);
+    if (skipped > examples.length) say(terminal, `  and ${count(skipped - examples.length)} more`);
+  }
+  if (partial)
+    say(
+      terminal,
+      "some nodes could not be reached: jobs that only they have are as they were; repeat it later",
+    );
+}
+
+async function counted(
+  terminal: Terminal,
+  client: BatonClient,
+  { action, filters }: BulkWish,
+): Promise<{ matched: number; more: boolean }> {
+  const bar = new ProgressBar(terminal, "counting");
+  let matched = 0;
+  try {
+    for (const filter of filters) {
+      for await (const page of pages(client, { action, filter, dry_run: true, limit: COUNT_PAGE })) {
+        matched += page.matched;
+        bar.show(matched, null);
+        if (matched >= COUNT_MAX && page.next_cursor !== null) return { matched, more: true };
+      }
+    }
+    return { matched, more: false };
+  } finally {
+    bar.clear();
+  }
+}
+
+async function changed(
+  terminal: Terminal,
+  client: BatonClient,
+  { action, filters, reason }: BulkWish,
+  total: number | null,
+): Promise<Totals> {
+  const bar = new ProgressBar(terminal, DOING[action][0]);
+  const totals: Totals = { matched: 0, changed: 0, skipped: 0, examples: [], partial: false };
+  try {
+    for (const filter of filters) {
+      const body = { action, filter, limit: PAGE, ...(reason !== undefined && { reason }) };
+      for await (const page of pages(client, body)) {
+        add(totals, page);
+        bar.show(totals.matched, total === null ? null : Math.max(total, totals.matched));
+      }
+    }
+    return totals;
+  } finally {
+    bar.clear();
+  }
+}
+
+function add(totals: Totals, page: BulkPage): void {
+  totals.matched += page.matched;
+  totals.changed += page.changed;
+  totals.skipped += page.skipped_count;
+  totals.partial ||= page.partial;
+  totals.examples.push(...page.skipped.slice(0, EXAMPLES_MAX - totals.examples.length));
+}
+
+interface BulkBody {
+  readonly action: BulkAction;
+  readonly filter: BulkFilter;
+  readonly limit: number;
+  readonly dry_run?: boolean;
+  readonly reason?: string;
+}
+
+async function* pages(client: BatonClient, body: BulkBody): AsyncGenerator<BulkPage> {
+  let cursor: string | null = null;
+  do {
+    const page: BulkPage = await client.cluster.bulk({ ...body, ...(cursor !== null && { cursor }) });
+    yield page;
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+}

@@ -1,0 +1,121 @@
+/** `baton submit`: hand in a job, and wait for its result if asked to. */
+
+import type { Command } from "commander";
+import { Option } from "commander";
+import { BatonClientError } from "../../client/client-error.ts";
+import type { JobRequestBody, SubmittedBody } from "../../client/baton-client.ts";
+import { FLAG_FIELDS, type Fields } from "../../core/jobs/job-fields.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import type { NodeOptions } from "../node-options.ts";
+import { connect, duration, instant, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { print, statusText } from "../terminal/output.ts";
+import { readPayload } from "./payload.ts";
+import { submitLines } from "./submit-lines.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { isAttended, say } from "../terminal/terminal.ts";
+import { waitForResult } from "./wait-for-result.ts";
+
+/** Those of core/jobs/job-fields.ts by the name of their flag, and where the payload is. */
+export interface JobOptions {
+  readonly payloadFile?: string;
+}
+
+interface SubmitOptions extends JobOptions, NodeOptions {
+  readonly delay?: number;
+  readonly runAt?: string;
+  readonly idempotencyKey?: string;
+  readonly wait?: boolean;
+  readonly eachLine?: string;
+}
+
+const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
+  "<number>": wholeNumber,
+  "<duration>": duration,
+  "<time>": instant,
+};
+
+/** An option for each field that has a flag: of a job, or of a schedule's job. */
+export function withJobOptions(command: Command, of: "job" | "schedule"): Command {
+  for (const { flag, kind, scheduled } of FLAG_FIELDS) {
+    if (of === "schedule" && !scheduled) continue;
+    const option = new Option(flag.text, flag.about);
+    const parse = PARSERS[flag.text.split(" ")[1]!];
+    if (parse) option.argParser(parse);
+    if (kind === "texts") option.argParser((text, before?: string[]) => [...(before ?? []), text]);
+    command.addOption(option);
+  }
+  return command.option("--payload-file <file>", "read the payload from a file, or from stdin with -");
+}
+
+/** The options of a job, as they travel. */
+export function jobFields(options: JobOptions, payload: unknown): Partial<Omit<JobRequestBody, "task">> {
+  const fields = FLAG_FIELDS.map(({ wire, flag }) => {
+    return [wire, (options as Fields)[new Option(flag.text).attributeName()]];
+  });
+  return { payload, ...Object.fromEntries(fields) };
+}
+
+export function addSubmitCommand(program: Command, terminal: Terminal): void {
+  withNodeOptions(withJobOptions(program.command("submit"), "job"))
+    .description("submit a job")
+    .argument("<task>", "name of the task")
+    .argument("[json]", "the payload")
+    .option("--each-line <file>", "a job for each line of a file, which is its payload; - for stdin")
+    .option("--wait", "wait for the result and print it; --timeout then bounds the whole wait")
+    .action((task: string, json: string | undefined, options: SubmitOptions) =>
+      submit(terminal, task, json, options),
+    );
+}
+
+async function submit(
+  terminal: Terminal,
+  task: string,
+  json: string | undefined,
+  options: SubmitOptions,
+): Promise<void> {
+  if (options.delay !== undefined && options.runAt !== undefined) {
+    throw new CliFailure(EXIT.usage, "give --delay or --run-at, not both");
+  }
+  const jobOf = (payload: unknown) => ({ task, ...jobFields(options, payload) });
+  if (options.eachLine !== undefined) {
+    if (json !== undefined || options.payloadFile !== undefined || options.wait) {
+      throw new CliFailure(EXIT.usage, "--each-line goes with no other payload, and with no --wait");
+    }
+    await using client = await connect(terminal, options);
+    const { eachLine: file, output, idempotencyKey: key } = options;
+    await submitLines(terminal, client, { file, output, key, jobOf });
+    return;
+  }
+  const payload = await readPayload(terminal, json, options.payloadFile);
+  await using client = await connect(terminal, options);
+  const body = jobOf(payload);
+  // Without a key of the client's making: among peers a key decides which node gets the job, and jobs of a person go in turn.
+  const submitted = (await client.request("POST /jobs", { body }).catch((error: unknown) => {
+    throw unknownOutcome(error) ?? error;
+  })) as SubmittedBody;
+  if (options.wait) {
+    // Awaited here: the connection is closed when this function returns.
+    await waitForResult(terminal, client, submitted.job_id, options, `${submitted.job_id} submitted`);
+    return;
+  }
+  print(terminal, options.output, submitted, () => submitted.job_id);
+  if (options.output !== "table") return;
+  say(terminal, statusText(terminal, submitted.status));
+  // Mostly a slip of the finger, which somebody who sits there wants to know now and not after an hour.
+  if (!isAttended(terminal) || submitted.status !== "queued") return;
+  const waits = await client.job(submitted.job_id).then(
+    (job) => job.waiting_for,
+    () => null,
+  );
+  if (waits?.code === "no_worker" || waits?.code === "unknown_task") say(terminal, `note: ${waits.message}`);
+}
+
+/** No answer came, yet the job may be there: to submit it again could make two. */
+function unknownOutcome(error: unknown): CliFailure | null {
+  if (!(error instanceof BatonClientError) || !error.maybeDone) return null;
+  const { code: why } = error.cause instanceof BatonClientError ? error.cause : error;
+  const code = why === "TIMEOUT" ? EXIT.timeout : EXIT.unreachable;
+  const hint =
+    "the job may have been taken: look with `baton jobs list`, or repeat with the same --idempotency-key";
+  return new CliFailure(code, error.message, hint);
+}

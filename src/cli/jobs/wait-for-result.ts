@@ -1,0 +1,71 @@
+/** Waiting for the end of a job, with its progress on the way. */
+
+import type { BatonClient, FollowEvent } from "../../client/baton-client.ts";
+import { formatDuration } from "../../config/values/duration.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import type { NodeOptions } from "../node-options.ts";
+import { print } from "../terminal/output.ts";
+import { ProgressLine, progressText } from "../terminal/progress-line.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+
+/** A job that still waits after this long has a reason that the caller should see. */
+const EXPLAIN_AFTER_MS = 1_500;
+
+type EndEvent = Extract<FollowEvent, { event: "end" }>;
+
+/** The result goes to stdout, the way there to stderr. */
+export async function waitForResult(
+  terminal: Terminal,
+  client: BatonClient,
+  id: string,
+  options: NodeOptions,
+  first: string,
+): Promise<void> {
+  const line = new ProgressLine(terminal);
+  const explaining = terminal.clock.after(EXPLAIN_AFTER_MS, () => void explain(client, id, line));
+  let end: EndEvent | null;
+  try {
+    line.show(first);
+    end = await untilEnd(terminal, client, id, options.timeout, line);
+  } finally {
+    explaining();
+    line.clear();
+  }
+  if (end === null) {
+    const message = `${id} is not finished after ${formatDuration(options.timeout!)}`;
+    throw new CliFailure(EXIT.timeout, message, `it goes on: baton jobs logs -f ${id}`);
+  }
+  if (end.status !== "completed") {
+    const why = end.error ? `: ${end.error.message} (${end.error.code})` : "";
+    throw new CliFailure(EXIT.failure, `${id} ${end.status === "failed" ? "" : "was "}${end.status}${why}`);
+  }
+  const { result } = await client.result(id);
+  print(terminal, options.output === "table" ? "json" : options.output, result, () => "");
+}
+
+/** Null if the time was up first. */
+async function untilEnd(
+  terminal: Terminal,
+  client: BatonClient,
+  id: string,
+  timeoutMs: number | undefined,
+  line: ProgressLine,
+): Promise<EndEvent | null> {
+  const patience = new AbortController();
+  const cancel = timeoutMs === undefined ? () => {} : terminal.clock.after(timeoutMs, () => patience.abort());
+  try {
+    for await (const event of client.followLogs(id, { signal: patience.signal })) {
+      if (event.event === "progress") line.show(`${id} ${progressText(event.progress, event.message)}`);
+      if (event.event === "end") return event;
+    }
+    return null;
+  } finally {
+    cancel();
+  }
+}
+
+/** Only a courtesy: if it cannot be had, the wait goes on without it. */
+async function explain(client: BatonClient, id: string, line: ProgressLine): Promise<void> {
+  const job = await client.job(id).catch(() => null);
+  if (job?.waiting_for) line.show(`${id} waits: ${job.waiting_for.message}`);
+}

@@ -1,0 +1,157 @@
+/** `baton agent`: a worker that needs only the HTTP API of a cluster, until a signal. */
+
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import { loadSettings } from "../../config/load-settings.ts";
+import { AGENT_NAME } from "../../core/agent.ts";
+import { THING_NAME } from "../../core/ids.ts";
+import type { Log } from "../../platform/log.ts";
+import { TOKEN_OPTION, tokenFrom } from "../admin/credential.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import { below } from "../terminal/help-layout.ts";
+import { DEFAULT_URL, nodeUrl } from "../node-options.ts";
+import { untilSignalled } from "./shutdown.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
+
+interface AgentCommandOptions {
+  readonly url?: readonly string[];
+  readonly token?: string;
+  readonly tasks?: readonly string[];
+  readonly name?: string;
+  readonly concurrency?: string;
+  readonly queues?: readonly string[];
+  readonly config?: string;
+  readonly logLevel?: string;
+  readonly logFormat?: string;
+}
+
+export function addAgentCommand(program: Command, terminal: Terminal): void {
+  program
+    .command("agent")
+    .description("run jobs of a cluster, leased over HTTP")
+    .option(
+      "--url <url,url…>",
+      `URLs of some nodes; it learns of the others (BATON_URL; default ${DEFAULT_URL})`,
+      list,
+    )
+    .option(...TOKEN_OPTION)
+    .option("--tasks <dir>", "directory of task modules (BATON_TASKS). May be repeated.", repeated)
+    .option(
+      "--name <name>",
+      "name of this agent (default: the node's name with -worker behind it)",
+      agentName,
+    )
+    .option("--concurrency <number>", "how many jobs run at the same time (BATON_WORKER__CONCURRENCY)")
+    .option("--queues <queue,queue…>", "only jobs of these queues (BATON_WORKER__QUEUES)", queueList)
+    .option("--config <file>", "configuration file, of which only tasks, worker, drain and log are looked at")
+    .option("--log-level <debug|info|warn|error|silent>", "least level that is logged")
+    .option("--log-format <auto|json|pretty>", "how lines look")
+    .addHelpText("after", below(terminal, "What it does and what another language must do: docs/agents.md."))
+    .action((options: AgentCommandOptions) => runAgent(terminal, options));
+}
+
+async function runAgent(terminal: Terminal, options: AgentCommandOptions): Promise<void> {
+  const urls = agentUrls(terminal, options);
+  const { settings } = loadSettings({
+    cwd: terminal.cwd,
+    environment: terminal.environment,
+    configFile: options.config,
+    flags: {
+      ...(options.tasks && { tasks: options.tasks }),
+      ...(options.concurrency !== undefined && { "worker.concurrency": options.concurrency }),
+      ...(options.logLevel !== undefined && { "log.level": options.logLevel }),
+      ...(options.logFormat !== undefined && { "log.format": options.logFormat }),
+    },
+  });
+  const { concurrency } = settings.worker;
+  if (concurrency < 1) throw new CliFailure(EXIT.usage, "--concurrency must be at least 1 for an agent");
+  const name = options.name ?? `${settings.name}-worker`;
+  // Loaded when it is needed, as the HTTP client is.
+  const { openAgent } = await import("../../agent/open-agent.ts");
+  const token = tokenFrom(terminal, options);
+  const { agent, log, tasks } = await openAgent({
+    urls,
+    ...(token !== undefined && { token }),
+    name,
+    folders: settings.tasks,
+    concurrency,
+    queues: options.queues ?? settings.worker.queues,
+    drain: settings.drain,
+    log: settings.log,
+    clock: terminal.clock,
+    onDied: (error) => die(log, error),
+  });
+  reportUncaught(log);
+  // Before the start: a signal that comes early must find us listening.
+  const code = untilSignalled({
+    stop: ({ hurry }) => {
+      if (hurry) agent.hurry();
+      return agent.stop();
+    },
+    leftovers: () => leftovers(agent.list()),
+    drainTimeoutMs: settings.drain.timeoutMs,
+    clock: terminal.clock,
+    signals: process,
+    say: (text) => say(terminal, text),
+  });
+  await agent.start();
+  say(terminal, `agent ${name} runs ${[...tasks.names()].join(", ")} for ${urls.join(", ")}`);
+  // Timers and sockets that a task has left open must not keep a stopped agent alive.
+  process.exit(await code);
+}
+
+function agentUrls(terminal: Terminal, { url }: AgentCommandOptions): string[] {
+  if (url !== undefined) return url.map((each) => nodeUrl(terminal, { url: each }));
+  const named = list(terminal.environment["BATON_URL"] || DEFAULT_URL, undefined);
+  return named.map((each) => nodeUrl({ ...terminal, environment: { BATON_URL: each } }, {}));
+}
+
+function die(log: Log, error: unknown): void {
+  log.error({ err: error }, "the link to the controllers died; the process ends, and its leases run out");
+  process.exit(EXIT.failure);
+}
+
+/** As for a node: a forgotten promise is told of, an exception ends the process, and its leases run out. */
+function reportUncaught(log: Log): void {
+  process.on("unhandledRejection", (reason) => {
+    log.error(
+      { err: reason },
+      "a promise was rejected and nobody was waiting for it; is an await missing in a task?",
+    );
+  });
+  process.on("uncaughtException", (error) => {
+    log.error({ err: error }, "an exception was not caught; the process ends, and its leases run out");
+    process.exit(EXIT.failure);
+  });
+}
+
+function leftovers(running: readonly { readonly id: string; readonly task: string }[]): string | null {
+  if (running.length === 0) return null;
+  return running.map(({ id, task }) => `${id} (${task})`).join(", ");
+}
+
+// Readers of option values. Commander puts the name of the option before the message.
+
+function list(text: string, before: readonly string[] | undefined): readonly string[] {
+  const parts = text.split(",").map((each) => each.trim());
+  return [...(before ?? []), ...parts.filter((each) => each !== "")];
+}
+
+function repeated(text: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), text];
+}
+
+function queueList(text: string, before: readonly string[] | undefined): readonly string[] {
+  const queues = list(text, before);
+  const bad = queues.find((queue) => !THING_NAME.test(queue));
+  if (bad !== undefined) throw new InvalidArgumentError(`${JSON.stringify(bad)} is no name of a queue.`);
+  return queues;
+}
+
+function agentName(text: string): string {
+  if (AGENT_NAME.test(text)) return text;
+  throw new InvalidArgumentError(
+    "It must be letters, digits and . _ - (up to 128), with a letter or a digit at both ends.",
+  );
+}

@@ -1,0 +1,104 @@
+/** What a person sees when a node has started: where it is, what it promises and what to try. */
+
+import { relative } from "node:path";
+import type { TaskInfo } from "../../jobs/tasks/task-registry.ts";
+import type { Guarantees } from "../../store/store.ts";
+import { VERSION } from "../../platform/version.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say, styled } from "../terminal/terminal.ts";
+
+export interface Started {
+  readonly name: string;
+  readonly url: string;
+  readonly data: string;
+  /** As it was set, but for a password. */
+  readonly store: string;
+  /** Empty where there is none, as `etcd`. */
+  readonly redis: string;
+  readonly etcd: string;
+  /** Whether jobs can be submitted here. */
+  readonly gateway: boolean;
+  readonly tasks: readonly Pick<TaskInfo, "name" | "hasSchema">[];
+  readonly guarantees: Guarantees;
+  /** Whom a node among peers looks for; null for any other. */
+  readonly peers: string | null;
+  /** What callers must know; null where nobody is asked anything. */
+  readonly access: string | null;
+  /** What must not be overlooked. */
+  readonly warnings: readonly string[];
+  /** How the command line was called: `baton`, or `node bin/baton.mjs` in a checkout. */
+  readonly command: string;
+}
+
+const PROMISES: Readonly<Record<Guarantees["durability"], string>> = {
+  nothing: "jobs are gone when this process ends",
+  "process crash": "acknowledged jobs survive a crash of this process",
+  "power loss": "acknowledged jobs survive crashes and power loss",
+};
+
+export function showBanner(terminal: Terminal, started: Started): void {
+  const { err } = terminal;
+  for (const warning of started.warnings) say(terminal, styled(err, ["bold", "red"], `WARNING ${warning}`));
+  if (!err.isTTY) {
+    say(terminal, `baton is listening on ${started.url}`);
+    if (started.access !== null) say(terminal, `access: ${started.access}`);
+    say(terminal, `try: ${submitCommand(started)}`);
+    return;
+  }
+  const label = (text: string): string => styled(err, "dim", text.padEnd(9));
+  const lines = [
+    "",
+    `  ${styled(err, "bold", `Baton ${VERSION}`)}  node ${styled(err, "bold", started.name)}`,
+    "",
+    `  ${label("url")} ${styled(err, "cyan", started.url)}  (API at ${started.url}/docs)`,
+    `  ${label("store")} ${storeText(terminal, started)}`,
+    ...(started.redis === ""
+      ? []
+      : [`  ${label("redis")} ${started.redis}: elects, carries messages and jobs`]),
+    ...(started.etcd === "" ? [] : [`  ${label("etcd")} ${started.etcd}: elects and knows the nodes`]),
+    ...(started.peers === null ? [] : [`  ${label("cluster")} ${started.peers}`]),
+    ...(started.access === null ? [] : [`  ${label("access")} ${started.access}`]),
+    `  ${label("tasks")} ${tasksText(started)}`,
+    "",
+    `  ${label("try")} ${submitCommand(started)}`,
+    `  ${label("")} ${curlCommand(started)}`,
+    `  ${label("stop")} Ctrl-C finishes what runs; twice stops now`,
+    "",
+  ];
+  for (const line of lines) say(terminal, line.trimEnd());
+}
+
+function storeText(terminal: Terminal, { guarantees, data, store }: Started): string {
+  if (guarantees.shared) return `${store}: ${PROMISES[guarantees.durability]}`;
+  const near = relative(terminal.cwd, data);
+  const place =
+    guarantees.durability === "nothing" ? "" : ` in ${near.startsWith("..") ? data : near || "."}`;
+  return `${guarantees.name}${place}: ${PROMISES[guarantees.durability]}`;
+}
+
+function tasksText({ tasks }: Started): string {
+  if (tasks.length === 0) return "none; put modules into a directory and start with --tasks DIR";
+  const shown = tasks.slice(0, 8).map((task) => task.name);
+  return shown.join(", ") + (tasks.length > shown.length ? ` and ${tasks.length - shown.length} more` : "");
+}
+
+/** One that takes any payload, if there is one: a command to try should not be refused. */
+function taskToTry({ tasks, gateway }: Started): string | null {
+  if (!gateway) return null;
+  return (tasks.find((task) => !task.hasSchema) ?? tasks[0])?.name ?? null;
+}
+
+function submitCommand(started: Started): string {
+  const task = taskToTry(started);
+  // Only the default URL can be left out.
+  const url = started.url === "http://127.0.0.1:8420" ? "" : ` --url ${started.url}`;
+  return task ? `${started.command} submit ${task} '{}' --wait${url}` : `${started.command} status${url}`;
+}
+
+function curlCommand(started: Started): string {
+  const task = taskToTry(started);
+  if (task === null) return `curl ${started.url}/health`;
+  const body = JSON.stringify({ task, payload: {} });
+  const token = started.access === null ? "" : ' -H "authorization: Bearer $BATON_TOKEN"';
+  return `curl ${started.url}/jobs${token} -H 'content-type: application/json' -d '${body}'`;
+}

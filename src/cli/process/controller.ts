@@ -1,0 +1,138 @@
+/** `baton controller`: a controller and an agent as two processes that are started, stopped by role and kept alive. */
+
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { Loaded } from "../../config/load-settings.ts";
+import { secretMistakes } from "../../config/secrets/cluster-secret.ts";
+import { BatonError } from "../../core/errors.ts";
+import { systemRandom } from "../../platform/random.ts";
+import type { SupervisorReport } from "../../supervisor/supervisor-report.ts";
+import { CHILD_COLUMNS, childRows } from "../cluster/child-rows.ts";
+import { tokenFrom } from "../admin/credential.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import { below } from "../terminal/help-layout.ts";
+import type { OutputFormat } from "../terminal/output.ts";
+import { ago, facts, OUTPUT_FORMATS, print, table } from "../terminal/output.ts";
+import { flagsOf, loadFrom, withSettingsOptions } from "../settings-options.ts";
+import { untilSignalled } from "./shutdown.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** The agent's end, and then the controller's, with what each may take behind its drain. */
+const CHILD_SLACK_MS = 8_000;
+
+export function addControllerCommands(program: Command, terminal: Terminal): void {
+  const controller = withSettingsOptions(program.command("controller"))
+    .description("keep a controller and an agent running, by role")
+    .option("--no-moonlight", "no agent, also while another node leads")
+    .addHelpText(
+      "after",
+      below(terminal, "All settings: docs/configuration.md, and docs/node-controller.md for what it does."),
+    )
+    .action(async (options: Options) => control(terminal, options));
+
+  withSettingsOptions(controller.command("status"))
+    .description("show the node-controller of a data directory and its two processes")
+    .addOption(
+      new Option("-o, --output <format>", "how to print data").choices(OUTPUT_FORMATS).default("table"),
+    )
+    // Commander takes what stands behind `status` for the command above it, which has the same options.
+    .action(async (_: Options, command: Command) => showStatus(terminal, command.optsWithGlobals()));
+}
+
+async function control(terminal: Terminal, options: Options): Promise<void> {
+  const { settings } = withoutMoonlight(loadFrom(terminal, options), options);
+  const mistakes = secretMistakes(settings);
+  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
+  const [{ Supervisor }, { controllerRoles }, { createLog }] = await Promise.all([
+    import("../../supervisor/supervisor.ts"),
+    import("../../supervisor/child-commands.ts"),
+    import("../../platform/log.ts"),
+  ]);
+  controllerRoles(settings.roles);
+  const config = options["config"] as string | undefined;
+  const supervisor = new Supervisor({
+    settings,
+    commands: {
+      runtime: [process.execPath, ...process.execArgv, process.argv[1]!],
+      flags: flagsOf(options, ["roles"]),
+      // The agent has no flag for it.
+      environment: {
+        ...terminal.environment,
+        ...(config !== undefined && { BATON_CONFIG: resolve(terminal.cwd, config) }),
+      },
+      pid: process.pid,
+    },
+    token: tokenFrom(terminal, {}) ?? null,
+    clock: terminal.clock,
+    random: systemRandom,
+    log: createLog({ ...settings.log, name: settings.name }),
+  });
+  // Before the start: a signal that comes early must find us listening.
+  const code = untilSignalled({
+    stop: (wish) => supervisor.stop(wish),
+    leftovers: () => leftovers(supervisor.report()),
+    drainTimeoutMs: 2 * (settings.drain.timeoutMs + CHILD_SLACK_MS),
+    clock: terminal.clock,
+    signals: process,
+    say: (text) => say(terminal, text),
+  });
+  await supervisor.start();
+  say(
+    terminal,
+    `node-controller of ${settings.name} (pid ${process.pid}); its state: baton controller status`,
+  );
+  process.exit((await code) || supervisor.exitCode);
+}
+
+function withoutMoonlight(loaded: Loaded, options: Options): Loaded {
+  if (options["moonlight"] !== false) return loaded;
+  const { settings } = loaded;
+  return { ...loaded, settings: { ...settings, controller: { ...settings.controller, moonlight: false } } };
+}
+
+function leftovers(report: SupervisorReport): string | null {
+  const { controller, agent } = report;
+  const left = [
+    ...(controller.pid === null ? [] : [`controller (pid ${controller.pid})`]),
+    ...("pid" in agent && agent.pid !== null ? [`agent (pid ${agent.pid})`] : []),
+  ];
+  return left.length === 0 ? null : `${left.join(" and ")}, which will be killed`;
+}
+
+async function showStatus(terminal: Terminal, options: Options): Promise<void> {
+  const { settings } = loadFrom(terminal, options);
+  const { readReport } = await import("../../supervisor/supervisor-report.ts");
+  const report = readReport(settings.data);
+  if (report === null) {
+    throw new CliFailure(
+      EXIT.notFound,
+      `no node-controller has run in ${settings.data}`,
+      "name its directory with --data, or start one with `baton controller`",
+    );
+  }
+  print(terminal, options["output"] as OutputFormat, report, () => statusTables(terminal, report));
+  if (report.status === "degraded")
+    throw new CliFailure(EXIT.failure, "a child keeps crashing; its log tells why, and it is still tried");
+  if (report.status === "stopped") throw new CliFailure(EXIT.failure, "this node-controller does not run");
+}
+
+function statusTables(terminal: Terminal, report: SupervisorReport): string {
+  const { agent, role, leader_epoch } = report;
+  const about = facts(terminal, [
+    ["node", report.node],
+    ["status", report.status],
+    [
+      "role",
+      role === null ? "not known yet" : `${role}${leader_epoch === null ? "" : ` (epoch ${leader_epoch})`}`,
+    ],
+    ["url", report.url],
+    ["pid", String(report.pid)],
+    ["started", ago(terminal, report.started_at)],
+    ["agent", "none" in agent ? agent.none : agent.name],
+  ]);
+  return `${about}\n\n${table(terminal, CHILD_COLUMNS, childRows(terminal, report), { cut: "last exit" })}`;
+}

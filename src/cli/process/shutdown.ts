@@ -1,0 +1,111 @@
+/**
+ * From a signal to the end of the process.
+ *
+ *   running --signal--> draining --signal--> hurrying --signal--> gone (exit 1)
+ *                          |                    |
+ *                     stopped: exit 0      stopped: exit 0         too late in either: exit 1, and what was left is told
+ *
+ * Exit 6 in place of 0: some jobs that it owned found no other owner in time; the leader finds them.
+ *
+ * Own handlers and not close-with-grace: its second signal ends the process at once, where ours still interrupts the
+ * running jobs and gives them back.
+ */
+
+import type { Clock } from "../../platform/clock.ts";
+import { EXIT } from "../failure.ts";
+
+/** SIGBREAK is Ctrl-Break on Windows, where it is all that a process in another group can be sent. */
+export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"] as const;
+
+/**
+ * A terminal sends Ctrl-C to the whole process group, and npm and our launcher pass it on too: one key press arrives up
+ * to three times. Smaller, and an echo on a busy machine passes for a second signal that stops running jobs.
+ */
+const ECHO_MS = 250;
+/** What closing listeners and files may take after the drain. Smaller, and a slow disk looks like a hang. */
+const SLACK_MS = 7_000;
+/** How often a drain is told of. More often, and a log is full of it. */
+const PROGRESS_MS = 1_000;
+/** How long a hurried stop may take: no waiting for jobs, only giving them back. */
+const HURRY_MS = 5_000;
+
+export interface ShutdownOptions {
+  readonly stop: (options: { hurry: boolean }) => Promise<void>;
+  /** Whether a stop left jobs without a new owner. */
+  readonly released?: () => boolean;
+  /** How far the drain is, in words; null if there is nothing to tell. */
+  readonly progress?: () => string | null;
+  /** What would be left behind now, in words; null if nothing. */
+  readonly leftovers: () => string | null;
+  readonly drainTimeoutMs: number;
+  readonly clock: Clock;
+  readonly signals: Pick<NodeJS.EventEmitter, "on" | "removeListener">;
+  readonly say: (text: string) => void;
+}
+
+/** Resolves with the exit code once a signal has come and the node has stopped, or will not. */
+export function untilSignalled(options: ShutdownOptions): Promise<number> {
+  const { clock, say } = options;
+  return new Promise((resolve) => {
+    let phase: "running" | "draining" | "hurrying" = "running";
+    let lastSignalAt = Number.NEGATIVE_INFINITY;
+    let cancelDeadline: () => void = () => {};
+    let cancelProgress: () => void = () => {};
+
+    const end = (code: number): void => {
+      cancelDeadline();
+      cancelProgress();
+      for (const signal of STOP_SIGNALS) options.signals.removeListener(signal, onSignal);
+      resolve(code);
+    };
+    const giveUp = (why: string): void => {
+      const left = options.leftovers();
+      say(`${why}; left behind: ${left ?? "no jobs"}`);
+      end(1);
+    };
+    const stop = (hurry: boolean, deadlineMs: number): void => {
+      cancelDeadline();
+      cancelDeadline = clock.after(deadlineMs, () =>
+        giveUp(`not stopped after ${deadlineMs / 1_000} s, exiting`),
+      );
+      options.stop({ hurry }).then(
+        () => {
+          tellProgress();
+          end(options.released?.() ? EXIT.released : EXIT.ok);
+        },
+        (error: unknown) => {
+          say(`stopping failed: ${error instanceof Error ? error.message : String(error)}`);
+          end(1);
+        },
+      );
+    };
+    let told = "";
+    const tellProgress = (): void => {
+      const text = options.progress?.() ?? "";
+      if (text !== told && text !== "") say(text);
+      told = text;
+    };
+    const followProgress = (): void => {
+      tellProgress();
+      cancelProgress = clock.after(PROGRESS_MS, followProgress);
+    };
+    const onSignal = (signal: string): void => {
+      const now = clock.monotonic();
+      if (now - lastSignalAt < ECHO_MS) return;
+      lastSignalAt = now;
+      if (phase === "running") {
+        phase = "draining";
+        say(
+          `${signal}: finishing what runs, for at most ${options.drainTimeoutMs / 1_000} s (signal again to stop now)`,
+        );
+        stop(false, options.drainTimeoutMs + SLACK_MS);
+        followProgress();
+      } else if (phase === "draining") {
+        phase = "hurrying";
+        say(`${signal}: stopping now`);
+        stop(true, HURRY_MS);
+      } else giveUp(`${signal}: exiting at once`);
+    };
+    for (const signal of STOP_SIGNALS) options.signals.on(signal, onSignal);
+  });
+}

@@ -1,0 +1,177 @@
+/** `baton start`: a node in this process, until a signal. */
+
+import { join } from "node:path";
+import type { Command } from "commander";
+import type { NodeServices } from "../../api/node-services.ts";
+import { fabricOf, isPushed } from "../../config/fabric.ts";
+import { withPort, type Loaded } from "../../config/load-settings.ts";
+import { ADMIN_TOKEN_FILE } from "../../config/secrets/secret-file.ts";
+import { insecurities, secretMistakes } from "../../config/secrets/cluster-secret.ts";
+import type { Settings } from "../../config/settings.ts";
+import { maskedEtcd } from "../../config/values/etcd-url.ts";
+import { maskedRedis } from "../../config/values/redis-url.ts";
+import { maskedStore } from "../../config/values/store-url.ts";
+import { BatonError } from "../../core/errors.ts";
+import type { DrainProgress } from "../../core/node.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Guarantees } from "../../store/store.ts";
+import { showBanner } from "./banner.ts";
+import { keepMemoryCalm } from "./memory-trimmer.ts";
+import { below } from "../terminal/help-layout.ts";
+import { invocation } from "../invocation.ts";
+import { drainText } from "../cluster/drain-text.ts";
+import { choosePort, portInUse } from "./port.ts";
+import { loadFrom, withSettingsOptions } from "../settings-options.ts";
+import { untilSignalled } from "./shutdown.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
+
+export function addStartCommand(program: Command, terminal: Terminal): void {
+  withSettingsOptions(program.command("start"))
+    .description("start a node")
+    .addHelpText("after", below(terminal, "All settings: docs/configuration.md, or `baton config print`."))
+    .action(async (options: Readonly<Record<string, unknown>>) =>
+      start(terminal, loadFrom(terminal, options)),
+    );
+}
+
+async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
+  const mistakes = secretMistakes(loaded.settings);
+  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
+  const { settings, explicitPort } = await withFreePort(terminal, loaded);
+  // Loaded here and not above: the other commands start in half the time without the whole server.
+  const [{ createNode }, { createLog }, { lineToSupervisor }] = await Promise.all([
+    import("../../node/baton-node.ts"),
+    import("../../platform/log.ts"),
+    import("../../supervisor/control-channel.ts"),
+  ]);
+  const log = createLog({ ...settings.log, name: settings.name });
+  const line = lineToSupervisor(settings, terminal.clock);
+  const node = await createNode({
+    settings,
+    log,
+    beforeLeading: line?.beforeLeading,
+    supervised: line?.supervised,
+  });
+  reportUncaught(log, () => node.runningJobs());
+  let unwanted = false;
+  // Before the start: a signal that comes early must find us listening.
+  const code = untilSignalled({
+    stop: (options) => {
+      unwanted = true;
+      return node.stop(options);
+    },
+    leftovers: () => leftovers(node.runningJobs()),
+    released: () => node.released > 0,
+    progress: () => handoverText(node.drainProgress()),
+    drainTimeoutMs: Math.max(
+      settings.drain.timeoutMs,
+      isPushed(settings) ? settings.handoff.hardTimeoutMs : 0,
+    ),
+    clock: terminal.clock,
+    signals: process,
+    say: (text) => say(terminal, text),
+  });
+  try {
+    await node.start();
+  } catch (error) {
+    await node.stop({ hurry: true });
+    // Called off while it waited for its store: that is what was asked for, and no failure.
+    if (unwanted) process.exit(await code);
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    throw portInUse(settings.http.host, settings.http.port, explicitPort);
+  }
+  void line?.follow(node.url, node.services);
+  const warnings = insecurities(settings);
+  for (const warning of warnings) log.error({ insecure: true }, warning);
+  showBanner(terminal, {
+    name: settings.name,
+    url: node.url,
+    data: settings.data,
+    store: maskedStore(settings.store),
+    redis: maskedRedis(settings.redis.url),
+    etcd: maskedEtcd(settings.etcd.url),
+    gateway: settings.roles.includes("gateway"),
+    tasks: node.tasks(),
+    guarantees: node.guarantees,
+    peers: fabricOf(settings) === "peers" ? peersText(settings) : null,
+    warnings,
+    access: accessText(settings, node.guarantees, node.services.access!),
+    command: invocation(terminal),
+  });
+  keepMemoryCalm(terminal.clock);
+  // Timers and sockets that a task has left open must not keep a stopped node alive.
+  process.exit(await code);
+}
+
+/**
+ * A promise that some handler forgot says nothing about the others: it is told and life goes on. An exception that nobody
+ * caught leaves the process in an unknown state: it ends, and the crash budget of the jobs that ran finds the culprit.
+ */
+function reportUncaught(
+  log: Log,
+  running: () => readonly { readonly id: string; readonly task: string }[],
+): void {
+  process.on("unhandledRejection", (reason) => {
+    log.error(
+      { err: reason, running: running() },
+      "a promise was rejected and nobody was waiting for it; is an await missing in a task?",
+    );
+  });
+  process.on("uncaughtException", (error) => {
+    log.error(
+      { err: error, running: running() },
+      "an exception was not caught; the process ends, and what runs is counted as crashed",
+    );
+    process.exit(1);
+  });
+}
+
+async function withFreePort(
+  terminal: Terminal,
+  { settings, sources }: Loaded,
+): Promise<{ settings: Settings; explicitPort: boolean }> {
+  const { host, port } = settings.http;
+  const explicitPort = sources.get("http.port")?.from !== "default";
+  const chosen = await choosePort({ host, port, explicit: explicitPort });
+  if (chosen === port) return { settings, explicitPort };
+  say(terminal, `port ${port} is in use, taking ${chosen} instead (choose one with --port)`);
+  return { settings: withPort(settings, chosen, `free, while ${port} was in use`), explicitPort };
+}
+
+function leftovers(running: readonly { readonly id: string; readonly task: string }[]): string | null {
+  if (running.length === 0) return null;
+  const shown = running.slice(0, 5).map((job) => `${job.id} (${job.task})`);
+  const more = running.length > shown.length ? ` and ${running.length - shown.length} more` : "";
+  return `${running.length} running ${running.length === 1 ? "job" : "jobs"}, which will be run again: ${shown.join(", ")}${more}`;
+}
+
+/** What a drain has done with the jobs that this node owned; null if it owned none. */
+function handoverText(drain: DrainProgress | null): string | null {
+  if (!drain || drain.owned === 0) return null;
+  return drainText({ ...drain, handed_over: drain.handedOver });
+}
+
+/** What callers must know, in words; null where nobody is asked anything. */
+function accessText(
+  { access, data }: Settings,
+  { keepsTokenFile }: Guarantees,
+  { open, first }: NonNullable<NodeServices["access"]>,
+): string | null {
+  if (open) return null;
+  if (first?.file) return `an admin token was made: export BATON_TOKEN_FILE=${first.file}`;
+  if (first) return `an admin token was made, and is shown only this once: ${first.text}`;
+  if (access.token !== "") return "callers show a token; access.token is one with admin";
+  // Peers make it when they have found each other.
+  const where = keepsTokenFile ? `; the first admin token is in ${join(data, ADMIN_TOKEN_FILE)}` : "";
+  return `callers show a token (baton token create)${where}`;
+}
+
+/** Who this node looks for, in words. */
+function peersText({ name, nodes, join, discover, manager }: Settings): string {
+  const others = Object.keys(nodes).filter((each) => each !== name);
+  if (others.length > 0) return `with ${others.join(", ")}`;
+  if (join.length > 0) return `joins through ${join.join(", ")}`;
+  if (discover !== "") return `with the nodes at ${discover}`;
+  return manager.addr === "" ? "of this node alone" : `others join at ${manager.addr}`;
+}

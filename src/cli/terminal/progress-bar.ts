@@ -1,0 +1,83 @@
+/** How far long work is: one line that is redrawn on a terminal, a line now and then elsewhere. */
+
+import type { Clock } from "../../platform/clock.ts";
+import { count, perSecond, span } from "./number-format.ts";
+import { plain, shorten } from "./plain-text.ts";
+import type { Terminal } from "./terminal.ts";
+import { say } from "./terminal.ts";
+
+export interface Progress {
+  /** What is done, as "retrying". */
+  readonly label: string;
+  readonly done: number;
+  /** Null while it is not known how many there are. */
+  readonly total: number | null;
+  readonly elapsedMs: number;
+  readonly note?: string;
+}
+
+const BAR_MAX = 30;
+/** Fewer cells tell nothing that the figure beside them does not. */
+const BAR_MIN = 8;
+const BACK_AND_CLEAR = "\r\u001b[2K";
+/** More often, and a terminal over a slow line falls behind; less, and it looks stuck. */
+const REDRAW_MS = 100;
+/** A log that has a line each second is full of nothing else. */
+const LINE_MS = 5_000;
+
+/** One line of at most `width` columns. */
+export function progressLine({ label, done, total, elapsedMs, note }: Progress, width: number): string {
+  const share = total === null || total === 0 ? null : Math.min(1, done / total);
+  const speed = elapsedMs >= 500 && done > 0 ? (done * 1_000) / elapsedMs : null;
+  const left =
+    speed !== null && total !== null && done < total
+      ? `, ${span(((total - done) * 1_000) / speed)} left`
+      : "";
+  const figures = [
+    share === null ? "" : `${Math.floor(share * 100)}%`.padStart(4),
+    total === null ? count(done) : `${count(done)} of ${count(total)}`,
+    speed === null ? "" : `${perSecond(speed)}${left}`,
+    note === undefined ? "" : plain(note),
+  ].filter((part) => part !== "");
+  const text = figures.join("  ");
+  const room = Math.min(BAR_MAX, width - label.length - text.length - 5);
+  if (share === null || room < BAR_MIN) return shorten(`${label}  ${text.trimStart()}`, width);
+  const full = Math.floor(share * room);
+  return `${label}  [${"=".repeat(full)}${full < room ? ">" : ""}${" ".repeat(Math.max(0, room - full - 1))}] ${text}`;
+}
+
+export class ProgressBar {
+  readonly #terminal: Terminal;
+  readonly #clock: Clock;
+  readonly #label: string;
+  readonly #startedAt: number;
+  #shownAt = -Infinity;
+  #shown = false;
+
+  constructor(terminal: Terminal, label: string) {
+    this.#terminal = terminal;
+    this.#clock = terminal.clock;
+    this.#label = label;
+    this.#startedAt = terminal.clock.monotonic();
+  }
+
+  show(done: number, total: number | null, note?: string): void {
+    const { err } = this.#terminal;
+    const now = this.#clock.monotonic();
+    // What takes no time needs no line of its own in a log.
+    if (!err.isTTY && this.#shownAt === -Infinity) this.#shownAt = this.#startedAt;
+    if (now - this.#shownAt < (err.isTTY ? REDRAW_MS : LINE_MS)) return;
+    this.#shownAt = now;
+    const progress = { label: this.#label, done, total, elapsedMs: now - this.#startedAt, note };
+    if (!err.isTTY) return say(this.#terminal, progressLine(progress, 100));
+    this.#shown = true;
+    // A line that wraps could not be taken back.
+    err.write(BACK_AND_CLEAR + progressLine(progress, (err.columns ?? 80) - 1));
+  }
+
+  /** Takes the line away, so that what follows begins on a clean one. */
+  clear(): void {
+    if (this.#shown) this.#terminal.err.write(BACK_AND_CLEAR);
+    this.#shown = false;
+  }
+}

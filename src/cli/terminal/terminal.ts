@@ -1,0 +1,52 @@
+/** What a command sees of the process that it runs in: data goes to `out`, everything else to `err`. */
+
+import { styleText } from "node:util";
+import type { Environment } from "../../config/sources/environment.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
+
+export type Output = NodeJS.WritableStream & {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+};
+
+export type Input = AsyncIterable<Uint8Array | string> & { readonly isTTY?: boolean };
+
+export interface Terminal {
+  readonly out: Output;
+  readonly err: Output;
+  readonly input: Input;
+  readonly environment: Environment;
+  readonly cwd: string;
+  readonly clock: Clock;
+  /** Documents follow each other without end, so each of JSON is one line. */
+  readonly streaming?: boolean;
+}
+
+export function systemTerminal(): Terminal {
+  return {
+    out: process.stdout,
+    err: process.stderr,
+    input: process.stdin,
+    environment: process.env,
+    cwd: process.cwd(),
+    clock: systemClock,
+  };
+}
+
+/** Whether there is a person who can be asked. */
+export function isAttended({ input, err }: Pick<Terminal, "input" | "err">): boolean {
+  return input.isTTY === true && err.isTTY === true;
+}
+
+export type Style = Parameters<typeof styleText>[0];
+
+/** Styled only if the stream is a terminal and neither NO_COLOR nor its kin object. */
+export function styled(stream: Output, style: Style, text: string): string {
+  return styleText(style, text, { stream });
+}
+
+export function say(terminal: Pick<Terminal, "err">, text: string): void {
+  terminal.err.write(`${text}\n`);
+}

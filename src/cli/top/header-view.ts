@@ -1,0 +1,128 @@
+/** The first lines of the screen: who leads, how much comes and goes, what is wrong. */
+
+import { count, perSecond, short, span } from "../terminal/number-format.ts";
+import { shorten } from "../terminal/plain-text.ts";
+import type { Style } from "../terminal/terminal.ts";
+import type { OverviewBody } from "../../api/bodies/overview-body.ts";
+import type { Line, Piece } from "./screen-line.ts";
+import { edges, piece } from "./screen-line.ts";
+import type { Model } from "./top-model.ts";
+
+export interface Look {
+  readonly width: number;
+  readonly height: number;
+  /** Wall time in ms. */
+  readonly now: number;
+}
+
+type Leader = NonNullable<OverviewBody["leader"]>;
+
+/** Above this many the rest is counted: an alert must not push away what it is about. */
+const ALERTS_MAX = 3;
+
+export function headerLines(model: Model, look: Look): Line[] {
+  const { overview } = model;
+  if (overview === null) {
+    const trouble = model.trouble === null ? [] : [[piece(model.trouble, "red")]];
+    return [titleLine(model, look), ...trouble];
+  }
+  return [
+    titleLine(model, look),
+    flowLine(overview, model, look.width),
+    countsLine(overview, look.width),
+    ...alertLines(overview, look),
+  ];
+}
+
+function titleLine({ overview, trouble }: Model, { width, now }: Look): Line {
+  const time = [piece(clockTime(now), "dim")];
+  if (overview === null) {
+    const text = trouble === null ? "connecting …" : "not connected, trying again";
+    return edges([piece(" baton top ", "inverse"), piece(`  ${text}`)], time, width);
+  }
+  const { cluster, leader, node } = overview;
+  const nodes = `${cluster.active_nodes}/${cluster.total_nodes} nodes`;
+  const lead = leader === null ? [piece("nobody leads", ["bold", "red"])] : leadPieces(leader, now);
+  const state: Piece[] = [
+    ...(cluster.formed ? [] : [piece("  forming", "yellow")]),
+    ...(trouble === null ? [] : [piece(`  ${node} does not answer`, ["bold", "red"])]),
+    ...(overview.partial ? [piece(`  without ${overview.unreachable.join(", ")}`, "yellow")] : []),
+  ];
+  return edges(
+    [piece(` ${cluster.name} `, "inverse"), piece("  "), ...lead, piece(`  ${nodes}`), ...state],
+    time,
+    width,
+  );
+}
+
+function leadPieces({ node_id: name, epoch, acquired_at: at }: Leader, now: number): Piece[] {
+  const since = at === null ? "" : `, for ${span(Math.max(0, now - Date.parse(at)))}`;
+  return [piece(name, "bold"), piece(` leads, epoch ${epoch}${since}`)];
+}
+
+/** How many jobs come, end and fail; how long they wait and run. */
+function flowLine({ rates, times }: OverviewBody, { rates: history }: Model, width: number): Line {
+  const curve = (of: "in" | "out"): Piece[] =>
+    width < 110 ? [] : [piece(`${sparkline(history.map((each) => each[of]).slice(-12))} `, "cyan")];
+  const percentiles = (name: string, of: OverviewBody["times"]["wait_ms"]): Piece[] => {
+    if (of === null) return [];
+    const median = width < 100 ? "" : `p50 ${span(of.p50)} `;
+    return [piece(`   ${name} `, "dim"), piece(`${median}p95 ${span(of.p95)}`)];
+  };
+  return [
+    piece("in ", "dim"),
+    ...curve("in"),
+    piece(perSecond(rates.submitted_per_second).padEnd(8)),
+    piece("out ", "dim"),
+    ...curve("out"),
+    piece(perSecond(rates.finished_per_second).padEnd(8)),
+    piece("failing ", "dim"),
+    piece(perSecond(rates.failed_per_second), rates.failed_per_second > 0 ? "red" : null),
+    ...percentiles("wait", times.wait_ms),
+    ...percentiles("run", times.run_ms),
+  ];
+}
+
+function countsLine({ jobs, backlog, workers }: OverviewBody, width: number): Line {
+  const figure = width < 100 ? short : count;
+  const part = (name: string, value: number, style: Style | null): Piece[] => [
+    piece(`${name} `, "dim"),
+    piece(figure(value), value > 0 ? style : null),
+    piece("  "),
+  ];
+  const oldest = backlog.oldest_age_ms === null ? "" : ` (oldest ${span(backlog.oldest_age_ms)})`;
+  return [
+    piece("running ", "dim"),
+    piece(`${figure(workers.running)}/${figure(workers.slots)}  `, workers.running > 0 ? "yellow" : null),
+    piece("waiting ", "dim"),
+    piece(`${figure(backlog.ready)}${oldest}  `, backlog.ready > 0 ? "cyan" : null),
+    ...part("scheduled", jobs.scheduled, "blue"),
+    ...part("done", jobs.completed, "green"),
+    ...part("failed", jobs.failed, "red"),
+    ...(width < 100 ? [] : part("cancelled", jobs.cancelled, null)),
+  ];
+}
+
+function alertLines({ alerts }: OverviewBody, { width, height }: Look): Line[] {
+  const room = height < 20 ? 1 : ALERTS_MAX;
+  const shown = alerts.slice(0, alerts.length > room ? room - 1 || 1 : room);
+  const lines = shown.map(({ severity, message, remedy }): Line => {
+    const style: Style = severity === "critical" ? ["bold", "red"] : "yellow";
+    return [piece(shorten(`! ${message}`, width), style), piece(`  → ${remedy}`, "dim")];
+  });
+  const rest = alerts.length - shown.length;
+  if (rest > 0) lines.push([piece(`! and ${rest} more: press a`, "yellow")]);
+  return lines;
+}
+
+const BARS = "▁▂▃▄▅▆▇█";
+
+/** As high as the highest of them. */
+export function sparkline(values: readonly number[]): string {
+  const most = Math.max(...values, Number.EPSILON);
+  return values.map((value) => BARS[Math.min(7, Math.floor((value / most) * 7.999))]!).join("");
+}
+
+function clockTime(now: number): string {
+  return new Date(now).toTimeString().slice(0, 8);
+}

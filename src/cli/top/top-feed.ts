@@ -1,0 +1,84 @@
+/** Brings the screen what it shows: the overview and the journal as a stream, the lists by asking once a second. */
+
+import type { BatonClient } from "../../client/baton-client.ts";
+import { BatonClientError } from "../../client/client-error.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { TopEvent } from "./top-model.ts";
+
+export interface FeedOptions {
+  readonly client: BatonClient;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly tell: (event: TopEvent) => void;
+  /** False where only the stream is wanted. */
+  readonly lists: boolean;
+}
+
+/** More often, and looking is work for the node; less, and a progress bar seems stuck. */
+const LISTS_MS = 1_000;
+const FIRST_PAUSE_MS = 250;
+const PAUSE_MS_MAX = 2_000;
+/** More rows than the largest screen has. */
+const JOBS_MAX = 200;
+const EVENTS_MAX = 100;
+
+/** Until the signal. Rejects only with what will not pass: a token that is missing, a node that is too old. */
+export async function feed(options: FeedOptions): Promise<void> {
+  const beside = options.lists ? [lists(options)] : [];
+  await Promise.all([stream(options), ...beside]);
+}
+
+async function stream({ client, clock, signal, tell }: FeedOptions): Promise<void> {
+  for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted;) {
+    try {
+      // Given up at once, so that the screen can tell; we try again ourselves.
+      for await (const event of client.cluster.live({ signal, giveUpAfterMs: 0 })) {
+        pauseMs = FIRST_PAUSE_MS;
+        if (event.event === "overview") tell({ kind: "overview", overview: event.overview });
+        else tell({ kind: "journal", entries: [event.entry] });
+      }
+    } catch (error) {
+      if (!mayPass(error)) throw error;
+      tell({ kind: "trouble", reason: error.message });
+    }
+    await clock.sleep(pauseMs, signal);
+    pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
+  }
+}
+
+async function lists({ client, clock, signal, tell }: FeedOptions): Promise<void> {
+  for (let first = true; !signal.aborted; first = false) {
+    const [nodes, queues, jobs, journal] = await Promise.all([
+      quietly(client.cluster.nodes()),
+      quietly(client.queues()),
+      quietly(client.cluster.jobs({ status: "processing", limit: JOBS_MAX })),
+      first ? quietly(client.cluster.journal({ limit: EVENTS_MAX })) : null,
+    ]);
+    if (signal.aborted) return;
+    tell({
+      kind: "lists",
+      lists: {
+        ...(nodes && { nodes: nodes.nodes }),
+        ...(queues && { queues: queues.queues }),
+        ...(jobs && { jobs: jobs.items }),
+      },
+    });
+    if (journal) tell({ kind: "journal", entries: journal.entries });
+    await clock.sleep(LISTS_MS, signal);
+  }
+}
+
+/** The stream tells of trouble; a list that is missing stays as it was. */
+async function quietly<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof BatonClientError) return null;
+    throw error;
+  }
+}
+
+function mayPass(error: unknown): error is BatonClientError {
+  if (!(error instanceof BatonClientError)) return false;
+  return error.status === null || error.status >= 500 || error.status === 429;
+}

@@ -1,0 +1,378 @@
+/**
+ * The typed client of a cluster: it talks to any node of it, and goes to another when one fails. Bodies are as they travel, in
+ * snake_case. Routes and types are checked against the table of operations when this file is compiled; at run time nothing of the
+ * server is loaded.
+ */
+
+import type { LogsBody } from "../api/operations/jobs/job-logs.ts";
+import type { JobRequestBody, SubmittedBody } from "../api/operations/jobs/submit-jobs.ts";
+import type { NamedScheduleRequest, PreviewRequest } from "../api/bodies/schedule-body.ts";
+import type { AnswerOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
+import { systemClock } from "../platform/clock.ts";
+import type { Clock } from "../platform/clock.ts";
+import { systemRandom } from "../platform/random.ts";
+import type { Random } from "../platform/random.ts";
+import { AccessCalls } from "./access-calls.ts";
+import { address } from "./route-path.ts";
+import { addressesOf, DEFAULT_URL } from "./connection/node-addresses.ts";
+import { ClusterCalls } from "./cluster-calls.ts";
+import { ClusterConnection } from "./connection/cluster-connection.ts";
+import { UndiciConnection } from "./connection/connection.ts";
+import { ControllerCalls } from "./controller-calls.ts";
+import { BatonClientError } from "./client-error.ts";
+import { eventsOf } from "./streams/cluster-events.ts";
+import type { ClusterEvent } from "./streams/cluster-events.ts";
+import { follow } from "./streams/follow-job.ts";
+import type { FollowEvent } from "./streams/follow-job.ts";
+import type {
+  BatonClientOptions,
+  CallOptions,
+  Finished,
+  FollowLogsOptions,
+  PageOfLogsOptions,
+  WaitOptions,
+  WatchEventsOptions,
+} from "./client-options.ts";
+import { parsed, refusalOf } from "./connection/refusal.ts";
+import { repeatOf } from "./connection/repeatable.ts";
+
+export { BatonClientError } from "./client-error.ts";
+export type { ClientErrorCode } from "./client-error.ts";
+export type { ClusterEvent } from "./streams/cluster-events.ts";
+export type { FollowEvent } from "./streams/follow-job.ts";
+export type { LiveEvent, LiveOptions } from "./streams/follow-live.ts";
+export { LeaderConnection } from "./connection/leader-connection.ts";
+export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./connection/leader-connection.ts";
+export type * from "./controller-bodies.ts";
+export type * from "./client-options.ts";
+export type { JobBody, JobSummaryBody, LogLineBody } from "../api/bodies/job-body.ts";
+export type { JournalEntryBody } from "../api/bodies/journal-body.ts";
+export type { NodeBody } from "../api/bodies/node-body.ts";
+export type { AlertBody, OverviewBody } from "../api/bodies/overview-body.ts";
+export type { ClusterBody, LeaderBody, SampleBody } from "../api/operations/cluster/cluster.ts";
+export type { LogsBody } from "../api/operations/jobs/job-logs.ts";
+export type { QueueBody } from "../api/operations/jobs/queues.ts";
+export type { StoredScheduleBody } from "../api/operations/schedules/schedules.ts";
+export type { JobRequestBody, SubmittedBody } from "../api/operations/jobs/submit-jobs.ts";
+export type {
+  NamedScheduleRequest,
+  OccurrenceBody,
+  PreviewRequest,
+  ScheduleBody,
+} from "../api/bodies/schedule-body.ts";
+
+const TIMEOUT_MS = 30_000;
+const GIVE_UP_AFTER_MS = 30_000;
+/** What the node's answer may take beyond the wait that was asked for. Smaller, and a busy node looks like a silent one. */
+const ANSWER_SLACK_MS = 5_000;
+
+export class BatonClient implements AsyncDisposable {
+  readonly cluster: ClusterCalls;
+  readonly controller: ControllerCalls;
+  readonly access: AccessCalls;
+  readonly #connection: ClusterConnection;
+  readonly #timeoutMs: number;
+  readonly #retry: boolean;
+  readonly #clock: Clock;
+  readonly #random: Random;
+
+  constructor(options: BatonClientOptions = {}) {
+    const { clock = systemClock, random = systemRandom, discover = true, retry = true } = options;
+    const token = options.token ?? (process.env["BATON_TOKEN"] || undefined);
+    this.#clock = clock;
+    this.#random = random;
+    this.#retry = retry;
+    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+    this.#connection = new ClusterConnection({
+      urls: addressesOf(options.urls ?? options.url ?? (process.env["BATON_URL"] || DEFAULT_URL)),
+      connect: options.connect ?? ((url) => new UndiciConnection(url, { clock, token })),
+      discover: discover && retry,
+      retry,
+      clock,
+      random,
+    });
+    this.cluster = new ClusterCalls(
+      (route, parts) => this.request(route, parts),
+      (route, signal) => this.#open(route, {}, signal),
+      clock,
+    );
+    this.access = new AccessCalls((route, parts) => this.request(route, parts));
+    this.controller = new ControllerCalls({
+      call: (route, parts, timeoutMs) => this.request(route, parts, timeoutMs),
+      keyed: (jobs) => this.#keyed(jobs),
+    });
+  }
+
+  /** The nodes that it knows: those that were given, and those that these have told of. */
+  get nodes(): readonly string[] {
+    return this.#connection.nodes.all;
+  }
+
+  /** The node that answered last, and is asked first. */
+  get node(): string | null {
+    return this.#connection.nodes.current;
+  }
+
+  // ---------------------------------------------------------------- jobs
+
+  /** A job without an idempotency key gets one, so that a try whose answer was lost can be repeated and does not make two jobs. */
+  async submit(job: JobRequestBody): Promise<SubmittedBody> {
+    const [keyed] = this.#keyed([job]);
+    return (await this.request("POST /jobs", { body: keyed! })) as SubmittedBody;
+  }
+
+  /** All of them or none; keys as with `submit`. */
+  async submitMany(jobs: readonly JobRequestBody[]): Promise<SubmittedBody[]> {
+    return (await this.request("POST /jobs", { body: this.#keyed(jobs) })) as SubmittedBody[];
+  }
+
+  /**
+   * Runs a task and waits for its result. Rejects with FUNCTION_FAILED, or with TIMEOUT when it takes longer: then the job
+   * goes on, and the error's body has its id.
+   */
+  async call(task: string, payload?: unknown, options: CallOptions = {}) {
+    const timeoutMs = options.timeoutMs ?? this.#timeoutMs;
+    const parts = { params: { task }, query: { timeout_ms: timeoutMs }, body: payload ?? null };
+    const answer = await this.request("POST /functions/{task}", parts, timeoutMs + ANSWER_SLACK_MS);
+    if (!("status" in answer)) return answer;
+    throw new BatonClientError(
+      "TIMEOUT",
+      `${task} was not finished within ${timeoutMs} ms; job ${answer.job_id} goes on`,
+      { status: 202, body: answer },
+    );
+  }
+
+  job(id: string) {
+    return this.request("GET /jobs/{id}", { params: { id } });
+  }
+
+  /** Rejects with NOT_FINISHED, or with NO_RESULT for a job that failed or was cancelled. */
+  result(id: string) {
+    return this.request("GET /jobs/{id}/result", { params: { id } });
+  }
+
+  /**
+   * Until the job is finished, however it ends and whichever node dies meanwhile. Rejects with TIMEOUT; the job is not touched by
+   * that.
+   */
+  async wait(id: string, options: WaitOptions = {}): Promise<Finished> {
+    const { timeoutMs, signal } = options;
+    const until = timeoutMs === undefined ? Infinity : this.#clock.monotonic() + timeoutMs;
+    const stop = new AbortController();
+    const forward = (): void => stop.abort();
+    signal?.addEventListener("abort", forward, { once: true });
+    if (signal?.aborted) forward();
+    const callOff = timeoutMs === undefined ? null : this.#clock.after(timeoutMs, forward);
+    let ended = false;
+    try {
+      const follow = { after: Number.MAX_SAFE_INTEGER, signal: stop.signal };
+      for await (const event of this.followLogs(id, follow)) ended ||= event.event === "end";
+    } finally {
+      callOff?.();
+      signal?.removeEventListener("abort", forward);
+    }
+    if (!ended) {
+      signal?.throwIfAborted();
+      throw new BatonClientError("TIMEOUT", `job ${id} was not finished within ${timeoutMs} ms; it goes on`);
+    }
+    const leftMs = (): number => Math.min(this.#timeoutMs, Math.max(until - this.#clock.monotonic(), 1_000));
+    const job = await this.request("GET /jobs/{id}", { params: { id } }, leftMs());
+    if (job.status !== "completed") return { job, result: null };
+    const { result } = await this.request("GET /jobs/{id}/result", { params: { id } }, leftMs());
+    return { job, result };
+  }
+
+  /** A page of them, or with `follow` all of them and what is still to come. */
+  logs(id: string, options?: PageOfLogsOptions): Promise<LogsBody>;
+  logs(id: string, options: FollowLogsOptions & { readonly follow: true }): AsyncIterable<FollowEvent>;
+  logs(
+    id: string,
+    options: PageOfLogsOptions | (FollowLogsOptions & { readonly follow: true }) = {},
+  ): Promise<LogsBody> | AsyncIterable<FollowEvent> {
+    if (options.follow) return this.followLogs(id, options);
+    const { after, limit } = options;
+    return this.request("GET /jobs/{id}/logs", { params: { id }, query: { after, limit } });
+  }
+
+  /** Log lines and progress as they happen, across broken connections and the death of nodes, until the job is finished. */
+  followLogs(id: string, options: FollowLogsOptions = {}): AsyncIterable<FollowEvent> {
+    return follow({
+      open: (after, signal) =>
+        this.#open("GET /jobs/{id}/logs", { params: { id }, query: { after } }, signal),
+      after: options.after ?? 0,
+      signal: options.signal,
+      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
+      clock: this.#clock,
+    });
+  }
+
+  /**
+   * What happens in the cluster, from any node: `hello` first and after each new connection, `gap` where events are missing. A
+   * hint to look, never the only copy of a fact.
+   */
+  events(options: WatchEventsOptions = {}): AsyncIterable<ClusterEvent> {
+    const query = (after: string | null) => (after === null ? {} : { since: after });
+    return eventsOf({
+      open: (after, signal) => this.#open("GET /v1/events", { query: query(after) }, signal),
+      after: options.after ?? null,
+      signal: options.signal,
+      giveUpAfterMs: options.giveUpAfterMs ?? GIVE_UP_AFTER_MS,
+      clock: this.#clock,
+    });
+  }
+
+  cancel(id: string, reason?: string) {
+    return this.request("POST /jobs/{id}/cancel", { params: { id }, body: { reason } });
+  }
+
+  retry(id: string) {
+    return this.request("POST /jobs/{id}/retry", { params: { id } });
+  }
+
+  remove(id: string) {
+    return this.request("DELETE /jobs/{id}", { params: { id } });
+  }
+
+  /** What happened to a job: its runs with worker and epochs, refused writes, changes of its owner. */
+  timeline(id: string) {
+    return this.request("GET /jobs/{id}/timeline", { params: { id } });
+  }
+
+  /** The settings of the node with their sources. */
+  settings() {
+    return this.request("GET /node/settings", {});
+  }
+
+  jobs(filter: QueryOf<"GET /admin/jobs"> = {}) {
+    return this.request("GET /admin/jobs", { query: filter });
+  }
+
+  // ---------------------------------------------------------------- queues
+
+  queues() {
+    return this.request("GET /queues", {});
+  }
+
+  pauseQueue(name: string) {
+    return this.request("POST /queues/{name}/pause", { params: { name } });
+  }
+
+  resumeQueue(name: string) {
+    return this.request("POST /queues/{name}/resume", { params: { name } });
+  }
+
+  // ---------------------------------------------------------------- schedules
+
+  schedules() {
+    return this.request("GET /schedules", {});
+  }
+
+  schedule(name: string) {
+    return this.request("GET /schedules/{name}", { params: { name } });
+  }
+
+  putSchedule(definition: NamedScheduleRequest) {
+    return this.request("PUT /schedules/{name}", { params: { name: definition.name }, body: definition });
+  }
+
+  removeSchedule(name: string) {
+    return this.request("DELETE /schedules/{name}", { params: { name } });
+  }
+
+  pauseSchedule(name: string) {
+    return this.request("POST /schedules/{name}/pause", { params: { name } });
+  }
+
+  resumeSchedule(name: string) {
+    return this.request("POST /schedules/{name}/resume", { params: { name } });
+  }
+
+  triggerSchedule(name: string) {
+    return this.request("POST /schedules/{name}/trigger", { params: { name } });
+  }
+
+  /** Of a timing that is not stored; see `previewStored`. */
+  previewSchedule(timing: PreviewRequest) {
+    return this.request("POST /schedules/preview", { body: timing });
+  }
+
+  previewStored(name: string, count?: number) {
+    return this.request("GET /schedules/{name}/preview", { params: { name }, query: { count } });
+  }
+
+  scheduleHistory(name: string, limit?: number) {
+    return this.request("GET /schedules/{name}/history", { params: { name }, query: { limit } });
+  }
+
+  // ---------------------------------------------------------------- node
+
+  health() {
+    return this.request("GET /health", {});
+  }
+
+  role() {
+    return this.request("GET /role", {});
+  }
+
+  status() {
+    return this.request("GET /status", {});
+  }
+
+  /** Rejects with the status 503 while it is not. */
+  ready() {
+    return this.request("GET /readyz", {});
+  }
+
+  tasks() {
+    return this.request("GET /tasks", {});
+  }
+
+  /** What is under way rejects with CLOSED. */
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  // ---------------------------------------------------------------- calls
+
+  /** Any row of the table, by its method and path; the others are shorter ways to write it. */
+  async request<R extends Route>(
+    route: R,
+    parts: Parts<R> = {},
+    timeoutMs: number = this.#timeoutMs,
+  ): Promise<AnswerOf<R>> {
+    const { method, path } = address(route, parts);
+    const answer = await this.#connection.call({
+      method,
+      path,
+      ...(parts.body !== undefined && { body: JSON.stringify(parts.body) }),
+      timeoutMs,
+      repeat: repeatOf(route, parts.body),
+      leader: method !== "GET" && path.startsWith("/v1/"),
+    });
+    if (answer.status >= 400) throw refusalOf(answer);
+    return (answer.status === 204 ? null : parsed(answer)) as AnswerOf<R>;
+  }
+
+  async #open<R extends Route>(
+    route: R,
+    parts: Parts<R>,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<string>> {
+    const call = { ...address(route, parts), headers: { accept: "text/event-stream" } };
+    const { chunks } = await this.#connection.open(call, this.#timeoutMs, signal);
+    return chunks;
+  }
+
+  /** Without retries there is no second try that a key would be needed for. */
+  #keyed(jobs: readonly JobRequestBody[]): JobRequestBody[] {
+    if (!this.#retry) return [...jobs];
+    const batch = this.#random.timedUuid();
+    return jobs.map((job, n) =>
+      job.idempotency_key === undefined ? { ...job, idempotency_key: `client:${batch}:${n}` } : job,
+    );
+  }
+}

@@ -1,0 +1,68 @@
+/** What callers of the client may say. */
+
+import type { JobBody } from "../api/bodies/job-body.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Random } from "../platform/random.ts";
+import type { Connection } from "./connection/connection.ts";
+
+export interface BatonClientOptions {
+  /**
+   * Some nodes, also as one text with commas between them; one that is up is enough. `BATON_URL` unless told otherwise, and
+   * without that a node on this machine.
+   */
+  readonly urls?: string | readonly string[];
+  /** The same, for one. */
+  readonly url?: string;
+  /** Sent as `Authorization: Bearer`; `BATON_TOKEN` unless told otherwise. */
+  readonly token?: string;
+  /** For each call, over all its tries, until the last byte of its answer. */
+  readonly timeoutMs?: number;
+  /** False: only the given nodes are used, also when they tell of others. */
+  readonly discover?: boolean;
+  /** False: each call is tried once, at the first node, and what became of it is told at once. */
+  readonly retry?: boolean;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** How a node is reached; over HTTP unless told otherwise. */
+  readonly connect?: (url: string) => Connection;
+}
+
+export interface FollowLogsOptions {
+  /** Only lines behind this sequence number. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+  /** How long to go on trying while no node can be reached. */
+  readonly giveUpAfterMs?: number;
+}
+
+export interface PageOfLogsOptions {
+  /** Only lines behind this sequence number. */
+  readonly after?: number;
+  readonly limit?: number;
+  readonly follow?: false;
+}
+
+export interface WatchEventsOptions {
+  /** Goes on behind the event with this id; what happens from now on unless told otherwise. */
+  readonly after?: string;
+  readonly signal?: AbortSignal;
+  /** How long to go on trying while no node can be reached. */
+  readonly giveUpAfterMs?: number;
+}
+
+export interface WaitOptions {
+  /** For as long as it takes unless told otherwise. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** `result` is null unless the job is completed. */
+export interface Finished {
+  readonly job: JobBody;
+  readonly result: unknown;
+}
+
+export interface CallOptions {
+  /** How long to wait for the result; the client's own time-out unless told otherwise. */
+  readonly timeoutMs?: number;
+}

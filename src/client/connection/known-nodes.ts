@@ -1,0 +1,138 @@
+/** The nodes that a client knows, a connection to each, and how it learns of others. */
+
+import type { Clock } from "../../platform/clock.ts";
+import type { Connection } from "./connection.ts";
+import {
+  failed,
+  heardOf,
+  learned,
+  nextNode,
+  nodeList,
+  stoodBy,
+  worked,
+  type NodeList,
+  type Wish,
+} from "./node-list.ts";
+
+export interface KnownNodesOptions {
+  readonly urls: readonly string[];
+  readonly connect: (url: string) => Connection;
+  /** False: only the given nodes are used, also when they tell of others. */
+  readonly discover: boolean;
+  readonly clock: Clock;
+}
+
+interface NodesBody {
+  readonly nodes: readonly {
+    readonly url: string | null;
+    readonly status: string;
+    readonly roles: readonly string[];
+  }[];
+}
+
+/** What a node that is asked for the list of nodes may take. It is asked beside the work and holds up nothing. */
+const LEARN_TIMEOUT_MS = 5_000;
+/** How old the list of nodes may become. Longer, and a client that outlives all nodes that it knew finds none any more. */
+const LEARN_EVERY_MS = 30_000;
+
+/** After nobody told: sooner, and a token that may not ask would ask with every call. */
+const LEARN_AGAIN_MS = 2_000;
+
+export class KnownNodes {
+  readonly #o: KnownNodesOptions;
+  readonly #connections = new Map<string, Connection>();
+  #list: NodeList;
+  #answered = false;
+  #learnedAt = -Infinity;
+  #learning: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(options: KnownNodesOptions) {
+    this.#o = options;
+    this.#list = nodeList(options.urls);
+    // An address that is none is told at once, and not by a call that fails later.
+    for (const url of this.#list.known) this.connection(url);
+  }
+
+  get all(): readonly string[] {
+    return this.#list.known;
+  }
+
+  /** Whoever answered last. */
+  get current(): string | null {
+    return this.#list.current;
+  }
+
+  /** Whether any of them has ever answered. */
+  get answered(): boolean {
+    return this.#answered;
+  }
+
+  next(wish: Wish): string | null {
+    return nextNode(this.#list, wish);
+  }
+
+  worked(url: string, asLeader: boolean): void {
+    this.#answered = true;
+    this.#list = worked(this.#list, url, asLeader);
+    void this.learn();
+  }
+
+  /** It answered, but another is to be asked. */
+  refused(url: string, standby: boolean, hints: readonly string[]): void {
+    this.#answered = true;
+    this.#list = standby ? stoodBy(this.#list, url) : failed(this.#list, url);
+    if (this.#o.discover) this.#list = heardOf(this.#list, hints);
+  }
+
+  failed(url: string): void {
+    this.#list = failed(this.#list, url);
+  }
+
+  connection(url: string): Connection {
+    let connection = this.#connections.get(url);
+    if (!connection) this.#connections.set(url, (connection = this.#o.connect(url)));
+    return connection;
+  }
+
+  /** Asks any node for the list of all. Does nothing when the list is young, and fails quietly: it is asked for again later. */
+  learn(): Promise<void> {
+    const { clock, discover } = this.#o;
+    const young = clock.monotonic() - this.#learnedAt < LEARN_EVERY_MS;
+    if (!discover || this.#closed || young) return this.#learning;
+    this.#learnedAt = clock.monotonic();
+    return (this.#learning = this.#learn());
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
+    await this.#learning;
+  }
+
+  async #learn(): Promise<void> {
+    const asked = new Set<string>();
+    for (let url = this.next({ asked }); url !== null && !this.#closed; url = this.next({ asked })) {
+      asked.add(url);
+      try {
+        const call = { method: "GET", path: "/cluster/nodes" } as const;
+        const { status, body } = await this.connection(url).call(call, LEARN_TIMEOUT_MS);
+        if (status === 200) return this.#remember((JSON.parse(body) as NodesBody).nodes);
+      } catch {
+        // The next one is asked.
+      }
+    }
+    this.#learnedAt = this.#o.clock.monotonic() - LEARN_EVERY_MS + LEARN_AGAIN_MS;
+  }
+
+  #remember(nodes: NodesBody["nodes"]): void {
+    const serving = nodes.filter(({ status, roles }) => status !== "dead" && roles.includes("gateway"));
+    const urls = serving.flatMap(({ url }) => url ?? []);
+    this.#list = learned(this.#list, urls);
+    for (const [url, connection] of this.#connections) {
+      if (this.all.includes(url)) continue;
+      this.#connections.delete(url);
+      void connection.close();
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * What an answer, or the lack of one, means for a call that may go to another node.
+ *
+ *   take    it is the caller's answer, also when it is a refusal: another node would say the same
+ *   next    this node cannot, and another may
+ *   pause   all nodes together have too much to do; asking the next one at once would make it worse
+ */
+
+import type { Answer } from "./connection.ts";
+import type { BatonClientError } from "../client-error.ts";
+
+export interface Verdict {
+  readonly do: "take" | "next" | "pause";
+  /** Whether the request may have been carried out all the same. */
+  readonly maybeDone: boolean;
+  /** Whether it is worth another round after a while, when no node was better. */
+  readonly passes: boolean;
+  /** What the node asked us to wait. */
+  readonly afterMs: number;
+  /** Nodes that it named in its place. */
+  readonly hints: readonly string[];
+  /** It works, but does not lead. */
+  readonly standby: boolean;
+}
+
+const TAKE: Verdict = {
+  do: "take",
+  maybeDone: false,
+  passes: false,
+  afterMs: 0,
+  hints: [],
+  standby: false,
+};
+const NEXT: Verdict = { ...TAKE, do: "next" };
+
+interface Refusal {
+  readonly error?: unknown;
+  readonly outcome?: unknown;
+  readonly leader_url?: unknown;
+  readonly gateways?: unknown;
+}
+
+/** Refusals with 5xx by which a node says that it has done nothing; of other ones that is not known. */
+const NOTHING_DONE: ReadonlySet<unknown> = new Set([
+  "DRAINING",
+  "CLUSTER_FORMING",
+  "STOPPED",
+  "NO_LEADER",
+  "DEADLINE",
+  "owner_node_unreachable",
+]);
+/** What goes by within seconds. A dead owner or a fault of ours may last, and whoever waits wants to hear of it. */
+const PASSES: ReadonlySet<unknown> = new Set([
+  "DRAINING",
+  "CLUSTER_FORMING",
+  "STOPPED",
+  "NO_LEADER",
+  "STORE_UNAVAILABLE",
+]);
+/** Two nodes disagree on who is who; a third one does not help. */
+const LOOP = 508;
+
+export function judgeAnswer({ status, body, retryAfterMs }: Answer): Verdict {
+  const afterMs = retryAfterMs ?? 0;
+  if (status === 409) return judgeConflict(refusalIn(body));
+  if (status === 421) return { ...NEXT, hints: texts(refusalIn(body).gateways) };
+  if (status === 408) return { ...NEXT, passes: true };
+  if (status === 429) return { ...NEXT, do: "pause", passes: true, afterMs };
+  if (status < 500 || status === LOOP) return TAKE;
+  const { error, outcome } = refusalIn(body);
+  const maybeDone = outcome === "unknown" || !NOTHING_DONE.has(error);
+  return { ...NEXT, maybeDone, passes: PASSES.has(error), afterMs };
+}
+
+/** `wasThere`: some node has answered before, so that there is something to wait for. */
+export function judgeFailure(error: BatonClientError, wasThere: boolean): Verdict {
+  const lost = error.code === "UNREACHABLE" || error.code === "TIMEOUT";
+  return lost ? { ...NEXT, maybeDone: error.maybeDone, passes: wasThere } : TAKE;
+}
+
+function judgeConflict({ error, leader_url: leader }: Refusal): Verdict {
+  if (error !== "NOT_LEADER") return TAKE;
+  return { ...NEXT, passes: true, hints: texts([leader]), standby: true };
+}
+
+function refusalIn(body: string): Refusal {
+  try {
+    return (JSON.parse(body) as Refusal | null) ?? {};
+  } catch {
+    return {}; // of something between us and the node
+  }
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}

@@ -1,0 +1,95 @@
+/** The events of a cluster, from whichever node can be reached. */
+
+import type { EventName } from "../../controller/events/event-log.ts";
+import type { Role } from "../../core/leadership/role.ts";
+import { resumed, type EventSourceMessage, type ResumeOptions } from "./resumable-stream.ts";
+
+interface EventData {
+  readonly ts: string;
+  readonly job_id?: string;
+  readonly task?: string;
+  readonly status?: string;
+  readonly agent?: string;
+  readonly node_id?: string;
+  readonly [field: string]: unknown;
+}
+
+/** A connection stands: first of all, and again after each one that broke. */
+interface HelloEvent {
+  readonly event: "hello";
+  readonly id: null;
+  readonly data: {
+    readonly node_id: string;
+    readonly role: Role;
+    readonly leader_epoch: number | null;
+    /** The newest event that this node knows of. */
+    readonly last_event_id: string | null;
+    readonly ts: string;
+  };
+}
+
+/** Events are missing here: look at the jobs that matter. */
+interface GapEvent {
+  readonly event: "gap";
+  readonly id: null;
+  readonly data: {
+    readonly since: string | null;
+    readonly next: string | null;
+    readonly message: string;
+  };
+}
+
+interface HappenedEvent {
+  readonly event: EventName;
+  /** Null for what concerns only the node that told it. */
+  readonly id: string | null;
+  readonly data: EventData;
+}
+
+export type ClusterEvent = HelloEvent | GapEvent | HappenedEvent;
+
+export interface EventsOptions extends ResumeOptions {
+  readonly open: (after: string | null, signal: AbortSignal) => Promise<AsyncIterable<string>>;
+  readonly after: string | null;
+}
+
+/** Each numbered event once and in order, with `gap` where some are missing. Ends silently when the signal fires. */
+export function eventsOf({ open, after, ...options }: EventsOptions): AsyncGenerator<ClusterEvent> {
+  let seen = after;
+  let greeted = false;
+  const read = ({ event = "message", id, data }: EventSourceMessage): ClusterEvent[] => {
+    const told = { event, id: id ?? null, data: JSON.parse(data) as unknown } as ClusterEvent;
+    if (told.event === "hello") {
+      // Nothing was seen yet, so there was nothing to go on behind.
+      const lost = greeted && seen === null;
+      seen ??= told.data.last_event_id ?? null;
+      greeted = true;
+      return lost ? [told, UNSEEN] : [told];
+    }
+    if (told.id === null) return [told];
+    if (seen !== null && !isLater(told.id, seen)) return [];
+    seen = told.id;
+    return [told];
+  };
+  return resumed<ClusterEvent>(
+    { open: (signal) => open(seen, signal), read, endedEarly: "the node ended the stream of events" },
+    options,
+  );
+}
+
+const UNSEEN: GapEvent = {
+  event: "gap",
+  id: null,
+  data: {
+    since: null,
+    next: null,
+    message: "events may be missing here: the connection broke before the first one",
+  },
+};
+
+/** Ids are `<epoch>-<n>`, and count up from term to term. */
+function isLater(id: string, than: string): boolean {
+  const [epoch, n] = id.split("-").map(Number) as [number, number];
+  const [thanEpoch, thanN] = than.split("-").map(Number) as [number, number];
+  return epoch === thanEpoch ? n > thanN : epoch > thanEpoch;
+}

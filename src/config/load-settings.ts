@@ -1,0 +1,182 @@
+/**
+ * Puts the settings together: defaults < profile < file < environment < flags. All mistakes are told at once, each where it
+ * was made, because a person who fixes one at a time needs as many starts as there are mistakes.
+ */
+
+import { existsSync, readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { dirname, relative, resolve } from "node:path";
+import { BatonError } from "../core/errors.ts";
+import { accessMistakes } from "./checks/access-checks.ts";
+import type { Environment } from "./sources/environment.ts";
+import { readEnvironment } from "./sources/environment.ts";
+import { readSettingsFile } from "./sources/settings-file.ts";
+import { ownListener } from "./own-listener.ts";
+import { Mistake, type Advice } from "./mistake.ts";
+import { peerMistakes } from "./checks/peer-checks.ts";
+import { PROFILES } from "./tables/profiles.ts";
+import type { ProfileName } from "./tables/profiles.ts";
+import { SETTING_BY_PATH, settingKey, SETTINGS } from "./settings.ts";
+import type { Setting, SettingPath, Settings } from "./settings.ts";
+import type { Found, Source } from "./sources/source.ts";
+import { told } from "./sources/source.ts";
+import { fabricMistakes, relationMistakes } from "./checks/relation-checks.ts";
+import type { Value } from "./values/value.ts";
+import { readValue } from "./values/value.ts";
+
+/** The last one is LangID's, see dialects/. */
+export const FILE_NAMES = ["baton.yaml", "baton.yml", "baton.json", "cluster_config.json"] as const;
+
+export interface LoadOptions {
+  readonly cwd?: string;
+  readonly environment?: Environment;
+  /** `--config`. */
+  readonly configFile?: string;
+  /** Values of flags as they were typed, by the setting's path. */
+  readonly flags?: Readonly<Partial<Record<SettingPath, string | readonly string[]>>>;
+  readonly hostname?: string;
+}
+
+export interface Loaded {
+  readonly settings: Settings;
+  readonly values: ReadonlyMap<string, Value>;
+  readonly sources: ReadonlyMap<string, Source>;
+  /** The file that was read, as it is shown; null if there was none. */
+  readonly file: string | null;
+  readonly warnings: readonly Advice[];
+}
+
+/** Rejects nothing quietly: throws BAD_CONFIG, with one line for each mistake and the lines in `details.mistakes`. */
+export function loadSettings(options: LoadOptions = {}): Loaded {
+  const cwd = options.cwd ?? process.cwd();
+  const environment = readEnvironment(options.environment ?? process.env, cwd);
+  const file = readFile(options, cwd);
+  const flags = Object.entries(options.flags ?? {}).map(([path, value]): Found => ({
+    path,
+    value,
+    source: { from: "flag", flag: SETTING_BY_PATH.get(path)!.flag! },
+  }));
+
+  const mistakes = [...file.mistakes, ...environment.mistakes];
+  const values = new Map<string, Value>();
+  const sources = new Map<string, Source>();
+  const take = (setting: Setting, { value, source }: Found): void => {
+    // Paths in a file are meant from where the file lies, wherever the node is started.
+    const directory = source.from === "file" ? file.directory : cwd;
+    sources.set(setting.path, source);
+    try {
+      const text = source.from === "environment" || source.from === "flag";
+      values.set(setting.path, readValue(setting, value, text, directory));
+    } catch (error) {
+      if (!(error instanceof Mistake)) throw error;
+      values.delete(setting.path);
+      mistakes.push(told(source, setting.path, error.message));
+    }
+  };
+
+  for (const setting of SETTINGS) take(setting, defaultOf(setting, options.hostname ?? hostname()));
+  // A value that is overruled is read all the same: a mistake in it would come back with the next start.
+  for (const found of [...file.found, ...environment.found, ...flags])
+    take(SETTING_BY_PATH.get(found.path)!, found);
+  for (const found of profileDefaults(values.get("profile") as ProfileName | undefined)) {
+    if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
+  }
+  for (const found of ownListener(values, sources)) {
+    if (sources.get(found.path)?.from === "default") take(SETTING_BY_PATH.get(found.path)!, found);
+  }
+  mistakes.push(
+    ...relationMistakes(values, sources),
+    ...fabricMistakes(values, sources),
+    ...peerMistakes(values, sources),
+    ...accessMistakes(values, sources),
+  );
+  if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
+
+  const warnings = [...file.warnings, ...environment.warnings];
+  const loaded = { settings: nested(values), values, sources, file: file.shown, warnings };
+  origins.set(loaded.settings, loaded);
+  return loaded;
+}
+
+const origins = new WeakMap<Settings, Loaded>();
+
+/** Where these very settings come from; undefined for those that a program has made or changed. */
+export function loadedFrom(settings: Settings): Loaded | undefined {
+  return origins.get(settings);
+}
+
+/** With another port than was asked for, found at the start; everything else still tells where it comes from. */
+export function withPort(settings: Settings, port: number, why: string): Settings {
+  const changed: Settings = { ...settings, http: { ...settings.http, port } };
+  const loaded = origins.get(settings);
+  if (loaded) {
+    const values = new Map(loaded.values).set("http.port", port);
+    const sources = new Map(loaded.sources).set("http.port", { from: "start", why });
+    origins.set(changed, { ...loaded, settings: changed, values, sources });
+  }
+  return changed;
+}
+
+/** A valid node name that still looks like the host's. */
+export function nodeNameFrom(host: string): string {
+  const name = host
+    .replace(/[^A-Za-z0-9._-]+/g, "-")
+    .slice(0, 63)
+    .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
+  return name === "" ? "node" : name;
+}
+
+function defaultOf(setting: Setting, host: string): Found {
+  const value = setting.path === "name" ? nodeNameFrom(host) : setting.default;
+  return { path: setting.path, value, source: { from: "default" } };
+}
+
+function profileDefaults(profile: ProfileName | undefined): Found[] {
+  if (profile === undefined) return [];
+  const source: Source = { from: "profile", profile };
+  return Object.entries(PROFILES[profile]).map(([path, value]) => ({ path, value, source }));
+}
+
+interface FileRead {
+  readonly shown: string | null;
+  readonly directory: string;
+  readonly found: readonly Found[];
+  readonly mistakes: readonly string[];
+  readonly warnings: readonly Advice[];
+}
+
+/** By whom a file may be named, the first who does winning; `LANGID_CLUSTER_CONFIG_FILE` is LangID's own variable. */
+const NAMING_VARIABLES = ["BATON_CONFIG", "LANGID_CLUSTER_CONFIG_FILE"] as const;
+
+function readFile(options: LoadOptions, cwd: string): FileRead {
+  const environment = options.environment ?? process.env;
+  const nothing = { found: [], mistakes: [], warnings: [] };
+  const variable = NAMING_VARIABLES.find((each) => environment[each]);
+  const asked = options.configFile ?? (variable && environment[variable]);
+  const name = asked ?? FILE_NAMES.find((each) => existsSync(resolve(cwd, each)));
+  if (name === undefined) return { shown: null, directory: cwd, ...nothing };
+  const path = resolve(cwd, name);
+  const near = relative(cwd, path);
+  const shown = near.startsWith("..") ? path : near;
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const why =
+      code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a directory" : String(code);
+    const who = options.configFile !== undefined ? "--config" : (variable ?? shown);
+    return { shown, directory: cwd, ...nothing, mistakes: [`${who} cannot be read (${shown}): ${why}`] };
+  }
+  return { shown, directory: dirname(path), ...readSettingsFile(shown, text) };
+}
+
+function nested(values: ReadonlyMap<string, Value>): Settings {
+  const settings: Record<string, unknown> = {};
+  for (const setting of SETTINGS) {
+    const { section, key } = settingKey(setting);
+    const holder = section === null ? settings : ((settings[section] ??= {}) as Record<string, unknown>);
+    holder[key] = values.get(setting.path);
+  }
+  return settings as unknown as Settings;
+}

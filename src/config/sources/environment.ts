@@ -1,0 +1,110 @@
+/**
+ * Settings from environment variables. An empty variable counts as not set: that is what `${PORT:-}` leaves. What may hold a
+ * password can also lie in a file: `BATON_SECRET_FILE`, `BATON_STORE_FILE`, as containers are given their secrets.
+ */
+
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { nearest } from "../../core/errors.ts";
+import type { Setting } from "../tables/setting.ts";
+import { environmentName, SETTINGS } from "../settings.ts";
+import type { Found } from "./source.ts";
+import { adviceText, type Advice } from "../mistake.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface EnvironmentContent {
+  readonly found: readonly Found[];
+  readonly mistakes: readonly string[];
+  readonly warnings: readonly Advice[];
+}
+
+interface Variable {
+  readonly path: string;
+  /** Whether it names a file that has the value, and whether one that everybody can read will do. */
+  readonly file: boolean;
+  readonly ownerOnly?: boolean;
+}
+
+const VARIABLES: ReadonlyMap<string, Variable> = new Map(
+  (SETTINGS as readonly Setting[]).flatMap((row) => {
+    const names = [environmentName(row.path), ...(row.variable ? [row.variable] : [])];
+    return names.flatMap((name): [string, Variable][] => [
+      [name, { path: row.path, file: false }],
+      ...(mayBeFile(row)
+        ? [[`${name}_FILE`, { path: row.path, file: true, ownerOnly: row.ownerOnly }] as [string, Variable]]
+        : []),
+    ]);
+  }),
+);
+const VARIABLE_BY_SINGLE = new Map(
+  [...VARIABLES.keys()]
+    .filter((variable) => variable.includes("__"))
+    .map((variable) => [variable.replaceAll("__", "_"), variable]),
+);
+
+/** Every variable that is read as a setting. */
+export const VARIABLE_NAMES: readonly string[] = [...VARIABLES.keys()];
+
+export function mayBeFile(row: Setting): boolean {
+  return row.secret === true || row.kind === "store" || row.kind === "redis" || row.kind === "etcd";
+}
+
+/** Files are looked for from `cwd`. */
+export function readEnvironment(environment: Environment, cwd: string): EnvironmentContent {
+  const found: Found[] = [];
+  const mistakes: string[] = [];
+  const warnings: Advice[] = [];
+  const saidBy = new Map<string, string>();
+  for (const [variable, value] of Object.entries(environment)) {
+    if (!variable.startsWith("BATON_") || value === undefined || value === "") continue;
+    const meant = VARIABLES.get(variable);
+    if (meant) {
+      const other = saidBy.get(meant.path);
+      saidBy.set(meant.path, variable);
+      if (other !== undefined) {
+        mistakes.push(`${other} and ${variable} both set ${meant.path}; set one of them`);
+        continue;
+      }
+      const content = meant.file
+        ? readSecretFile(variable, resolve(cwd, value), meant.ownerOnly)
+        : { text: value };
+      if ("mistake" in content) mistakes.push(content.mistake);
+      else {
+        if (content.warning) warnings.push(content.warning);
+        found.push({ path: meant.path, value: content.text, source: { from: "environment", variable } });
+      }
+    } else if (variable.includes("__")) {
+      // Two underscores are ours alone, so this was meant as a setting.
+      const guess = nearest(variable, VARIABLES.keys());
+      mistakes.push(`unknown variable ${variable}${guess ? `; did you mean ${guess}?` : ""}`);
+    } else if (VARIABLE_BY_SINGLE.has(variable)) {
+      // Mostly a warning: Kubernetes sets BATON_HTTP_PORT by itself for a service named baton-http.
+      const meantName = VARIABLE_BY_SINGLE.get(variable)!;
+      warnings.push({ message: `${variable} is ignored`, remedy: `did you mean ${meantName}?` });
+    }
+  }
+  return { found, mistakes, warnings };
+}
+
+type SecretFile = { readonly text: string; readonly warning?: Advice } | { readonly mistake: string };
+
+function readSecretFile(variable: string, path: string, ownerOnly = false): SecretFile {
+  try {
+    const text = readFileSync(path, "utf8").trim();
+    if (text === "") return { mistake: `${variable} names an empty file (${path})` };
+    // Mostly a warning: Kubernetes and Docker mount secrets readable for all, in a container with one user.
+    const open = process.platform !== "win32" && (statSync(path).mode & 0o004) !== 0;
+    if (!open) return { text };
+    const message = `${path} (${variable}) can be read by every user`;
+    const warning = { message, remedy: `type: chmod 600 ${path}` };
+    return ownerOnly
+      ? { mistake: `${adviceText(warning)} (in Kubernetes, defaultMode: 0440)` }
+      : { text, warning };
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const why =
+      code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a directory" : String(code);
+    return { mistake: `${variable} cannot be read (${path}): ${why}` };
+  }
+}

@@ -1,0 +1,93 @@
+/** The content of a configuration file: ours, or one of another system whose file we understand as it is. */
+
+import { nearest } from "../../core/errors.ts";
+import { GHOTI } from "./dialects/ghoti.ts";
+import { LANGID } from "./dialects/langid.ts";
+import type { Entry } from "./settings-document.ts";
+import { SettingsDocument } from "./settings-document.ts";
+import { SETTING_BY_PATH, SETTINGS } from "../settings.ts";
+import type { Found } from "./source.ts";
+import type { Advice } from "../mistake.ts";
+
+export interface FileContent {
+  readonly found: readonly Found[];
+  /** Each as `file:line:col: message`. */
+  readonly mistakes: readonly string[];
+  readonly warnings: readonly Advice[];
+}
+
+/** The file of another system: known by its keys, and put into our words, each at its place. */
+export interface Dialect {
+  readonly name: string;
+  speaks(top: readonly Entry[]): boolean;
+  read(document: SettingsDocument, top: readonly Entry[]): void;
+}
+
+const DIALECTS: readonly Dialect[] = [LANGID, GHOTI];
+
+const SECTIONS = new Set(
+  SETTINGS.flatMap((row) => (row.path.includes(".") ? [row.path.split(".")[0]!] : [])),
+);
+const TOP_NAMES = new Set([
+  ...SETTINGS.map((row) => row.path).filter((path) => !path.includes(".")),
+  ...SECTIONS,
+]);
+
+/** `file` is only the name to show. */
+export function readSettingsFile(file: string, text: string): FileContent {
+  const document = new SettingsDocument(file, text);
+  const top = document.top();
+  if (top !== null) {
+    const dialect = DIALECTS.find((each) => each.speaks(top));
+    if (dialect) dialect.read(document, top);
+    else readOurs(document, top);
+  }
+  const { found, mistakes, warnings } = document;
+  return { found, mistakes, warnings };
+}
+
+function readOurs(document: SettingsDocument, top: readonly Entry[]): void {
+  const take = (path: string, entry: Entry): void => {
+    if (entry.value !== null && entry.value !== undefined) document.take(path, entry.value, entry.valueAt);
+    else document.mistake(entry.at, `${path} has no value; give it one or remove the line`);
+  };
+  for (const entry of top) {
+    const name = entry.key;
+    if (SECTIONS.has(name)) {
+      if (entry.value === null || entry.value === undefined) continue;
+      if (entry.entries === null) {
+        const names = sectionNames(name).join(", ");
+        document.mistake(entry.valueAt, `${name} is a section; write its settings (${names}) below it`);
+        continue;
+      }
+      for (const inner of entry.entries) {
+        const path = `${name}.${inner.key}`;
+        if (SETTING_BY_PATH.has(path)) take(path, inner);
+        else document.mistake(inner.at, unknownSetting(path));
+      }
+    } else if (TOP_NAMES.has(name)) take(name, entry);
+    else document.mistake(entry.at, unknownSetting(name));
+  }
+}
+
+function unknownSetting(path: string): string {
+  if (SETTING_BY_PATH.has(path)) {
+    const [section, name] = path.split(".");
+    return `unknown setting ${path}; write it as \`${name}\` under \`${section}:\``;
+  }
+  // First among the neighbours: `http.hots` is nearer to `http.host` than to anything elsewhere.
+  const guess = nearest(path, path.includes(".") ? SETTING_BY_PATH.keys() : TOP_NAMES) ?? whereverNamed(path);
+  return `unknown setting ${path}${guess ? `; did you mean ${guess}?` : ""}`;
+}
+
+/** `port` at the top was meant for `http.port`. */
+function whereverNamed(path: string): string | null {
+  const last = path.split(".").at(-1)!;
+  return SETTINGS.find((row) => row.path.endsWith(`.${last}`))?.path ?? null;
+}
+
+function sectionNames(section: string): string[] {
+  return SETTINGS.filter((row) => row.path.startsWith(`${section}.`)).map((row) =>
+    row.path.slice(section.length + 1),
+  );
+}

@@ -1,0 +1,253 @@
+/**
+ * What happened lately, as the leader has numbered it: the last events are kept, so that a reader who lost its connection goes on
+ * behind the last one that it saw, also at another node, because the numbers are the same everywhere. A hint, never the only copy of a
+ * fact; what is missing is told as a gap.
+ *
+ *   7-41  7-42  7-43        8-45  8-46       <epoch of the leader>-<n>: n goes up by one, and by more where something is missing
+ */
+
+import type { ServerEvent } from "../../core/server-event.ts";
+import type { Role } from "../../core/leadership/role.ts";
+import type { Clock } from "../../platform/clock.ts";
+
+export type EventName =
+  | "job.submitted"
+  | "job.leased"
+  | "job.started"
+  | "job.updated"
+  | "job.completed"
+  | "job.failed"
+  | "job.cancelled"
+  | "result.accepted"
+  | "result.rejected"
+  | "result.duplicate"
+  | "lease.expired"
+  | "agent.seen"
+  | "agent.removed"
+  | "role.changed"
+  | "leader.changed";
+
+/** As it happened, before it has a number. */
+export interface Happened {
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface Position {
+  readonly epoch: number;
+  readonly n: number;
+}
+
+export interface EventLogOptions {
+  readonly node: string;
+  readonly clock: Clock;
+  /** As they are now. */
+  readonly standing: () => {
+    readonly role: Role;
+    readonly epoch: number | null;
+    readonly leader: string | null;
+  };
+  /** Whether the numbers are our own. */
+  readonly leads: () => boolean;
+  /** Somebody came, or left. */
+  readonly onReaders?: (readers: number) => void;
+}
+
+interface Kept extends ServerEvent, Position {
+  readonly id: string;
+}
+
+interface Reader {
+  readonly tell: (event: ServerEvent) => void;
+  /** What it has seen elsewhere and is not told again. */
+  readonly after: Position | null;
+}
+
+/** A busy leader writes some ten thousand in a second; longer outages are gaps, and a reader looks at the jobs then. */
+const KEPT_MAX = 5_000;
+/** Of one reader that does not keep up. Smaller, and a burst is a gap for everybody. */
+const UNREAD_MAX = 5_000;
+/** How late a reader hears of a change of leader, which nobody tells a standby of. */
+const WATCH_MS = 250;
+
+export class EventLog {
+  readonly #o: EventLogOptions;
+  /** In the order of their numbers; up to twice as many as are given out, so that they are moved rarely. */
+  #kept: Kept[] = [];
+  #last: Position | null = null;
+  readonly #readers = new Set<Reader>();
+  #seen: ReturnType<EventLogOptions["standing"]>;
+  #cancelWatch: (() => void) | null = null;
+
+  constructor(options: EventLogOptions) {
+    this.#o = options;
+    this.#seen = { role: "STANDBY", epoch: null, leader: null };
+  }
+
+  get readers(): number {
+    return this.#readers.size;
+  }
+
+  /** The number that was given out last, as far as it is known here. */
+  get last(): Position | null {
+    return this.#last;
+  }
+
+  /** What happened, from a number on. Without events it says how far the numbers are. What is known already is passed over. */
+  append(epoch: number, first: number, happened: readonly Happened[]): void {
+    const before = this.#last;
+    const last: Position = { epoch, n: first + happened.length - 1 };
+    if (before !== null && !isLater(last, before)) return;
+    const from = before?.epoch === epoch ? Math.max(first, before.n + 1) : first;
+    if (before !== null && !follows({ epoch, n: from }, before)) {
+      const why = epoch === before.epoch ? "they did not get here" : "the leader changed";
+      this.#tell(gap(idOf(before), from <= last.n ? idOf({ epoch, n: from }) : null, why));
+    }
+    for (let n = from; n <= last.n; n++) {
+      const { event, data } = happened[n - first]!;
+      const kept: Kept = { event, data, epoch, n, id: idOf({ epoch, n }) };
+      this.#kept.push(kept);
+      this.#tell(kept, kept);
+    }
+    if (this.#kept.length >= 2 * KEPT_MAX) this.#kept = this.#kept.slice(-KEPT_MAX);
+    this.#last = last;
+  }
+
+  /** Numbers that are not given out: whoever resumes from before them is told of a gap. Readers who are here have missed nothing. */
+  skipTo(last: Position): void {
+    this.#last = last;
+  }
+
+  /** What happens is not followed any more, or not yet: nothing is known. */
+  forget(): void {
+    this.#kept = [];
+    this.#last = null;
+  }
+
+  /** First `hello`; then what was missed since, as far as it is kept; then what happens. */
+  async *follow(since: string | null, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    let unread: ServerEvent[] = [];
+    let wake = (): void => {};
+    const end = (): void => wake();
+    const tell = (event: ServerEvent): void => {
+      if (unread.length >= UNREAD_MAX)
+        unread = [gap(unread[0]!.id ?? null, event.id ?? null, "the reader is too slow")];
+      unread.push(event);
+      wake();
+    };
+    this.#o.onReaders?.(this.#readers.size + 1);
+    const { missed, after } = this.#since(since);
+    const reader: Reader = { tell, after };
+    this.#readers.add(reader);
+    this.#watch();
+    signal.addEventListener("abort", end, { once: true });
+    try {
+      yield this.#hello();
+      yield* missed;
+      while (!signal.aborted) {
+        const events = unread;
+        unread = [];
+        yield* events;
+        if (unread.length > 0 || signal.aborted) continue;
+        await new Promise<void>((resolve) => (wake = resolve));
+        wake = () => {};
+      }
+    } finally {
+      signal.removeEventListener("abort", end);
+      this.#readers.delete(reader);
+      if (this.#readers.size === 0) this.#cancelWatch?.();
+      this.#o.onReaders?.(this.#readers.size);
+    }
+  }
+
+  #tell(event: ServerEvent, at?: Position): void {
+    for (const { tell, after } of this.#readers) {
+      if (at === undefined || after === null || isLater(at, after)) tell(event);
+    }
+  }
+
+  /** Who leads, and whether it is us, is asked for while somebody reads. Of this node alone, so without a number. */
+  #watch(): void {
+    if (this.#readers.size !== 1) return;
+    this.#seen = this.#o.standing();
+    const look = (): void => {
+      this.#cancelWatch = this.#o.clock.after(WATCH_MS, look);
+      this.#compare();
+    };
+    this.#cancelWatch = this.#o.clock.after(WATCH_MS, look);
+  }
+
+  #compare(): void {
+    const before = this.#seen;
+    const { role, epoch, leader } = (this.#seen = this.#o.standing());
+    const { node } = this.#o;
+    const ts = this.#now();
+    if (epoch !== before.epoch || leader !== before.leader) {
+      const data = { node_id: node, leader_id: leader, leader_epoch: epoch, ts };
+      this.#tell({ event: "leader.changed", data });
+    }
+    if (role !== before.role) {
+      const data = { node_id: node, role, previous: before.role, leader_epoch: epoch, ts };
+      this.#tell({ event: "role.changed", data });
+    }
+  }
+
+  #hello(): ServerEvent {
+    const { role, epoch } = this.#o.standing();
+    const last = this.#last && idOf(this.#last);
+    const data = { node_id: this.#o.node, role, leader_epoch: epoch, last_event_id: last, ts: this.#now() };
+    return { event: "hello", data };
+  }
+
+  /** What a reader has missed, and what it has seen that did not get here yet. */
+  #since(since: string | null): { readonly missed: readonly ServerEvent[]; readonly after: Position | null } {
+    if (since === null) return { missed: [], after: null };
+    const seen = positionOf(since);
+    const last = this.#last;
+    if (last === null || (isLater(seen, last) && !this.#mayBeAhead(seen))) {
+      return { missed: [gap(since, null, "what happened since is not kept here")], after: null };
+    }
+    const missed: ServerEvent[] = [];
+    let before = seen;
+    for (const kept of this.#kept.slice(-KEPT_MAX)) {
+      if (!isLater(kept, seen)) continue;
+      if (!follows(kept, before))
+        missed.push(gap(idOf(before), kept.id, "what happened in between is not kept here"));
+      missed.push(kept);
+      before = kept;
+    }
+    if (isLater(last, before)) missed.push(gap(idOf(before), null, "what happened since is not kept here"));
+    return { missed, after: seen };
+  }
+
+  /** The reader comes from a node that heard it sooner. Nobody is sooner than the leader, or in a term that nobody knows of. */
+  #mayBeAhead({ epoch }: Position): boolean {
+    return !this.#o.leads() && epoch <= (this.#o.standing().epoch ?? 0);
+  }
+
+  #now(): string {
+    return new Date(this.#o.clock.now()).toISOString();
+  }
+}
+
+function idOf({ epoch, n }: Position): string {
+  return `${epoch}-${n}`;
+}
+
+function positionOf(id: string): Position {
+  const dash = id.indexOf("-");
+  return { epoch: Number(id.slice(0, dash)), n: Number(id.slice(dash + 1)) };
+}
+
+function isLater(a: Position, b: Position): boolean {
+  return a.epoch === b.epoch ? a.n > b.n : a.epoch > b.epoch;
+}
+
+/** Nothing can be missing between them. */
+function follows(next: Position, before: Position): boolean {
+  return next.epoch === before.epoch && next.n === before.n + 1;
+}
+
+function gap(since: string | null, next: string | null, why: string): ServerEvent {
+  return { event: "gap", data: { since, next, message: `events are missing here: ${why}` } };
+}

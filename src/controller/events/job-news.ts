@@ -1,0 +1,61 @@
+/**
+ * What happens to jobs at this node, apart from the controller API, for those who follow a job and those who read events. While events
+ * are not read at any node, each costs one look at a flag.
+ */
+
+import type { JobId } from "../../core/ids.ts";
+import { isFinal, type JobStatus } from "../../core/jobs/job.ts";
+import type { Followers } from "../../jobs/follow/followers.ts";
+import type { ClaimedJob, NewJob, Submitted } from "../../store/store.ts";
+import type { EventFeed } from "./event-feed.ts";
+import type { EventName } from "./event-log.ts";
+
+export interface JobNewsOptions {
+  readonly node: string;
+  readonly feed: EventFeed;
+  readonly followers: Pick<Followers, "changed">;
+}
+
+export class JobNews {
+  readonly #o: JobNewsOptions;
+
+  constructor(options: JobNewsOptions) {
+    this.#o = options;
+  }
+
+  submitted(
+    jobs: readonly Pick<NewJob, "task" | "queue">[],
+    answers: readonly Pick<Submitted, "id" | "status">[],
+  ): void {
+    const { feed } = this.#o;
+    if (!feed.wanted) return;
+    answers.forEach(({ id, status }, at) => {
+      const { task, queue } = jobs[at]!;
+      feed.emit("job.submitted", { job_id: id, task, queue, status });
+    });
+  }
+
+  /** By a schedule. */
+  fired({ id, task, queue }: Pick<NewJob, "id" | "task" | "queue">): void {
+    const { feed } = this.#o;
+    if (feed.wanted) feed.emit("job.submitted", { job_id: id, task, queue, status: "queued" });
+  }
+
+  /** Null: only its logs or its progress. */
+  changed(id: JobId, status: JobStatus | null, job?: ClaimedJob): void {
+    const { feed, followers, node } = this.#o;
+    followers.changed(id);
+    if (!feed.wanted) return;
+    const data = {
+      job_id: id,
+      ...(status !== null && { status }),
+      ...(job && { job_epoch: job.jobEpoch, task: job.task, queue: job.queue, worker: node }),
+    };
+    feed.emit(nameOf(status), data);
+  }
+}
+
+function nameOf(status: JobStatus | null): EventName {
+  if (status === "processing") return "job.started";
+  return status !== null && isFinal(status) ? `job.${status}` : "job.updated";
+}

@@ -1,0 +1,329 @@
+/**
+ * Where agents wait for work.
+ *
+ *   ask ──> the line of its interest ──look──> claim ──jobs──> answer
+ *                     ^                          |
+ *                     '────── nothing ───────────'   until a hint, a due job, a slow tick, or the end of the wait
+ *
+ * There is one timer for all of them and one look for all who wait for the same, so that many idle agents cost no more than one. A
+ * look is a claim for whoever waits longest; when it finds less than was asked for, the others are not asked for.
+ */
+
+import type { Caller } from "./lease-waiters.ts";
+import { agentLease } from "../core/agent.ts";
+import { hasCode } from "../core/errors.ts";
+import { settleRuns } from "../jobs/run/run-writes.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
+import type { Random } from "../platform/random.ts";
+import type { ClaimedJob, JobStore, Renewal } from "../store/store.ts";
+import type { Heartbeat } from "./agent-directory.ts";
+import { Interest, type Issued, type Waiter, type Wish } from "./lease-waiters.ts";
+import type { RunBook } from "./leased-runs.ts";
+import type { TermGuard } from "./term-guard.ts";
+
+export interface LeaseRequest extends Omit<Heartbeat, "running"> {
+  readonly capabilities: readonly string[];
+  readonly queues?: readonly string[];
+  readonly limit: number;
+  readonly timeoutMs: number;
+  readonly leaderEpoch?: number;
+  /** What the agent calls this request. */
+  readonly request?: string;
+}
+
+export interface Lease {
+  readonly id: string;
+  readonly leaderEpoch: number;
+  readonly leader: string;
+  readonly leaseMs: number;
+  readonly jobs: readonly ClaimedJob[];
+}
+
+export interface RenewedLease {
+  readonly leaseMs: number;
+  readonly cancelled: Renewal["cancelled"];
+}
+
+export interface LeaseDeskOptions {
+  readonly store: { readonly jobs: Pick<JobStore, "claim" | "settle"> };
+  readonly guard: TermGuard;
+  readonly book: RunBook;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly events: NodeEvents;
+  readonly leaseMs: number;
+  readonly onLeased: (agent: string, issued: Issued) => void;
+}
+
+/** The net under hints and timers: so long may a job wait at worst if all of them fail. */
+const LOOK_MS = 1_000;
+/** Looks at a time, of one interest and of all. More, and idle agents take the store's connections from those who work. */
+const LOOKS_EACH = 4;
+const LOOKS_MAX = 8;
+/** With more interests than this, each is looked after less often: agents of equal capabilities cost less. */
+const INTERESTS_PER_LOOK = 16;
+
+/**
+ * A wait ends sooner by up to this part of it, and not more than so much, when another ends anyway: their agents then also ask again
+ * together, and twenty at a time cost a third of what they cost one by one.
+ */
+const EARLY_SHARE = 1 / 20;
+const EARLY_MS_MAX = 2_500;
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+export class LeaseDesk {
+  readonly #o: LeaseDeskOptions;
+  readonly #interests = new Map<string, Interest>();
+  /** Those that are worth a look, in turn. */
+  readonly #wanting = new Set<Interest>();
+  /** Those for whom a look is under way. */
+  readonly #served = new Set<Waiter>();
+  #looks = 0;
+  /** When the next scheduled job is due, as last heard; monotonic. */
+  #dueAt = Infinity;
+  #wakesAt = Infinity;
+  #cancelTimer: (() => void) | null = null;
+
+  constructor(options: LeaseDeskOptions) {
+    this.#o = options;
+  }
+
+  /** The agents that wait, some perhaps more than once. */
+  *agents(): Generator<string> {
+    for (const { line } of this.#interests.values()) for (const { wish } of line) yield wish.agent;
+  }
+
+  /** A lease with at least one job, or null when there was none in time. */
+  ask(wish: Wish, caller: Caller): Promise<Issued | null> {
+    const { clock, random } = this.#o;
+    const now = clock.monotonic();
+    const interest = this.#interest(wish);
+    const asked = Promise.withResolvers<Issued | null>();
+    const waiter: Waiter = {
+      wish,
+      lease: agentLease(wish.agent, wish.request, random.uuid()),
+      until: now + wish.timeoutMs,
+      caller,
+      forsaken: false,
+      settle: asked.resolve,
+      fail: asked.reject,
+    };
+    const stopListening = caller.onGone(() => {
+      const at = interest.line.indexOf(waiter);
+      if (at >= 0) interest.line.splice(at, 1);
+      waiter.settle(null);
+    });
+    interest.line.push(waiter);
+    // Whoever does not wait wants to know it now. The others are told nothing that was not looked for a moment ago.
+    if (wish.timeoutMs === 0 || interest.hinted || now - interest.emptyAt >= LOOK_MS) this.#look(interest);
+    this.#wakeAt(Math.min(waiter.until, this.#ticksAt(interest)));
+    return asked.promise.finally(stopListening);
+  }
+
+  /** There may be work: these jobs, or of any kind when nobody knows. */
+  wake(jobs?: readonly { readonly task: string }[]): void {
+    if (this.#interests.size === 0) return;
+    const tasks = jobs && new Set(jobs.map(({ task }) => task));
+    const now = this.#o.clock.monotonic();
+    for (const interest of this.#interests.values()) {
+      if (tasks && !overlap(tasks, interest.tasks)) continue;
+      interest.hint(tasks !== undefined);
+      if (now >= interest.quietUntil) this.#look(interest);
+      else this.#wakeAt(interest.quietUntil);
+    }
+  }
+
+  /** A job becomes due after so long. */
+  due(inMs: number): void {
+    if (this.#interests.size === 0) return;
+    this.#dueAt = Math.min(this.#dueAt, this.#o.clock.monotonic() + inMs);
+    this.#wakeAt(this.#dueAt);
+  }
+
+  /** Nobody listens for the answers to these requests any more; what a look under way still finds for them is given back. */
+  forsake(agent: string, requests: readonly string[]): void {
+    const theirs = ({ wish }: Waiter): boolean =>
+      wish.agent === agent && wish.request !== undefined && requests.includes(wish.request);
+    for (const waiter of this.#served) if (theirs(waiter)) waiter.forsaken = true;
+    for (const { line } of this.#interests.values()) {
+      for (let at = line.length - 1; at >= 0; at--)
+        if (theirs(line[at]!)) line.splice(at, 1)[0]!.settle(null);
+    }
+  }
+
+  /** Sends everybody away: there is nothing to be had here any more. */
+  close(): void {
+    this.#cancelTimer?.();
+    this.#wakesAt = this.#dueAt = Infinity;
+    this.#wanting.clear();
+    const interests = [...this.#interests.values()];
+    this.#interests.clear();
+    for (const { line } of interests) for (const waiter of line) waiter.fail(this.#o.guard.refusal());
+  }
+
+  #interest(wish: Wish): Interest {
+    const key = Interest.keyOf(wish);
+    let interest = this.#interests.get(key);
+    if (!interest) this.#interests.set(key, (interest = new Interest(key, wish)));
+    return interest;
+  }
+
+  #look(interest: Interest): void {
+    this.#wanting.add(interest);
+    this.#pump();
+  }
+
+  #pump(): void {
+    for (const interest of this.#wanting) {
+      while (this.#looks < LOOKS_MAX && interest.looks < (interest.flows ? LOOKS_EACH : 1)) {
+        const waiter = interest.line.shift();
+        if (!waiter) break;
+        void this.#serve(interest, waiter);
+      }
+      if (interest.line.length === 0) this.#wanting.delete(interest);
+      if (this.#looks >= LOOKS_MAX) return;
+    }
+  }
+
+  async #serve(interest: Interest, waiter: Waiter): Promise<void> {
+    this.#looks++;
+    interest.looks++;
+    interest.hinted = false;
+    this.#served.add(waiter);
+    try {
+      await this.#claim(interest, waiter);
+    } catch (error) {
+      // The store may not answer: the others hear of it when their turn comes.
+      interest.foundNothing(this.#o.clock.monotonic());
+      this.#wanting.delete(interest);
+      waiter.fail(error);
+      if (hasCode(error, "NOT_LEADER")) this.close();
+    }
+    this.#served.delete(waiter);
+    this.#looks--;
+    interest.looks--;
+    this.#sweep();
+  }
+
+  async #claim(interest: Interest, waiter: Waiter): Promise<void> {
+    const { store, guard, book, clock, events, leaseMs, onLeased } = this.#o;
+    const { wish, lease, caller } = waiter;
+    const term = guard.require("lead");
+    const suspect = !book.holdsSuspect(wish.agent);
+    const claiming = store.jobs.claim({
+      author: { node: term.leader, ownerEpoch: term.epoch, leaderEpoch: term.epoch },
+      worker: wish.agent,
+      lease,
+      leaseMs,
+      limit: wish.limit,
+      tasks: wish.tasks,
+      queues: wish.queues,
+      exceptQueues: NOTHING,
+      opens: true,
+      suspect,
+      fence: term,
+    });
+    const { jobs, nextDueInMs } = await guard.fenced(events.fenced("jobs.claim", claiming));
+    const now = clock.monotonic();
+    if (nextDueInMs !== null) this.#dueAt = Math.min(this.#dueAt, now + Math.max(nextDueInMs, 1));
+    if (jobs.length === 0) return this.#nothing(interest, waiter, suspect, now);
+    interest.found(jobs.length === wish.limit, now);
+    if (!interest.flows) this.#wanting.delete(interest);
+    const issued = { lease, term, jobs };
+    if (caller.gone || waiter.forsaken) {
+      waiter.settle(null);
+      return this.#giveBack(issued);
+    }
+    book.add(wish.agent, jobs);
+    onLeased(wish.agent, issued);
+    waiter.settle(issued);
+  }
+
+  #nothing(interest: Interest, waiter: Waiter, conclusive: boolean, now: number): void {
+    if (waiter.caller.gone || waiter.forsaken || now >= waiter.until) waiter.settle(null);
+    else if (this.#interests.get(interest.key) !== interest) waiter.fail(this.#o.guard.refusal());
+    // Who may have no suspect is not the one to look for the others, who may.
+    else if (conclusive) interest.line.unshift(waiter);
+    else interest.line.push(waiter);
+    interest.foundNothing(now);
+    this.#wanting.delete(interest);
+  }
+
+  /** Nobody waits for them any more: as if they had not been claimed. */
+  async #giveBack({ jobs, term }: Issued): Promise<void> {
+    const released = jobs.map((run) => ({ run, outcome: { kind: "released" } as const }));
+    await settleRuns(this.#o, released, term).catch((error: unknown) => {
+      this.#o.log.warn({ err: error, jobs: jobs.length }, "could not give back jobs of an agent that left");
+    });
+    this.wake();
+  }
+
+  /** Ends waits that are over, looks where it is time to, and sets the timer for the next of it. */
+  #sweep(): void {
+    const now = this.#o.clock.monotonic();
+    const isDue = this.#dueAt <= now;
+    if (isDue) this.#dueAt = Infinity;
+    const over = this.#anyOver(now);
+    let next = this.#dueAt;
+    for (const interest of this.#interests.values()) {
+      if (isDue) interest.hinted = true;
+      const ticksAt = this.#ticksAt(interest);
+      if (!this.#wanting.has(interest)) {
+        if (over) endWaits(interest, now);
+        if (interest.line.length === 0) {
+          if (interest.looks === 0 && now >= ticksAt) this.#interests.delete(interest.key);
+          continue;
+        }
+        if (now >= ticksAt || (interest.hinted && now >= interest.quietUntil)) this.#wanting.add(interest);
+      }
+      next = Math.min(next, ticksAt > now ? ticksAt : Infinity);
+      if (interest.hinted && interest.quietUntil > now) next = Math.min(next, interest.quietUntil);
+      for (const { until } of interest.line) if (until > now) next = Math.min(next, until);
+    }
+    this.#pump();
+    this.#wakeAt(next);
+  }
+
+  #anyOver(now: number): boolean {
+    for (const { line } of this.#interests.values())
+      for (const { until } of line) if (until <= now) return true;
+    return false;
+  }
+
+  #ticksAt(interest: Interest): number {
+    return interest.emptyAt + LOOK_MS * Math.ceil(this.#interests.size / INTERESTS_PER_LOOK);
+  }
+
+  #wakeAt(at: number): void {
+    const { clock } = this.#o;
+    if (at === Infinity || at >= this.#wakesAt) return;
+    this.#cancelTimer?.();
+    this.#wakesAt = at;
+    this.#cancelTimer = clock.after(Math.max(at - clock.monotonic(), 1), () => {
+      this.#wakesAt = Infinity;
+      this.#sweep();
+    });
+  }
+}
+
+function endWaits(interest: Interest, now: number): void {
+  const ended: Waiter[] = [];
+  const { line } = interest;
+  let kept = 0;
+  for (const waiter of line) {
+    const earlyMs = Math.min(waiter.wish.timeoutMs * EARLY_SHARE, EARLY_MS_MAX);
+    if (waiter.until - earlyMs <= now) ended.push(waiter);
+    else line[kept++] = waiter;
+  }
+  line.length = kept;
+  for (const { settle } of ended) settle(null);
+}
+
+function overlap(some: ReadonlySet<string>, others: ReadonlySet<string>): boolean {
+  for (const each of some) if (others.has(each)) return true;
+  return false;
+}

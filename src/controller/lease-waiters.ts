@@ -1,0 +1,95 @@
+/** Agents that wait for the same: those of one set of capabilities and queues. What one of them did not find, none of them would. */
+
+import type { LeaseId } from "../core/ids.ts";
+import type { Term } from "../core/leadership/term.ts";
+import type { ClaimedJob } from "../store/store.ts";
+
+/** Whoever waits for an answer that may take long, and may leave before it comes. */
+export interface Caller {
+  readonly gone: boolean;
+  /** Calls back once, when they leave; the returned function calls it off. */
+  onGone(leave: () => void): () => void;
+}
+
+export interface Wish {
+  readonly agent: string;
+  /** What the agent calls this wish, for the case that its answer is lost. */
+  readonly request?: string;
+  readonly tasks: ReadonlySet<string>;
+  /** Null for all. */
+  readonly queues: ReadonlySet<string> | null;
+  readonly limit: number;
+  readonly timeoutMs: number;
+}
+
+export interface Issued {
+  readonly lease: LeaseId;
+  readonly term: Term;
+  readonly jobs: readonly ClaimedJob[];
+}
+
+export interface Waiter {
+  readonly wish: Wish;
+  /** Kept for the whole wait: a look that finds nothing leaves no second lease behind in the store. */
+  readonly lease: LeaseId;
+  /** Monotonic. */
+  readonly until: number;
+  readonly caller: Caller;
+  /** Its agent has said that it waits for this answer no more. */
+  forsaken: boolean;
+  readonly settle: (issued: Issued | null) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** Looks that find nothing are put off by twice as long each time, when somebody says that there is work of no known kind. */
+const QUIET_MS_FIRST = 5;
+/** Longer, and a job that was submitted elsewhere among a flood of others waits longer for its agent. */
+const QUIET_MS_MAX = 250;
+
+export class Interest {
+  readonly key: string;
+  readonly tasks: ReadonlySet<string>;
+  readonly queues: ReadonlySet<string> | null;
+  /** Those who wait and are not being looked for now, oldest first. */
+  readonly line: Waiter[] = [];
+  looks = 0;
+  /** The last look found all that it asked for, so there may be more than one agent can take. */
+  flows = false;
+  /** When a look last came to the end of the work; monotonic. */
+  emptyAt = -Infinity;
+  /** Somebody said since then that there is work. */
+  hinted = false;
+  quietUntil = -Infinity;
+  #fruitless = 0;
+
+  constructor(key: string, wish: Wish) {
+    this.key = key;
+    this.tasks = wish.tasks;
+    this.queues = wish.queues;
+  }
+
+  static keyOf({ tasks, queues }: Wish): string {
+    return JSON.stringify([[...tasks].sort(), queues && [...queues].sort()]);
+  }
+
+  /** There is work, perhaps for us: with a task of ours it is worth looking at once. */
+  hint(known: boolean): void {
+    this.hinted = true;
+    if (!known) return;
+    this.#fruitless = 0;
+    this.quietUntil = -Infinity;
+  }
+
+  found(all: boolean, now: number): void {
+    this.#fruitless = 0;
+    this.flows = all;
+    if (!all) this.emptyAt = now;
+  }
+
+  foundNothing(now: number): void {
+    this.flows = false;
+    this.emptyAt = now;
+    this.quietUntil = now + Math.min(QUIET_MS_FIRST * 2 ** this.#fruitless, QUIET_MS_MAX);
+    this.#fruitless = Math.min(this.#fruitless + 1, 16);
+  }
+}

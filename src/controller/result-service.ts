@@ -1,0 +1,279 @@
+/**
+ * Takes what agents say of their runs: results, logs and progress. A word counts only under the epochs of the run and of the term, and
+ * the store has the last say on both, in the transaction of the write.
+ */
+
+import { leaseholder, type RESULT_STATUSES } from "../core/agent.ts";
+import { BatonError, hasCode } from "../core/errors.ts";
+import type { JobId, LeaseId } from "../core/ids.ts";
+import { isFinal, type Job, type JobStatus } from "../core/jobs/job.ts";
+import type { Term } from "../core/leadership/term.ts";
+import { cut } from "../jobs/run/job-run.ts";
+import type { JobSpans } from "../jobs/job-spans.ts";
+import { outcomeOf, type Ending, type Judged, type OutcomeRules } from "../jobs/run/outcome.ts";
+import { statusAfter } from "../jobs/run/result-writer.ts";
+import { reportRuns, settleRuns } from "../jobs/run/run-writes.ts";
+import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
+import { Batcher } from "../platform/batcher.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
+import type { JobStore, NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store/store.ts";
+import type { RunBook } from "./leased-runs.ts";
+import type { TermGuard } from "./term-guard.ts";
+
+/** Which run somebody speaks of. An epoch that is missing is as good as an old one. */
+export interface RunNamed {
+  readonly job: JobId;
+  readonly lease: string;
+  readonly jobEpoch: number | null;
+  readonly leaderEpoch: number | null;
+}
+
+export interface AgentResult extends RunNamed {
+  readonly agent?: string;
+  readonly status: (typeof RESULT_STATUSES)[number];
+  readonly result?: unknown;
+  readonly error?: {
+    readonly message: string;
+    readonly code?: string;
+    readonly stack?: string;
+    readonly retryable?: boolean;
+  };
+}
+
+export type ResultAnswer =
+  | {
+      readonly accepted: true;
+      readonly job: JobId;
+      readonly status: JobStatus;
+      readonly leaderEpoch: number;
+      /** It had been accepted before: the first answer stands. */
+      readonly replayed: boolean;
+    }
+  | { readonly accepted: false; readonly job: JobId; readonly refusal: ResultRefusal };
+
+export interface ResultRefusal {
+  readonly code: "STALE_EPOCH" | "NOT_FOUND";
+  readonly message: string;
+  /** The one that is not right: an agent whose `leader_epoch` is old renews its lease at the leader and posts again. */
+  readonly field: "leader_epoch" | "job_epoch" | "lease_id" | "job_id";
+  /** Of whoever leads, as last seen. */
+  readonly leaderEpoch: number | null;
+}
+
+export interface AgentReport extends RunNamed {
+  readonly lines: readonly (Omit<NewLogLine, "at"> & { readonly at: number | null })[];
+  readonly progress: Report["progress"];
+}
+
+export interface ResultDeskOptions {
+  readonly store: { readonly jobs: Pick<JobStore, "settle" | "report" | "get"> };
+  readonly guard: TermGuard;
+  readonly book: RunBook;
+  readonly tasks: Pick<TaskRegistry, "get">;
+  readonly rules: OutcomeRules;
+  readonly clock: Clock;
+  readonly events: NodeEvents;
+  readonly spans?: JobSpans;
+  readonly onSettled: (result: AgentResult, answer: ResultAnswer, outcome: Outcome | null) => void;
+  readonly onReported: (id: JobId) => void;
+}
+
+interface Under<Write> {
+  readonly write: Write;
+  readonly term: Term;
+}
+
+const NOT_ABORTED = { why: null, message: null };
+/** Of a run whose outcome does not depend on what it has spent. */
+const UNSPENT: Judged = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 1, timeoutMs: null };
+
+export class ResultDesk {
+  readonly #o: ResultDeskOptions;
+  readonly #settlements: Batcher<Under<Settlement>, Verdict>;
+  readonly #reports: Batcher<Under<Report>, Verdict>;
+
+  constructor(options: ResultDeskOptions) {
+    this.#o = options;
+    this.#settlements = new Batcher({
+      flush: (items) => byTerm(items, (writes, term) => settleRuns(options, writes, term)),
+    });
+    this.#reports = new Batcher({
+      flush: (items) => byTerm(items, (writes, term) => reportRuns(options, writes, term)),
+    });
+  }
+
+  async settle(results: readonly AgentResult[]): Promise<readonly ResultAnswer[]> {
+    const term = this.#o.guard.require("finish");
+    const refusals = results.map((result) => this.#refusal(result, term));
+    const judged = await Promise.all(
+      results.map(async (result, at) => (refusals[at] ? null : this.#judge(result))),
+    );
+    const settlements = judged.filter((settlement) => settlement !== null);
+    const tell = this.#spans(settlements);
+    const verdicts = await this.#write(settlements, term);
+    tell(verdicts ?? settlements.map(() => "stale"));
+    let next = 0;
+    return Promise.all(
+      results.map(async (result, at) => {
+        const settlement = judged[at];
+        const refusal = refusals[at];
+        const answer = settlement
+          ? await this.#answer(result, settlement, verdicts === null ? null : verdicts[next++]!, term)
+          : refused(result, refusal!);
+        this.#o.onSettled(result, answer, settlement?.outcome ?? null);
+        return answer;
+      }),
+    );
+  }
+
+  async report(report: AgentReport): Promise<number> {
+    const { guard, clock } = this.#o;
+    const term = guard.require("finish");
+    const refusal = this.#refusal(report, term);
+    if (refusal) throw staleEpoch(report.job, refusal);
+    const logs = report.lines.map(({ at, level, message }) => {
+      return { at: at ?? clock.now(), level, message: cut(message) };
+    });
+    const write = { run: this.#run(report), logs, progress: report.progress };
+    const verdict = await this.#reports.add({ write, term }).catch((error: unknown) => {
+      if (hasCode(error, "STALE_EPOCH")) return null;
+      throw error;
+    });
+    if (verdict !== "accepted") throw staleEpoch(report.job, this.#afterVerdict(verdict, report));
+    this.#o.onReported(report.job);
+    return logs.length;
+  }
+
+  /** Of results that were leased from this leader; answers with what is to be called when the store has spoken. */
+  #spans(settlements: readonly Settlement[]): (verdicts: readonly Verdict[]) => void {
+    const { spans, book } = this.#o;
+    if (!spans?.on) return () => {};
+    const open = settlements.map(({ run, outcome }) => {
+      const trace = book.find(run.id, run.jobEpoch, run.lease)?.trace;
+      return trace && spans.settle(run, outcome, trace);
+    });
+    return (verdicts) => open.forEach((span, at) => span && spans.settled(span, verdicts[at]));
+  }
+
+  /** Null when the term is over: somebody else leads, and nothing was written. */
+  async #write(settlements: readonly Settlement[], term: Term): Promise<readonly Verdict[] | null> {
+    try {
+      if (settlements.length === 1) return [await this.#settlements.add({ write: settlements[0]!, term })];
+      return settlements.length === 0 ? [] : await settleRuns(this.#o, settlements, term);
+    } catch (error) {
+      if (hasCode(error, "STALE_EPOCH")) return null;
+      throw error;
+    }
+  }
+
+  /** What can be told without asking the store. */
+  #refusal(named: RunNamed & { readonly agent?: string }, term: Term): ResultRefusal | null {
+    const { leaderEpoch, jobEpoch, lease, agent } = named;
+    if (leaderEpoch !== term.epoch) {
+      const given =
+        leaderEpoch === null
+          ? "leader_epoch is missing"
+          : `leader_epoch ${leaderEpoch} is not the current one`;
+      return stale("leader_epoch", `${given}; renew the lease and use the epoch of the answer`, term.epoch);
+    }
+    if (jobEpoch === null)
+      return stale("job_epoch", "job_epoch is missing; give the one that came with the job", term.epoch);
+    const holder = leaseholder(lease);
+    if (holder === null || (agent !== undefined && agent !== holder))
+      return stale("lease_id", `${lease} is not a lease of ${agent ?? "an agent"}`, term.epoch);
+    return null;
+  }
+
+  async #judge(result: AgentResult): Promise<Settlement> {
+    const { tasks, rules, store, book } = this.#o;
+    const run = this.#run(result);
+    if (result.status === "released") return { run, outcome: { kind: "released" } };
+    const leased = book.find(run.id, run.jobEpoch, run.lease);
+    // Leased from an earlier leader: only what is tried again depends on what was spent before.
+    const job = leased ?? (result.status === "failed" ? await store.jobs.get(run.id) : null);
+    const policy = job ? tasks.get(job.task)?.retry : undefined;
+    const cancelled = { why: "cancel", message: result.error?.message ?? null } as const;
+    const aborted = result.status === "cancelled" ? cancelled : NOT_ABORTED;
+    return { run, outcome: outcomeOf(job ?? UNSPENT, endingOf(result), aborted, policy, rules)! };
+  }
+
+  async #answer(
+    result: AgentResult,
+    { outcome }: Settlement,
+    verdict: Verdict | null,
+    term: Term,
+  ): Promise<ResultAnswer> {
+    const { book, store } = this.#o;
+    if (verdict !== "accepted" && verdict !== "replayed")
+      return refused(result, this.#afterVerdict(verdict, result));
+    const replayed = verdict === "replayed";
+    if (!replayed) book.end(result.job);
+    const after = statusAfter(outcome);
+    const common = { accepted: true, job: result.job, replayed } as const;
+    if (!replayed && isFinal(after)) return { ...common, status: after, leaderEpoch: term.epoch };
+    // A job that was to be cancelled does not return to the queue, and of a result that was sent before the first answer stands.
+    const job = await store.jobs.get(result.job);
+    const leaderEpoch = replayed ? (job?.leaderEpoch ?? term.epoch) : term.epoch;
+    return { ...common, status: statusTold(result, job), leaderEpoch };
+  }
+
+  #afterVerdict(verdict: Verdict | null, { job, jobEpoch }: RunNamed): ResultRefusal {
+    const { epoch } = this.#o.guard;
+    if (verdict === null)
+      return stale("leader_epoch", "this node does not lead any more; renew the lease at the leader", epoch);
+    if (verdict === "missing") {
+      const message = `there is no job ${job}; it was deleted, has expired or never was`;
+      return { code: "NOT_FOUND", field: "job_id", message, leaderEpoch: epoch };
+    }
+    const why = `job ${job} has moved on, or is held under another lease; what was done under job_epoch ${jobEpoch} does not count`;
+    return stale("job_epoch", why, epoch);
+  }
+
+  #run({ job, jobEpoch, lease }: RunNamed): Run {
+    const named = { id: job, jobEpoch: jobEpoch!, lease: lease as LeaseId };
+    return this.#o.book.find(named.id, named.jobEpoch, named.lease) ?? named;
+  }
+}
+
+/** The same at every repetition, whether the job has become due meanwhile or not. */
+function statusTold({ status }: AgentResult, job: Job | null): JobStatus {
+  if (job && isFinal(job.status)) return job.status;
+  return status === "failed" ? "scheduled" : "queued";
+}
+
+function endingOf({ status, result, error }: AgentResult): Ending {
+  if (status === "succeeded") return { ended: "returned", result };
+  return { ended: "threw", error: error ?? { message: "the agent gave no reason" } };
+}
+
+function stale(field: ResultRefusal["field"], message: string, leaderEpoch: number | null): ResultRefusal {
+  return { code: "STALE_EPOCH", message, field, leaderEpoch };
+}
+
+function refused({ job }: RunNamed, refusal: ResultRefusal): ResultAnswer {
+  return { accepted: false, job, refusal };
+}
+
+/** For a caller who asked about one run alone. */
+export function staleEpoch(
+  job: JobId | null,
+  { code, message, field, leaderEpoch }: ResultRefusal,
+): BatonError {
+  const alias = code === "STALE_EPOCH" ? { alias: "STALE_LEASE" } : {};
+  return new BatonError(code, message, { ...alias, job_id: job, field, leader_epoch: leaderEpoch });
+}
+
+/** What came in together is nearly always of one term. */
+async function byTerm<Write>(
+  items: readonly Under<Write>[],
+  write: (writes: readonly Write[], term: Term) => Promise<readonly Verdict[]>,
+): Promise<Verdict[]> {
+  const verdicts = new Map<Write, Verdict>();
+  for (const [term, each] of Map.groupBy(items, (item) => item.term)) {
+    const writes = each.map((item) => item.write);
+    const answers = await write(writes, term);
+    writes.forEach((given, at) => verdicts.set(given, answers[at]!));
+  }
+  return items.map((item) => verdicts.get(item.write)!);
+}

@@ -1,0 +1,124 @@
+/**
+ * What is kept of tokens, users and sessions, and how two copies of one become one again.
+ *
+ * Where each node has a store of its own, they all keep all credentials and tell each other of changes, in any order and as often
+ * as they like. `merge` is what makes that safe: it is commutative, associative and idempotent, and what was removed stays
+ * removed whatever else happens to it, because a revocation that is lost is worse than a change that is.
+ *
+ *   alive (version 1) --change--> alive (version 2) --remove--> tombstone
+ *                                                                  '--> nothing leads out of it: whoever comes back has a new id
+ */
+
+import type { Permission } from "./permissions.ts";
+
+export const CREDENTIAL_KINDS = ["token", "user", "session"] as const;
+export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
+
+export interface Credential {
+  readonly id: string;
+  readonly kind: CredentialKind;
+  /** Of the token or the user; a session has that of its user. */
+  readonly name: string;
+  readonly permission: Permission;
+  /** A SHA-256 of a token or a session, a password's hash with its parameters; null in a tombstone. */
+  readonly secret: string | null;
+  /** Of a session: its user's id and what was the mark of the password then. */
+  readonly owner: string | null;
+  readonly createdAt: number;
+  /** Who made it, as `user:ann`. */
+  readonly createdBy: string;
+  /** Null: never. */
+  readonly expiresAt: number | null;
+  /** Coarse: it must not cost a write with every request. */
+  readonly lastUsedAt: number | null;
+  readonly removedAt: number | null;
+  /** Raised by each change, but not by use. */
+  readonly version: number;
+  /** Where it was changed last. */
+  readonly node: string;
+}
+
+/** What is to be kept, of two copies with the same id. */
+export function merge(a: Credential, b: Credential): Credential {
+  const kept = compare(a, b) >= 0 ? a : b;
+  const lastUsedAt = latest(a.lastUsedAt, b.lastUsedAt);
+  return kept.lastUsedAt === lastUsedAt ? kept : { ...kept, lastUsedAt };
+}
+
+/** Above 0 when the first one is to be kept. */
+function compare(a: Credential, b: Credential): number {
+  return (
+    Number(a.removedAt !== null) - Number(b.removedAt !== null) ||
+    a.version - b.version ||
+    order(a.node, b.node) ||
+    // A node that was restored from a backup may give a version twice: any order will do, if it is the same everywhere.
+    order(textOf(a), textOf(b))
+  );
+}
+
+function order(a: string, b: string): number {
+  return a === b ? 0 : a > b ? 1 : -1;
+}
+
+function textOf(each: Credential): string {
+  const { kind, name, permission, secret, owner, createdAt, createdBy, expiresAt, removedAt } = each;
+  return JSON.stringify([kind, name, permission, secret, owner, createdAt, createdBy, expiresAt, removedAt]);
+}
+
+function latest(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.max(a, b);
+}
+
+/** Whether two copies are the same, down to their last use. */
+export function isSame(a: Credential, b: Credential): boolean {
+  return compare(a, b) === 0 && a.lastUsedAt === b.lastUsedAt;
+}
+
+export function changed(each: Credential, node: string, fields: Partial<Credential>): Credential {
+  return { ...each, ...fields, version: each.version + 1, node };
+}
+
+export function removed(each: Credential, node: string, now: number): Credential {
+  return changed(each, node, { removedAt: now, secret: null });
+}
+
+// ---------------------------------------------------------------- time
+
+/** Without a use for so long a session is over. */
+export const SESSION_IDLE_MS = 12 * 3_600_000;
+/** However often it is used, somebody who took it away has it no longer than this. */
+export const SESSION_MS_MAX = 7 * 24 * 3_600_000;
+/** How exactly the last use is known. Smaller, and each busy token costs more writes. */
+export const USE_STEP_MS = 600_000;
+
+/** When it ends by itself; null for never. */
+export function endsAt({ kind, expiresAt, lastUsedAt, createdAt }: Credential): number | null {
+  if (kind !== "session") return expiresAt;
+  return Math.min(expiresAt ?? Infinity, Math.max(lastUsedAt ?? 0, createdAt) + SESSION_IDLE_MS);
+}
+
+export function isAlive(each: Credential, now: number): boolean {
+  if (each.removedAt !== null || each.secret === null) return false;
+  const end = endsAt(each);
+  return end === null || now < end;
+}
+
+/** Long enough for people to see which token has run out, and for nodes that were away to have heard of all that was removed. */
+const EXPIRED_SHOWN_MS = 30 * 24 * 3_600_000;
+const SESSION_SHOWN_MS = 24 * 3_600_000;
+
+/**
+ * Whether nobody needs to know of it any more. Of what never expires the tombstone stays for ever: a node that comes back after a
+ * year may still have it alive.
+ */
+export function isForgotten(each: Credential, now: number): boolean {
+  const end = endsAt(each);
+  if (end === null) return false;
+  return now >= end + (each.kind === "session" ? SESSION_SHOWN_MS : EXPIRED_SHOWN_MS);
+}
+
+/** The instant of a use, as it is noted. */
+export function useStep(now: number): number {
+  return Math.floor(now / USE_STEP_MS) * USE_STEP_MS;
+}

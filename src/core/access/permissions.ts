@@ -1,0 +1,77 @@
+/** Who may do what. Each permission includes those before it. */
+
+import { BatonError } from "../errors.ts";
+
+export const PERMISSIONS = ["read", "submit", "operate", "admin"] as const;
+export type Permission = (typeof PERMISSIONS)[number];
+
+/** What an operation asks of its caller; `public` asks for nothing, and must tell nothing. */
+export type NeededPermission = Permission | "public";
+
+const RANK: Readonly<Record<NeededPermission, number>> = {
+  public: 0,
+  read: 1,
+  submit: 2,
+  operate: 3,
+  admin: 4,
+};
+
+export function allows(has: Permission, needs: NeededPermission): boolean {
+  return RANK[has] >= RANK[needs];
+}
+
+export function isPermission(text: unknown): text is Permission {
+  return PERMISSIONS.some((each) => each === text);
+}
+
+/**
+ * Somebody who calls. `setting` is whoever has `access.token`; `loopback` is anybody where no credentials are asked for; `node` is
+ * a node of this cluster that calls on its own account.
+ */
+export interface Principal {
+  readonly kind: "token" | "user" | "setting" | "loopback" | "node";
+  readonly name: string;
+  readonly permission: Permission;
+  /** Of the token or user; null for those that are not stored. */
+  readonly id: string | null;
+}
+
+export const LOOPBACK: Principal = { kind: "loopback", name: "loopback", permission: "admin", id: null };
+
+/** Names of tokens and users go into headers and logs, so they are plain. */
+export const ACCESS_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?$/;
+
+/** `token:ci`, `user:ann`, `loopback`. */
+export function principalText({ kind, name }: Pick<Principal, "kind" | "name">): string {
+  return kind === "loopback" ? kind : `${kind}:${name}`;
+}
+
+/** Throws FORBIDDEN unless this principal may do what needs the permission. */
+export function requirePermission(principal: Principal | null, needs: NeededPermission): void {
+  if (principal === null ? needs === "public" : allows(principal.permission, needs)) return;
+  const [name, has] = principal ? [principalText(principal), principal.permission] : ["the caller", null];
+  throw new BatonError(
+    "FORBIDDEN",
+    `this needs the permission ${needs}, and ${name} has ${has ?? "none"}; an admin can create a token that has it`,
+    { needs, has, principal: principal && name },
+  );
+}
+
+// ---------------------------------------------------------------- on the way from one node to another
+
+/** As one header, which is signed like all that a node sends. */
+export function writePrincipal({ kind, name, permission, id }: Principal): string {
+  return [permission, kind, name, ...(id === null ? [] : [id])].join(" ");
+}
+
+const KINDS: readonly Principal["kind"][] = ["token", "user", "setting", "loopback", "node"];
+const PLAIN = /^[A-Za-z0-9._@:-]{1,128}$/;
+
+/** Null for what no node of ours writes. */
+export function readPrincipal(text: string): Principal | null {
+  const [permission, kind, name, id = null, ...rest] = text.split(" ");
+  const known = KINDS.find((each) => each === kind);
+  if (rest.length > 0 || !isPermission(permission) || known === undefined) return null;
+  if (name === undefined || !PLAIN.test(name) || (id !== null && !PLAIN.test(id))) return null;
+  return { kind: known, name, permission, id };
+}

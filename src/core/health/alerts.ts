@@ -1,0 +1,311 @@
+/**
+ * What people should look at, out of what is known of the cluster: facts in, alerts out. Each says what is wrong and what to do about it.
+ * Nothing acts on them.
+ */
+
+import { servesQueue, type NodeInfo } from "../node.ts";
+
+export type Severity = "warning" | "critical";
+
+export const ALERT_CODES = [
+  "no_leader",
+  "node_dead",
+  "node_lagging",
+  "node_unreachable",
+  "backlog_old",
+  "failures_rising",
+  "schedule_late",
+  "stale_writes",
+  "version_mix",
+  "store_degraded",
+  "no_worker",
+] as const;
+export type AlertCode = (typeof ALERT_CODES)[number];
+
+export interface Alert {
+  readonly code: AlertCode;
+  readonly severity: Severity;
+  /** The node, the queue or the schedule that it is about; null for the cluster as a whole. */
+  readonly subject: string | null;
+  readonly message: string;
+  readonly remedy: string;
+  /** Wall time: since when, as far as is known. */
+  readonly since: number;
+}
+
+export interface Facts {
+  readonly now: number;
+  /** Whether so many nodes have gathered that callers are served. */
+  readonly formed: boolean;
+  readonly leader: string | null;
+  /** Whether all nodes keep their jobs in one store, so that others can go on with those of a dead one. */
+  readonly shared: boolean;
+  readonly nodes: readonly Pick<NodeInfo, "name" | "status" | "alive" | "lastSeenAt" | "version" | "load">[];
+  /** Queues with due jobs that nobody runs, and since when the oldest of them waits. */
+  readonly waiting: readonly { readonly queue: string; readonly since: number; readonly paused: boolean }[];
+  /** Each second, lately. */
+  readonly rates: { readonly finished: number; readonly failed: number };
+  /** Schedules whose time has come and gone. */
+  readonly late: readonly { readonly schedule: string; readonly dueAt: number }[];
+  /** Writes that were refused lately because of an old number. */
+  readonly refused: { readonly count: number; readonly lastAt: number } | null;
+  /** Workers over HTTP that are alive. */
+  readonly agents: number;
+  /** Why the store cannot be used, or cannot be trusted to keep up. */
+  readonly storeTrouble: string | null;
+}
+
+/** Longer than a pause for a collection of garbage; a leader that is held up for seconds loses its term. */
+const LAG_MS = 250;
+const LAG_MS_CRITICAL = 2_000;
+const OLD_MS = 5 * 60_000;
+const OLD_MS_CRITICAL = 60 * 60_000;
+/** So many of those that end, and not only one now and then. */
+const FAILED_SHARE = 0.2;
+const FAILED_SHARE_CRITICAL = 0.5;
+const FAILED_PER_SECOND = 0.2;
+/** A leader that was just elected needs a moment to fire what was missed. */
+const LATE_MS = 60_000;
+/** Of each kind: a hundred dead nodes are one message. */
+const EACH_MAX = 5;
+
+type Draft = Omit<Alert, "since"> & { readonly since: number | null };
+
+/** `before` is what was told last: what goes on keeps its beginning. */
+export function alertsOf(facts: Facts, before: readonly Alert[] = []): readonly Alert[] {
+  const known = new Map(before.map((alert) => [keyOf(alert), alert.since]));
+  return RULES.flatMap((rule) => bounded(each(rule(facts))))
+    .map((draft) => ({ ...draft, since: draft.since ?? known.get(keyOf(draft)) ?? facts.now }))
+    .sort(byWeight);
+}
+
+const RULES: readonly ((facts: Facts) => readonly Draft[])[] = [
+  storeDegraded,
+  noLeader,
+  noWorker,
+  deadNodes,
+  unreachableNodes,
+  laggingNodes,
+  oldBacklog,
+  failuresRising,
+  lateSchedules,
+  staleWrites,
+  versionMix,
+];
+
+function storeDegraded({ storeTrouble }: Facts): Draft[] {
+  if (storeTrouble === null) return [];
+  return [
+    {
+      code: "store_degraded",
+      severity: "critical",
+      subject: null,
+      message: `the store is in trouble: ${storeTrouble}`,
+      remedy:
+        "look at the disk or the database; what runs goes on while it can, and nothing that was acknowledged is lost",
+      since: null,
+    },
+  ];
+}
+
+function noLeader({ leader, formed }: Facts): Draft[] {
+  if (leader !== null || !formed) return [];
+  return [
+    {
+      code: "no_leader",
+      severity: "critical",
+      subject: null,
+      message: "nobody leads: schedules do not fire, and jobs of dead nodes wait",
+      remedy: "start a node with the role scheduler, or look at its log for why it is not elected",
+      since: null,
+    },
+  ];
+}
+
+function noWorker({ waiting, nodes, agents }: Facts): Draft[] {
+  const open = waiting.filter(({ paused }) => !paused);
+  if (open.length === 0 || agents > 0) return [];
+  const workers = nodes.filter(({ alive, status, load }) => alive && status === "active" && load.slots !== 0);
+  const unserved = open.filter(({ queue }) => !workers.some(({ load }) => servesQueue(load, queue)));
+  return unserved.map(({ queue, since }) => ({
+    code: "no_worker",
+    severity: "critical",
+    subject: queue,
+    message: `jobs wait in queue ${queue}, and no living worker serves it`,
+    remedy: "start a worker, resume one that is drained, or add the queue to its worker.queues",
+    since,
+  }));
+}
+
+function deadNodes({ nodes, shared }: Facts): Draft[] {
+  // A name may have several lives: one that is back is not missed.
+  const lives = new Map(
+    nodes.toSorted((a, b) => Number(a.alive) - Number(b.alive)).map((node) => [node.name, node]),
+  );
+  return [...lives.values()]
+    .filter(({ status }) => status === "dead")
+    .map(({ name, lastSeenAt }) => ({
+      code: "node_dead",
+      severity: "warning",
+      subject: name,
+      message: shared
+        ? `node ${name} is dead; others have taken over what it ran`
+        : `node ${name} is dead; the jobs that it keeps wait until it is back`,
+      remedy: shared
+        ? "start it again, or leave it: a dead node is forgotten after a while"
+        : "start it again: its jobs go on where they were",
+      since: lastSeenAt === 0 ? null : lastSeenAt,
+    }));
+}
+
+function unreachableNodes({ nodes }: Facts): Draft[] {
+  const living = new Set(nodes.filter(({ alive }) => alive).map(({ name }) => name as string));
+  const blind = new Map<string, string[]>();
+  for (const { name, alive, load } of nodes) {
+    if (!alive) continue;
+    for (const { node, ok } of load.reach ?? []) {
+      if (!ok && living.has(node)) blind.set(node, [...(blind.get(node) ?? []), name]);
+    }
+  }
+  return [...blind].map(([name, from]) => ({
+    code: "node_unreachable",
+    severity: "warning",
+    subject: name,
+    message: `node ${name} lives, but cannot be reached from ${from.sort().join(", ")}`,
+    remedy: "look at the address that it tells (http.url, http.host) and at what filters the way to it",
+    since: null,
+  }));
+}
+
+function laggingNodes({ nodes }: Facts): Draft[] {
+  return nodes
+    .filter(({ alive, load }) => alive && load.loopLagMs >= LAG_MS)
+    .map(({ name, load: { loopLagMs } }) => ({
+      code: "node_lagging",
+      severity: loopLagMs >= LAG_MS_CRITICAL ? "critical" : "warning",
+      subject: name,
+      message: `node ${name} is held up: its event loop is ${Math.round(loopLagMs)} ms late`,
+      remedy: 'give tasks that compute isolation: "thread", lower worker.concurrency, or give it more CPU',
+      since: null,
+    }));
+}
+
+function oldBacklog({ waiting, now }: Facts): Draft[] {
+  return waiting
+    .filter(({ since, paused }) => !paused && now - since >= OLD_MS)
+    .map(({ queue, since }) => ({
+      code: "backlog_old",
+      severity: now - since >= OLD_MS_CRITICAL ? "critical" : "warning",
+      subject: queue,
+      message: `a job in queue ${queue} has been waiting for ${inWords(now - since)}`,
+      remedy: "add workers for it, or ask the job why it waits: baton jobs show ID",
+      since: since + OLD_MS,
+    }));
+}
+
+function failuresRising({ rates: { failed, finished } }: Facts): Draft[] {
+  const share = finished > 0 ? failed / finished : 0;
+  if (failed < FAILED_PER_SECOND || share < FAILED_SHARE) return [];
+  return [
+    {
+      code: "failures_rising",
+      severity: share >= FAILED_SHARE_CRITICAL ? "critical" : "warning",
+      subject: null,
+      message: `${Math.round(share * 100)} % of the jobs that end have failed (${failed} each second)`,
+      remedy: "look at the failures by their error; when the cause is gone, retry them all",
+      since: null,
+    },
+  ];
+}
+
+function lateSchedules({ late, now }: Facts): Draft[] {
+  return late
+    .filter(({ dueAt }) => now - dueAt >= LATE_MS)
+    .map(({ schedule, dueAt }) => ({
+      code: "schedule_late",
+      severity: "warning",
+      subject: schedule,
+      message: `schedule ${schedule} was due ${inWords(now - dueAt)} ago and has not fired`,
+      remedy: "look whether somebody leads, and at the leader's log; run it by hand if it cannot wait",
+      since: dueAt,
+    }));
+}
+
+function staleWrites({ refused }: Facts): Draft[] {
+  if (!refused || refused.count === 0) return [];
+  const many = refused.count === 1 ? "a write was" : `${refused.count} writes were`;
+  return [
+    {
+      code: "stale_writes",
+      severity: "warning",
+      subject: null,
+      message: `${many} refused lately because somebody else had a newer number; nothing was harmed`,
+      remedy:
+        "look at which nodes were paused, cut off or overloaded: they believed for too long that they were in charge",
+      since: null,
+    },
+  ];
+}
+
+function versionMix({ nodes }: Facts): Draft[] {
+  const versions = new Set(nodes.filter(({ alive }) => alive).map(({ version }) => version));
+  if (versions.size < 2) return [];
+  return [
+    {
+      code: "version_mix",
+      severity: "warning",
+      subject: null,
+      message: `nodes run different versions: ${[...versions].sort().join(", ")}`,
+      remedy: "fine during an upgrade; finish it",
+      since: null,
+    },
+  ];
+}
+
+function each(drafts: readonly Draft[]): readonly Draft[] {
+  return [...new Map(drafts.map((draft) => [keyOf(draft), draft])).values()];
+}
+
+/** The first few, and the rest in one. */
+function bounded(drafts: readonly Draft[]): readonly Draft[] {
+  if (drafts.length <= EACH_MAX) return drafts;
+  const rest = drafts.slice(EACH_MAX - 1);
+  const worst = rest.some(({ severity }) => severity === "critical") ? "critical" : "warning";
+  const more: Draft = {
+    ...rest[0]!,
+    severity: worst,
+    subject: null,
+    message: `${rest[0]!.message}; and ${rest.length - 1} more of the kind`,
+  };
+  return [...drafts.slice(0, EACH_MAX - 1), more];
+}
+
+function keyOf({ code, subject }: Pick<Alert, "code" | "subject">): string {
+  return `${code} ${subject ?? ""}`;
+}
+
+function byWeight(a: Alert, b: Alert): number {
+  const weight = ({ severity }: Alert): number => (severity === "critical" ? 0 : 1);
+  return weight(a) - weight(b) || a.since - b.since || (keyOf(a) < keyOf(b) ? -1 : 1);
+}
+
+/** Of two nodes that look for themselves: each once, the worse and the earlier. */
+export function mergeAlerts(lists: readonly (readonly Alert[])[]): readonly Alert[] {
+  const merged = new Map<string, Alert>();
+  for (const alert of lists.flat()) {
+    const known = merged.get(keyOf(alert));
+    if (!known) merged.set(keyOf(alert), alert);
+    else {
+      const since = Math.min(known.since, alert.since);
+      merged.set(keyOf(alert), { ...(known.severity === "critical" ? known : alert), since });
+    }
+  }
+  return [...merged.values()].sort(byWeight);
+}
+
+function inWords(ms: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 2) return `${Math.floor(ms / 1_000)} s`;
+  if (minutes < 120) return `${minutes} min`;
+  return minutes < 2_880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1_440)} days`;
+}

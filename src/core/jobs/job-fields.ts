@@ -1,0 +1,333 @@
+/**
+ * The fields of a job that a caller may set, each defined once: request and answer bodies, checks, columns, list filters, client
+ * types, options of the command line and the dashboard's form derive from this table.
+ *
+ * Not here: defaults (jobs/submit/submitter.ts), and what only Baton writes to a job (core/jobs/job.ts). A new column needs a migration in the
+ * schema.ts of each store; a list that is a filter needs its side table there as well.
+ */
+
+import { THING_NAME } from "../ids.ts";
+
+export interface JobFieldRow {
+  /** In TypeScript. */
+  readonly name: string;
+  /** In JSON, in SQL and in errors. */
+  readonly wire: string;
+  readonly kind: "name" | "json" | "integer" | "instant" | "text" | "texts";
+  readonly required?: true;
+  /** Of an integer. */
+  readonly min?: number;
+  /** Of an integer; of a text, or of each text of a list: its characters. */
+  readonly max?: number;
+  readonly itemsMax?: number;
+  /** Follows "must be", in refusals and in the OpenAPI document. */
+  readonly must: string;
+  /** Type of the column of the table `job` that has the name `wire`. Null: the field is stored in another form. */
+  readonly column: "text" | "int" | "bigint" | "text[]" | null;
+  /** Most jobs leave it empty: it stays out of the statements that store plain jobs, and of claims. */
+  readonly rare?: true;
+  /** A schedule's job has it too. */
+  readonly scheduled?: true;
+  readonly flag?: { readonly text: string; readonly about: string };
+  /** In the form of the dashboard. */
+  readonly form?: { readonly label: string; readonly hint: string };
+  /** Among the facts of a job, where it has no line of its own. */
+  readonly fact?: { readonly cli: string; readonly page: string; readonly as?: "duration" };
+  /** Picks jobs of a list. A list of texts has a side table `job_<filter>`, which is walked instead of all jobs. */
+  readonly filter?: {
+    readonly name: string;
+    readonly about: string;
+    readonly phrase: string;
+    readonly label: string;
+  };
+}
+
+export const PRIORITY_MIN = -100;
+export const PRIORITY_MAX = 100;
+export const ATTEMPTS_MAX = 1_000;
+/** What a timer of Node can wait for, about 24 days. */
+export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+/** A year: a longer delay is a mistake in the unit more often than intended. */
+export const DELAY_MS_MAX = 366 * 24 * 3_600_000;
+export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
+export const TAGS_MAX = 16;
+export const TAG_LENGTH_MAX = 64;
+
+const A_NAME =
+  "a name of 1 to 128 letters, digits or . _ : / - that begins and ends with a letter or a digit";
+
+export const JOB_FIELDS = [
+  {
+    name: "task",
+    wire: "task",
+    kind: "name",
+    required: true,
+    must: A_NAME,
+    column: null,
+    filter: { name: "task", about: "only jobs of this task", phrase: "of task", label: "Task" },
+  },
+  {
+    name: "payload",
+    wire: "payload",
+    kind: "json",
+    must: "any JSON value of at most 64 levels",
+    column: "text",
+  },
+  {
+    name: "queue",
+    wire: "queue",
+    kind: "name",
+    must: A_NAME,
+    column: null,
+    scheduled: true,
+    flag: { text: "--queue <name>", about: "queue to put it into" },
+    form: { label: "Queue", hint: "what the task says unless you say otherwise" },
+    filter: { name: "queue", about: "only jobs of this queue", phrase: "in queue", label: "Queue" },
+  },
+  {
+    name: "priority",
+    wire: "priority",
+    kind: "integer",
+    min: PRIORITY_MIN,
+    max: PRIORITY_MAX,
+    must: `a whole number from ${PRIORITY_MIN} to ${PRIORITY_MAX}; higher runs first`,
+    column: "int",
+    scheduled: true,
+    flag: { text: "--priority <number>", about: "from -100 to 100; higher runs first" },
+    form: { label: "Priority", hint: "from -100 to 100; higher runs first" },
+  },
+  {
+    name: "runAt",
+    wire: "run_at",
+    kind: "instant",
+    min: 0,
+    max: 8.64e15,
+    must: "an ISO-8601 time with its zone, as 2026-01-31T09:00:00Z (in a URL, write + as %2B)",
+    column: null,
+    flag: { text: "--run-at <time>", about: "run it at this time, such as 2026-01-31T09:00:00Z" },
+  },
+  {
+    name: "delayMs",
+    wire: "delay_ms",
+    kind: "integer",
+    min: 0,
+    max: DELAY_MS_MAX,
+    must: `a number of milliseconds from 0 to ${DELAY_MS_MAX} (a year); further ahead, give run_at`,
+    column: null,
+    flag: { text: "--delay <duration>", about: "run it this much later, such as 30s" },
+    form: { label: "Delay", hint: "in milliseconds, from now" },
+  },
+  {
+    name: "maxAttempts",
+    wire: "max_attempts",
+    kind: "integer",
+    min: 1,
+    max: ATTEMPTS_MAX,
+    must: `a whole number from 1 to ${ATTEMPTS_MAX}`,
+    column: "int",
+    scheduled: true,
+    flag: { text: "--max-attempts <number>", about: "how many attempts it has" },
+    form: { label: "Attempts", hint: "how often it may fail" },
+  },
+  {
+    name: "timeoutMs",
+    wire: "timeout_ms",
+    kind: "integer",
+    min: 1,
+    max: TIMEOUT_MS_MAX,
+    must: `a number of milliseconds from 1 to ${TIMEOUT_MS_MAX}`,
+    column: "bigint",
+    scheduled: true,
+    flag: { text: "--timeout-job <duration>", about: "longest run, such as 5m" },
+    form: { label: "Longest run", hint: "in milliseconds" },
+    fact: { cli: "timeout", page: "Longest run", as: "duration" },
+  },
+  {
+    name: "idempotencyKey",
+    wire: "idempotency_key",
+    kind: "text",
+    max: IDEMPOTENCY_KEY_LENGTH_MAX,
+    must: `a text of 1 to ${IDEMPOTENCY_KEY_LENGTH_MAX} characters without control characters`,
+    column: "text",
+    flag: { text: "--idempotency-key <key>", about: "the same key gives the same job" },
+    form: { label: "Idempotency key", hint: "the same key is the same job" },
+    fact: { cli: "key", page: "Idempotency key" },
+  },
+  {
+    name: "tags",
+    wire: "tags",
+    kind: "texts",
+    max: TAG_LENGTH_MAX,
+    itemsMax: TAGS_MAX,
+    must: `a list of at most ${TAGS_MAX} texts of 1 to ${TAG_LENGTH_MAX} characters without control characters`,
+    column: "text[]",
+    rare: true,
+    flag: { text: "--tag <tag>", about: "a tag to find it by; repeat it for more" },
+    form: { label: "Tags", hint: "one on each line, to find it by" },
+    fact: { cli: "tags", page: "Tags" },
+    filter: { name: "tag", about: "only jobs with this tag", phrase: "tagged", label: "Tag" },
+  },
+] as const satisfies readonly JobFieldRow[];
+
+export type JobField = (typeof JOB_FIELDS)[number];
+
+type Value<Kind> = Kind extends "integer" | "instant"
+  ? number
+  : Kind extends "texts"
+    ? readonly string[]
+    : Kind extends "json"
+      ? unknown
+      : string;
+type Wire<Kind> = Kind extends "instant" ? string : Kind extends "texts" ? string[] : Value<Kind>;
+type Rare = Extract<JobField, { readonly rare: true }>;
+type Filtering = Extract<JobField, { readonly filter: object }>;
+
+/** As code in this process writes a job: everything but the task has a default. */
+export type JobInput = {
+  readonly [F in JobField as F extends { required: true } ? F["name"] : never]: Value<F["kind"]>;
+} & {
+  readonly [F in JobField as F extends { required: true } ? never : F["name"]]?: Value<F["kind"]> | undefined;
+};
+/** As it travels, each field by its own. */
+export type WireFields = { [F in JobField as F["wire"]]: Wire<F["kind"]> };
+/** What most jobs leave empty, as a stored job shows it; lists are then empty lists. */
+export type RareFields = { readonly [F in Rare as F["name"]]: Value<F["kind"]> };
+export type RareBody = { [F in Rare as F["wire"]]: Wire<F["kind"]> };
+export type FieldFilters = { readonly [F in Filtering as F["filter"]["name"]]?: string };
+
+const ROWS: readonly JobFieldRow[] = JOB_FIELDS;
+
+export const COLUMN_FIELDS = ROWS.filter(({ column }) => column !== null);
+export const RARE_FIELDS = ROWS.filter(({ rare }) => rare);
+export const FILTER_FIELDS = ROWS.filter((row) => row.filter !== undefined) as readonly (JobFieldRow &
+  Required<Pick<JobFieldRow, "filter">>)[];
+/** Filters whose jobs stand in a side table, in the order of their numbers. */
+export const LISTED_FILTERS = FILTER_FIELDS.filter(({ kind }) => kind === "texts").map(
+  ({ filter }) => filter.name,
+);
+export const FLAG_FIELDS = ROWS.filter(({ flag }) => flag !== undefined) as readonly (JobFieldRow &
+  Required<Pick<JobFieldRow, "flag">>)[];
+export const FORM_FIELDS = ROWS.filter(({ form }) => form !== undefined) as readonly (JobFieldRow &
+  Required<Pick<JobFieldRow, "form">>)[];
+export const FACT_FIELDS = ROWS.filter(({ fact }) => fact !== undefined) as readonly (JobFieldRow &
+  Required<Pick<JobFieldRow, "fact">>)[];
+const CHECKED: ReadonlyMap<string, JobFieldRow> = new Map(
+  ROWS.filter(({ name, kind }) => name !== "task" && kind !== "json").map((row) => [row.name, row]),
+);
+
+export function jobField<W extends JobField["wire"]>(wire: W): JobFieldRow & { readonly wire: W } {
+  return ROWS.find((row) => row.wire === wire) as JobFieldRow & { readonly wire: W };
+}
+
+/** Something with fields of this table, whatever else it is. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The filters among the properties of a query. */
+export function filtersIn(query: object): FieldFilters {
+  const found = FILTER_FIELDS.map(({ filter: { name } }) => [name, (query as Fields)[name]]);
+  return Object.fromEntries(found.filter(([, value]) => value !== undefined && value !== ""));
+}
+
+/** The filter of a query that a store walks a side table for; there is no second of its sort. */
+export function listedFilter(query: object): { readonly name: string; readonly text: string } | null {
+  for (const name of LISTED_FILTERS) {
+    const text = (query as Fields)[name];
+    if (text !== undefined) return { name, text: text as string };
+  }
+  return null;
+}
+
+/** Whether a stored job passes the filters of a query. */
+export function passesFilters(job: object, query: object): boolean {
+  return FILTER_FIELDS.every(({ name, kind, filter }) => {
+    const [wanted, value] = [(query as Fields)[filter.name], (job as Fields)[name]];
+    return (
+      wanted === undefined || (kind === "texts" ? (value as unknown[]).includes(wanted) : value === wanted)
+    );
+  });
+}
+
+/** In words: "of task resize in queue images". */
+export function filterPhrases(query: object): string[] {
+  const given = filtersIn(query) as Fields;
+  return FILTER_FIELDS.flatMap(({ filter: { name, phrase } }) =>
+    given[name] === undefined ? [] : [`${phrase} ${String(given[name])}`],
+  );
+}
+
+/** The rare fields that are given. Most jobs have none of them, and are then not touched. */
+export function rareIn(input: object): Partial<RareFields> | null {
+  let found: Record<string, unknown> | null = null;
+  for (const { name, kind } of RARE_FIELDS) {
+    const value = (input as Fields)[name];
+    if (value === undefined || value === null) continue;
+    if (kind !== "texts") (found ??= {})[name] = value;
+    else if ((value as string[]).length > 0) (found ??= {})[name] = [...new Set(value as string[])];
+  }
+  return found;
+}
+
+/** The rare fields of a stored job, empty ones too. */
+export function rareOf(stored: object): RareFields {
+  return Object.fromEntries(
+    RARE_FIELDS.map(({ name, kind }) => [name, (stored as Fields)[name] ?? (kind === "texts" ? [] : null)]),
+  ) as RareFields;
+}
+
+export interface FieldMistake {
+  /** With the place in a list: `tags[3]`. */
+  readonly field: string;
+  /** What follows the field in a sentence. */
+  readonly rest: string;
+}
+
+/** The first field that breaks its limits; null if none does. The task's name and the payload are checked elsewhere. */
+export function mistakeIn(input: object): FieldMistake | null {
+  // Only what is given, which is little: this runs for every job.
+  for (const name in input) {
+    const row = CHECKED.get(name);
+    const value = row && (input as Fields)[name];
+    if (value === undefined) continue;
+    const found = mistakeOf(row!, value);
+    if (found) return found;
+  }
+  return null;
+}
+
+function mistakeOf(row: JobFieldRow, value: unknown): FieldMistake | null {
+  const { wire: field, kind, min = 0, max = 0, itemsMax = 0 } = row;
+  switch (kind) {
+    case "integer":
+    case "instant":
+      return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max
+        ? null
+        : { field, rest: `must be a whole number from ${min} to ${max}, not ${String(value)}` };
+    case "name":
+      return typeof value === "string" && THING_NAME.test(value)
+        ? null
+        : { field, rest: "must be letters, digits and . _ : / - (up to 128)" };
+    case "text":
+      return isText(value, max) ? null : { field, rest: textRule(max) };
+    case "texts": {
+      if (!Array.isArray(value) || value.length > itemsMax) return { field, rest: `must be ${row.must}` };
+      const at = value.findIndex((each) => !isText(each, max));
+      return at < 0 ? null : { field: `${field}[${at}]`, rest: textRule(max) };
+    }
+    case "json":
+      return null;
+  }
+}
+
+function isText(value: unknown, max: number): boolean {
+  return (
+    typeof value === "string" &&
+    value.length > 0 &&
+    value.length <= max &&
+    !/\p{Cc}/u.test(value) && // not every store can keep a NUL
+    value.isWellFormed() // what is not comes back changed from the store, and two texts would be one
+  );
+}
+
+function textRule(max: number): string {
+  return `must be 1 to ${max} characters of well-formed Unicode without control characters`;
+}

@@ -1,0 +1,171 @@
+/**
+ * What one voter has promised, and what it answers.
+ *
+ * A ballot is on disk before an answer that depends on it leaves, so one epoch is never promised to two, not even across a
+ * crash. The lease is counted by the voter's own monotonic clock from the moment it decided, which is never before the holder
+ * sent its question (see trust.ts). It is not on disk: after a restart a voter counts a whole lease again.
+ */
+
+import { majorityOf } from "./bully.ts";
+import type { NodeIdentity } from "../node.ts";
+
+/** What must survive a crash. */
+export interface Ballot {
+  /** The highest epoch promised, or known to be a term. */
+  readonly epoch: number;
+  /** To whom; null while nothing was ever promised. */
+  readonly to: NodeIdentity | null;
+  /** How long the lease was that went with it. */
+  readonly ttlMs: number;
+  /** Given back: the same epoch is not promised again, not even to the same candidate. */
+  readonly released: boolean;
+}
+
+export const BLANK: Ballot = { epoch: 0, to: null, ttlMs: 0, released: false };
+
+/** With the end of its lease, monotonic. */
+export interface Vote extends Ballot {
+  readonly until: number;
+}
+
+export interface HeldTerm extends NodeIdentity {
+  readonly epoch: number;
+}
+
+export type Denial = "leased" | "promised" | "far";
+
+export type Decision =
+  | { readonly answer: "granted" | "acknowledged"; readonly vote: Vote; readonly durable: boolean }
+  | { readonly answer: "behind" }
+  | { readonly answer: "denied"; readonly why: Denial };
+
+/**
+ * A step beyond this is a mistake or a forgery: whoever could set an epoch to the largest number would end all elections for
+ * ever. An election a second makes so many in twelve days.
+ */
+export const EPOCH_STEP_MAX = 1_000_000;
+
+/** A file that was read: nobody knows how long ago its lease was renewed, so it counts from now. */
+export function voteAfterRestart(ballot: Ballot, self: string, at: number): Vote {
+  // An earlier life of our own is over, whatever it held.
+  const leased = ballot.to !== null && ballot.to.name !== self && !ballot.released;
+  return { ...ballot, until: leased ? at + ballot.ttlMs : -Infinity };
+}
+
+/** Who holds the lease now; null while nobody does. `gone` is evidence that this very life has ended. */
+export function holderOf(
+  vote: Vote,
+  at: number,
+  gone: (life: NodeIdentity) => boolean = () => false,
+): HeldTerm | null {
+  const { to, epoch, released, until } = vote;
+  return to === null || released || at >= until || gone(to) ? null : { ...to, epoch };
+}
+
+export function sameLife(a: NodeIdentity, b: NodeIdentity): boolean {
+  return a.name === b.name && a.incarnation === b.incarnation;
+}
+
+export interface PromiseAsked {
+  readonly candidate: NodeIdentity;
+  readonly epoch: number;
+  readonly ttlMs: number;
+}
+
+/** `holder` is who holds the lease, by `holderOf`. */
+export function decidePromise(
+  vote: Vote,
+  asked: PromiseAsked,
+  at: number,
+  holder: HeldTerm | null,
+): Decision {
+  const { candidate, epoch, ttlMs } = asked;
+  if (epoch > vote.epoch + EPOCH_STEP_MAX) return { answer: "denied", why: "far" };
+  if (epoch === vote.epoch && vote.to !== null && sameLife(vote.to, candidate) && !vote.released) {
+    // The question came twice. The lease is not prolonged: the second one may be very late.
+    return { answer: "granted", vote, durable: true };
+  }
+  if (epoch <= vote.epoch) return { answer: "denied", why: "promised" };
+  if (holder && !sameLife(holder, candidate)) return { answer: "denied", why: "leased" };
+  const next: Vote = { epoch, to: candidate, ttlMs, released: false, until: at + ttlMs };
+  return { answer: "granted", vote: next, durable: true };
+}
+
+export interface RenewalAsked {
+  readonly term: HeldTerm;
+  readonly ttlMs: number;
+  /** Whoever asks was granted this term by a majority. Then a voter that missed it takes it over. */
+  readonly granted: boolean;
+}
+
+export function decideRenewal(vote: Vote, asked: RenewalAsked, at: number): Decision {
+  const { term, ttlMs, granted } = asked;
+  if (term.epoch > vote.epoch) {
+    if (!granted) return { answer: "behind" };
+    if (term.epoch > vote.epoch + EPOCH_STEP_MAX) return { answer: "denied", why: "far" };
+    const { name, incarnation, epoch } = term;
+    const next: Vote = {
+      epoch,
+      to: { name, incarnation },
+      ttlMs,
+      released: false,
+      until: at + ttlMs,
+    };
+    return { answer: "acknowledged", vote: next, durable: true };
+  }
+  const ours = term.epoch === vote.epoch && vote.to !== null && sameLife(vote.to, term) && !vote.released;
+  if (!ours) return { answer: "denied", why: "promised" };
+  const longer = ttlMs > vote.ttlMs;
+  const next: Vote = {
+    ...vote,
+    ttlMs: Math.max(ttlMs, vote.ttlMs),
+    until: Math.max(vote.until, at + ttlMs),
+  };
+  return { answer: "acknowledged", vote: next, durable: longer };
+}
+
+/** Also of a promise that has not arrived yet: overtaken by its release, it must not bind anybody. */
+export function decideRelease(vote: Vote, term: HeldTerm, at: number): Vote {
+  const { name, incarnation, epoch } = term;
+  if (epoch === vote.epoch && vote.to !== null && sameLife(vote.to, term))
+    return { ...vote, released: true, until: -Infinity };
+  const coming = epoch > vote.epoch && epoch <= vote.epoch + EPOCH_STEP_MAX;
+  // A lease that is valid is another's: whoever did not get its promises does not end it.
+  if (!coming || holderOf(vote, at)) return vote;
+  return { epoch, to: { name, incarnation }, ttlMs: vote.ttlMs, released: true, until: -Infinity };
+}
+
+// ---------------------------------------------------------------- a voter without memory
+
+export interface Memory {
+  readonly voters: number;
+  /** What the other voters say of themselves, those that have answered since we started. */
+  readonly others: readonly { readonly votes: boolean; readonly ballot: Ballot }[];
+  readonly upMs: number;
+  /** The term of the leader that is heard, as a ballot. */
+  readonly leader: Ballot;
+  /** For how long it has been heard without a gap. */
+  readonly leaderHeardMs: number;
+  readonly leaseMs: number;
+}
+
+/**
+ * The ballot with which a voter that found no file may vote; null while it must not. It may have promised an epoch and
+ * forgotten it, so it has to know the highest one by other means first:
+ *
+ * - A cluster that begins: a majority answers, and nobody has ever promised anything.
+ * - So many others answer that one of them is in every majority that we may have been part of (of three voters: both).
+ *   A lease that we may have given has run out meanwhile.
+ * - A leader was heard for a whole lease: a majority acknowledges its epoch, and whatever round we may have taken part in is over.
+ */
+export function recollect(memory: Memory): Ballot | null {
+  const { voters, others, upMs, leader, leaderHeardMs, leaseMs } = memory;
+  const majority = majorityOf(voters);
+  const highest = others.reduce((best, { ballot }) => (ballot.epoch > best.epoch ? ballot : best), leader);
+  // Nobody else can have counted on what a lone voter promised.
+  if (voters === 1) return highest;
+  if (highest.epoch === 0 && others.length + 1 >= majority) return highest;
+  const remembering = others.filter(({ votes }) => votes).length;
+  if (remembering >= voters - majority + 1 && upMs >= leaseMs) return highest;
+  return leaderHeardMs >= leaseMs ? highest : null;
+}

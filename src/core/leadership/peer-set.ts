@@ -1,0 +1,79 @@
+/**
+ * Who belongs to a cluster that nodes join and leave.
+ *
+ * The set is changed by the leader, one node at a time, so that a majority before and a majority after a change always share
+ * a node. It is numbered by the leader's epoch and a counter; a candidate whose set is older than a voter's gets no promise,
+ * so a set that a majority has noted cannot be forgotten by an election. A leader notes the set that it found under its own
+ * epoch before it changes it: otherwise two changes begun by two leaders could have majorities that share nobody.
+ */
+
+import type { NodeName } from "../ids.ts";
+
+export interface SetNumber {
+  readonly epoch: number;
+  readonly count: number;
+}
+
+export interface PeerSet extends SetNumber {
+  /** Made when the cluster was founded: two clusters that meet by mistake do not mix. */
+  readonly cluster: string;
+  /** The address of each member. */
+  readonly members: Readonly<Record<string, string>>;
+  /** Lives that were sent away, the newest first, so that they can be told. */
+  readonly removed: readonly RemovedLife[];
+}
+
+export interface RemovedLife {
+  readonly name: string;
+  /** Empty when it was not known. */
+  readonly incarnation: string;
+  /** Somebody wanted it gone, or it was silent for too long. The latter may come back by itself. */
+  readonly why: "removed" | "forgotten";
+}
+
+/** Enough to tell those that come back late; more would only make messages longer. */
+const REMOVED_MAX = 50;
+
+export function compareSets(a: SetNumber, b: SetNumber): number {
+  return a.epoch - b.epoch || a.count - b.count;
+}
+
+export function foundSet(cluster: string, name: NodeName, address: string): PeerSet {
+  return { cluster, epoch: 0, count: 1, members: { [name]: address }, removed: [] };
+}
+
+/** The same under another leader's epoch. */
+export function renumbered(set: PeerSet, epoch: number): PeerSet {
+  return { ...set, epoch, count: set.count + 1 };
+}
+
+/** Null when nothing changes. */
+export function withMember(set: PeerSet, name: NodeName, address: string): PeerSet | null {
+  if (isMember(set, name) && set.members[name] === address) return null;
+  const removed = set.removed.filter((life) => life.name !== name);
+  return { ...set, count: set.count + 1, members: { ...set.members, [name]: address }, removed };
+}
+
+/** Null when it is no member. */
+export function withoutMember(set: PeerSet, life: RemovedLife): PeerSet | null {
+  if (!isMember(set, life.name)) return null;
+  const { [life.name]: _, ...members } = set.members;
+  const others = set.removed.filter((one) => one.name !== life.name);
+  return { ...set, count: set.count + 1, members, removed: [life, ...others].slice(0, REMOVED_MAX) };
+}
+
+/** A node may be called `constructor`. */
+export function isMember(set: PeerSet, name: string): boolean {
+  return Object.hasOwn(set.members, name);
+}
+
+export function namesOf(set: PeerSet): readonly NodeName[] {
+  return Object.keys(set.members).sort() as NodeName[];
+}
+
+/** Why this life was sent away; null when it was not, or when a later life of that name is meant. */
+export function removalOf(set: PeerSet, name: string, incarnation: string): RemovedLife["why"] | null {
+  const life = set.removed.find((one) => one.name === name);
+  if (!life || (life.incarnation !== "" && life.incarnation !== incarnation)) return null;
+  return life.why;
+}

@@ -1,0 +1,52 @@
+/**
+ * A term of leadership: the number that the store compares in the transaction of every leader's write.
+ * A higher epoch always wins; an epoch is never given out twice.
+ */
+
+import type { NodeName } from "../ids.ts";
+import type { NodeIdentity } from "../node.ts";
+
+export const LEADER_ROLES = ["scheduler", "metrics_aggregator", "log_compactor"] as const;
+export type LeaderRole = (typeof LEADER_ROLES)[number];
+
+export interface Term {
+  readonly role: LeaderRole;
+  readonly leader: NodeName;
+  readonly incarnation: string;
+  readonly epoch: number;
+}
+
+/** Why a term of this node ended: the code, and the text for logs and the journal. */
+export const TERM_ENDS = {
+  lapsed: "not confirmed in time",
+  superseded: "the lock says that it is over",
+  slept: "not confirmed after the machine slept",
+  resigned: "resigned",
+  stopped: "stopped",
+} as const;
+
+export type TermEnd = keyof typeof TERM_ENDS;
+
+/** A term of this node, as it begins and ends. `before`: the leader that it last knew of. */
+export type TermChange =
+  | { readonly is: "started"; readonly term: Term; readonly before: Term | null }
+  | { readonly is: "ended"; readonly term: Term; readonly reason: TermEnd };
+
+/** What a leader does for as long as its term lasts, until the signal fires. */
+export type Duty = (term: Term, signal: AbortSignal) => Promise<void>;
+
+/** For log lines, where `role` is what the node is: LEADER, STANDBY or DRAINING. */
+export function termFields({
+  role,
+  ...term
+}: Term): Omit<Term, "role"> & { readonly leaderRole: LeaderRole } {
+  return { leaderRole: role, ...term };
+}
+
+export function sameTerm(a: Term, b: Term): boolean {
+  return a.role === b.role && a.epoch === b.epoch && a.leader === b.leader && a.incarnation === b.incarnation;
+}
+
+export function heldBy(term: Term, node: NodeIdentity): boolean {
+  return term.leader === node.name && term.incarnation === node.incarnation;
+}

@@ -1,0 +1,124 @@
+/**
+ * How much a leader dispatches, to whom, and in which portions.
+ *
+ * Workers say how many more jobs they would take; jobs that are dispatched and not accepted yet are **outstanding**. The leader keeps
+ * no more outstanding than are wanted: the backlog stays in the store, where an urgent job still goes first.
+ */
+
+/** What a worker is ready to run. */
+export interface WorkScope {
+  /** Null for all but `exceptQueues`. */
+  readonly queues: ReadonlySet<string> | null;
+  readonly exceptQueues: ReadonlySet<string>;
+  readonly tasks: ReadonlySet<string>;
+}
+
+export interface Demand extends WorkScope {
+  /** Equal for workers of the same scope, and only for those. */
+  readonly scope: string;
+  /** How many more it would take now. */
+  readonly wants: number;
+  /** How many it can run at once. */
+  readonly runningMax: number;
+  /** How many suspects (core/jobs/job.ts) it would take now. */
+  readonly suspects: number;
+}
+
+/** Workers of the same scope, together. */
+export interface WorkerGroup extends Demand {
+  readonly workers: number;
+}
+
+/** Where jobs of a queue go: to all of its workers, or to those that know the task. */
+export interface DispatchRoute {
+  readonly queue: string;
+  readonly task: string | null;
+}
+
+export interface Outstanding extends DispatchRoute {
+  readonly jobs: number;
+}
+
+/** Few: when an owner dies or hands over, so many long jobs change hands together. */
+const ASSIGNMENT_MAX = 20;
+/** Of short jobs an assignment costs more than they do, so many share it. */
+const SHORT_ASSIGNMENT_MAX = 250;
+const SHORT_MESSAGE_MAX = 25;
+/** Each worker finds so many messages in a portion, so that those who are quick take more than others. */
+const MESSAGES_PER_WORKER = 2;
+/** Jobs that one request marks at most. More, and the others wait for a statement that takes long. */
+const REQUEST_MAX = 1_000;
+/** Of short jobs, less than this part of what is wanted is not worth a request. */
+const SHORT_PORTION = 1 / 4;
+
+export function worksOn(scope: WorkScope, queue: string): boolean {
+  return scope.queues?.has(queue) !== false && !scope.exceptQueues.has(queue);
+}
+
+export function listensTo(scope: WorkScope, { queue, task }: DispatchRoute): boolean {
+  return worksOn(scope, queue) && (task === null || scope.tasks.has(task));
+}
+
+export function groupWorkers(workers: Iterable<Demand>): WorkerGroup[] {
+  const groups = new Map<string, WorkerGroup>();
+  for (const worker of workers) {
+    const group = groups.get(worker.scope);
+    groups.set(worker.scope, {
+      ...worker,
+      workers: (group?.workers ?? 0) + 1,
+      wants: (group?.wants ?? 0) + worker.wants,
+      runningMax: (group?.runningMax ?? 0) + worker.runningMax,
+      suspects: (group?.suspects ?? 0) + worker.suspects,
+    });
+  }
+  return [...groups.values()];
+}
+
+/**
+ * How many jobs to dispatch to a group now. What is outstanding where nobody else listens is for this group alone. What is
+ * outstanding where others listen as well may be taken by them, for as much as they want and do not have elsewhere.
+ */
+export function dispatchLimit(
+  group: WorkerGroup,
+  groups: readonly WorkerGroup[],
+  outstanding: readonly Outstanding[],
+): number {
+  const ours = outstanding.filter((route) => listensTo(group, route));
+  const others = groups.filter((other) => other !== group && ours.some((route) => listensTo(other, route)));
+  const onlyOurs = ours.filter((route) => !others.some((other) => listensTo(other, route)));
+  let takenByOthers = 0;
+  for (const other of others) {
+    const elsewhere = outstanding.filter((route) => listensTo(other, route) && !listensTo(group, route));
+    takenByOthers += Math.max(0, other.wants - sum(elsewhere));
+  }
+  const limit = group.wants - Math.max(sum(onlyOurs), sum(ours) - takenByOthers);
+  if (limit <= 0 || (isShort(group) && limit < group.wants * SHORT_PORTION)) return 0;
+  return Math.min(limit, REQUEST_MAX);
+}
+
+/** Who asks for more than it can run at once expects to be done with the first of them soon. */
+export function isShort(group: WorkerGroup): boolean {
+  return group.wants > group.runningMax;
+}
+
+/** Most jobs in one assignment. */
+export function assignmentSize(group: WorkerGroup): number {
+  return isShort(group) ? SHORT_ASSIGNMENT_MAX : ASSIGNMENT_MAX;
+}
+
+/** How many of these jobs travel in one message. */
+export function messageSize(group: WorkerGroup, jobs: number): number {
+  if (!isShort(group)) return 1;
+  const share = Math.floor(jobs / (group.workers * MESSAGES_PER_WORKER));
+  return Math.min(Math.max(share, 1), SHORT_MESSAGE_MAX);
+}
+
+/** To all workers of the queue, unless one of them does not know the task. */
+export function routeOf(queue: string, task: string, groups: readonly WorkerGroup[]): DispatchRoute {
+  const known = groups.every((group) => group.tasks.has(task) || !worksOn(group, queue));
+  return { queue, task: known ? null : task };
+}
+
+function sum(outstanding: readonly Outstanding[]): number {
+  return outstanding.reduce((total, { jobs }) => total + jobs, 0);
+}

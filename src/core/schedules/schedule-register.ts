@@ -1,0 +1,325 @@
+/**
+ * Schedules in a cluster where every node has a store of its own: each schedule is a register that a majority keeps.
+ *
+ *     note (epoch, counter) = definition, next occurrence, and the runs that are intended and not known to be placed
+ *
+ * Only the leader writes, under its epoch; a peer keeps the note with the highest version and refuses epochs below the
+ * highest that it knows. A new leader reads a majority, takes the highest version of each and writes it back under its
+ * own epoch before it does anything else. A run is in a note that a majority keeps before its job is placed, and leaves
+ * it only when the job is certainly at its target: whoever leads next finds it there, with the same id and target.
+ *
+ * So a note that lacks a run which a lower version had says that the run is done with.
+ */
+
+import type { JobId, NodeName } from "../ids.ts";
+import type { Occurrence, Schedule, ScheduleDefinition, SkipReason, Timing } from "./schedule.ts";
+
+export interface Version {
+  readonly epoch: number;
+  /** Counts the notes of one term. */
+  readonly counter: number;
+}
+
+/** Of a schedule that was put before its node was in a cluster. */
+export const UNNOTED: Version = { epoch: 0, counter: 0 };
+
+export function compareVersions(a: Version, b: Version): number {
+  return a.epoch - b.epoch || a.counter - b.counter;
+}
+
+/** What the jobs of one firing have in common. */
+export interface RunTemplate {
+  readonly task: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly payload: string;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+}
+
+export interface OpenRun {
+  /** The occurrence: with the schedule's name it is the key under which a target takes the job once. */
+  readonly at: number;
+  readonly runAt: number | null;
+  /** Begins with the name of the target: an id leads to the node that keeps the job. */
+  readonly job: JobId;
+  readonly target: NodeName;
+}
+
+export interface OpenRuns {
+  /** Null: as the schedule says. So a payload travels once, and a replaced schedule does not change what was intended. */
+  readonly template: RunTemplate | null;
+  readonly runs: readonly OpenRun[];
+}
+
+export interface ScheduleNote {
+  readonly name: string;
+  readonly version: Version;
+  /** Null: removed. */
+  readonly schedule: Schedule | null;
+  readonly changedAt: number;
+  /** No later occurrence has been noted. Outlives a removal, as the occurrences do. */
+  readonly notedThrough: number | null;
+  readonly open: readonly OpenRuns[];
+}
+
+/** A note before it has its version. */
+export type Draft = Omit<ScheduleNote, "version">;
+
+export interface OccurrenceRow extends Occurrence {
+  readonly schedule: string;
+  readonly job: JobId | null;
+  readonly leaderEpoch: number;
+  readonly notedAt: number;
+}
+
+export interface PlannedRun extends Occurrence {
+  readonly run: (OpenRun & { readonly template: RunTemplate }) | null;
+}
+
+export interface Fired {
+  readonly draft: Draft;
+  readonly rows: readonly OccurrenceRow[];
+  readonly verdicts: readonly ("fired" | "skipped" | "already")[];
+  readonly runs: readonly OpenRun[];
+}
+
+// ---------------------------------------------------------------- definitions
+
+export function putNote(
+  note: ScheduleNote | undefined,
+  definition: ScheduleDefinition,
+  nextAt: number | null,
+  now: number,
+): { draft: Draft | null; schedule: Schedule; outcome: "created" | "replaced" | "unchanged" } {
+  const known = note?.schedule;
+  if (known && sameDefinition(known, definition)) {
+    return { draft: null, schedule: known, outcome: "unchanged" };
+  }
+  const schedule: Schedule = known
+    ? { ...known, ...definition, nextAt, updatedAt: now }
+    : {
+        ...definition,
+        paused: false,
+        createdAt: now,
+        updatedAt: now,
+        nextAt,
+        lastFiredAt: null,
+        lastJob: null,
+        leaderEpoch: 0,
+      };
+  const draft: Draft = {
+    name: definition.name,
+    schedule,
+    changedAt: now,
+    notedThrough: note?.notedThrough ?? null,
+    open: note ? pinned(note) : [],
+  };
+  return { draft, schedule, outcome: known ? "replaced" : "created" };
+}
+
+export function removeNote(note: ScheduleNote, now: number): Draft {
+  return { ...note, schedule: null, changedAt: now, open: pinned(note) };
+}
+
+export function pauseNote(note: ScheduleNote, paused: boolean, nextAt: number | null, now: number): Draft {
+  return { ...note, schedule: { ...note.schedule!, paused, nextAt, updatedAt: now }, changedAt: now };
+}
+
+/** What was intended stays as it was intended. */
+function pinned({ open, schedule }: ScheduleNote): readonly OpenRuns[] {
+  return open.map((group) => (group.template ? group : { ...group, template: templateOf(schedule!) }));
+}
+
+/** A note of what a store had before anybody noted it. */
+export function unnoted(schedule: Schedule): ScheduleNote {
+  const { name, updatedAt, lastFiredAt } = schedule;
+  return { name, version: UNNOTED, schedule, changedAt: updatedAt, notedThrough: lastFiredAt, open: [] };
+}
+
+export function definitionOf(schedule: ScheduleDefinition): ScheduleDefinition {
+  const { name, timing, task, payload, queue, priority, maxAttempts, timeoutMs } = schedule;
+  const { missed, missedMax, overlap } = schedule;
+  return {
+    name,
+    timing,
+    task,
+    payload,
+    queue,
+    priority,
+    maxAttempts,
+    timeoutMs,
+    missed,
+    missedMax,
+    overlap,
+  };
+}
+
+function sameDefinition(a: ScheduleDefinition, b: ScheduleDefinition): boolean {
+  const { timing: timingA, ...restA } = definitionOf(a);
+  const { timing: timingB, ...restB } = definitionOf(b);
+  return sameFields(restA, restB) && sameFields<Timing>(timingA, timingB);
+}
+
+function sameFields<T extends object>(a: T, b: T): boolean {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof T>;
+  return [...names].every((name) => a[name] === b[name]);
+}
+
+export function templateOf(from: RunTemplate): RunTemplate {
+  const { task, queue, priority, payload, maxAttempts, timeoutMs } = from;
+  return { task, queue, priority, payload, maxAttempts, timeoutMs };
+}
+
+// ---------------------------------------------------------------- occurrences
+
+export interface FiringFacts {
+  readonly nextAt: number | null;
+  /** Instants that have a row already. */
+  readonly noted: ReadonlySet<number>;
+  /** With `skip`: whether the job of the last occurrence is unfinished, or may be. */
+  readonly overlap: "allow" | "skip";
+  readonly predecessorRuns: boolean;
+  readonly epoch: number;
+  readonly now: number;
+}
+
+export function fireNote(note: ScheduleNote, planned: readonly PlannedRun[], facts: FiringFacts): Fired {
+  const { epoch, now } = facts;
+  let schedule: Schedule = { ...note.schedule!, nextAt: facts.nextAt, leaderEpoch: epoch };
+  let notedThrough = note.notedThrough;
+  let blocked = facts.overlap === "skip" && facts.predecessorRuns;
+  const noted = new Set(facts.noted);
+  const rows: OccurrenceRow[] = [];
+  const fired: NonNullable<PlannedRun["run"]>[] = [];
+  const verdicts = planned.map((plan): Fired["verdicts"][number] => {
+    const { at } = plan;
+    if (noted.has(at)) return "already";
+    noted.add(at);
+    notedThrough = Math.max(notedThrough ?? at, at);
+    const run = plan.do === "fire" && !blocked ? plan.run : null;
+    const reason: SkipReason | null = plan.do === "fire" && blocked ? "overlap" : plan.reason;
+    const outcome = run
+      ? { do: "fire" as const, reason: null, job: run.job }
+      : { do: "skip" as const, reason, job: null };
+    rows.push({ schedule: note.name, at, ...outcome, leaderEpoch: epoch, notedAt: now });
+    if (!run) return "skipped";
+    fired.push(run);
+    schedule = { ...schedule, lastFiredAt: at, lastJob: run.job };
+    if (facts.overlap === "skip") blocked = true;
+    return "fired";
+  });
+  const draft: Draft = { ...note, schedule, notedThrough, open: [...note.open, ...grouped(fired, schedule)] };
+  return { draft, rows, verdicts, runs: fired.map(runOf) };
+}
+
+function grouped(runs: readonly NonNullable<PlannedRun["run"]>[], schedule: Schedule): OpenRuns[] {
+  const own = templateOf(schedule);
+  const groups: { template: RunTemplate | null; runs: OpenRun[] }[] = [];
+  for (const run of runs) {
+    const template = sameFields(run.template, own) ? null : run.template;
+    const last = groups.at(-1);
+    const fits =
+      last && (last.template && template ? sameFields(last.template, template) : last.template === template);
+    if (fits) last.runs.push(runOf(run));
+    else groups.push({ template, runs: [runOf(run)] });
+  }
+  return groups;
+}
+
+function runOf({ at, runAt, job, target }: OpenRun): OpenRun {
+  return { at, runAt, job, target };
+}
+
+export interface RunToPlace extends OpenRun {
+  readonly template: RunTemplate;
+}
+
+export function openRuns(note: Pick<ScheduleNote, "open" | "schedule">): RunToPlace[] {
+  return note.open.flatMap(({ template, runs }) =>
+    runs.map((run) => ({ ...run, template: template ?? templateOf(note.schedule!) })),
+  );
+}
+
+/** Without the runs that are at their targets; the same object when there are none. */
+export function closeRuns<N extends Draft>(note: N, done: (run: OpenRun) => boolean): N {
+  if (!note.open.some(({ runs }) => runs.some(done))) return note;
+  const open = note.open
+    .map((group) => ({ ...group, runs: group.runs.filter((run) => !done(run)) }))
+    .filter(({ runs }) => runs.length > 0);
+  return { ...note, open };
+}
+
+/** Runs go elsewhere, and their ids with them: their targets certainly do not have the jobs. By instant. */
+export function moveRuns(
+  note: ScheduleNote,
+  moves: ReadonlyMap<number, Pick<OpenRun, "job" | "target">>,
+  { epoch, now }: Pick<FiringFacts, "epoch" | "now">,
+): { draft: Draft; rows: readonly OccurrenceRow[] } {
+  const { name } = note;
+  const rows: OccurrenceRow[] = [];
+  let { schedule } = note;
+  const move = (run: OpenRun): OpenRun => {
+    const to = moves.get(run.at);
+    if (!to) return run;
+    if (schedule?.lastJob === run.job) schedule = { ...schedule, lastJob: to.job };
+    rows.push({
+      schedule: name,
+      at: run.at,
+      do: "fire",
+      reason: null,
+      job: to.job,
+      leaderEpoch: epoch,
+      notedAt: now,
+    });
+    return { ...run, ...to };
+  };
+  const open = note.open.map((group) => ({ ...group, runs: group.runs.map(move) }));
+  return { draft: { ...note, schedule, open }, rows };
+}
+
+/** A note above the version asked under without this run, or with it at another node: the question comes late. */
+function comesLate(known: ScheduleNote | undefined, asked: Version, run: OpenRun): boolean {
+  if (!known || compareVersions(known.version, asked) <= 0) return false;
+  return !known.open.some(({ runs }) =>
+    runs.some(({ at, target }) => at === run.at && target === run.target),
+  );
+}
+
+/** What a target remembers of a run: that it took the job, or that it refused it under this version. */
+export interface PlacedRun {
+  readonly job: JobId | null;
+  readonly version: Version;
+}
+
+/**
+ * What a target says to a run before it thinks of storing the job; null when it may. A refusal holds for whatever was sent
+ * before it as well, however late that arrives: so the leader may go elsewhere.
+ */
+export function placedVerdict(
+  known: { readonly note: ScheduleNote | undefined; readonly placed: PlacedRun | undefined },
+  asked: Version,
+  run: OpenRun,
+): "already" | "absent" | null {
+  if (comesLate(known.note, asked, run) || (known.placed && known.placed.job !== null)) return "already";
+  return known.placed && compareVersions(asked, known.placed.version) <= 0 ? "absent" : null;
+}
+
+/**
+ * Whether a target may forget what it said to the run, after `next` has come in the place of `known`. One note without the
+ * run is not enough: if nobody else has it, the next leader asks again. A leader's second one follows a majority's word on
+ * the first.
+ */
+export function mayForget(known: ScheduleNote | undefined, next: ScheduleNote, at: number): boolean {
+  if (known?.version.epoch !== next.version.epoch) return false;
+  return ![known, next].some(({ open }) => open.some(({ runs }) => runs.some((run) => run.at === at)));
+}
+
+/** A row gives way to one of a newer term; of the same term only to that of a newer note. */
+export function rowGivesWay(
+  known: { leaderEpoch: number },
+  row: { leaderEpoch: number },
+  newer: boolean,
+): boolean {
+  return row.leaderEpoch > known.leaderEpoch || (newer && row.leaderEpoch === known.leaderEpoch);
+}

@@ -1,0 +1,198 @@
+/** The operations as Fastify routes: reads a request, executes the operation (api/execute.ts), writes its reply. */
+
+import type { ServerResponse } from "node:http";
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
+import type { AuditTrail } from "../access/audit-trail.ts";
+import type { Executed, OperationExecutor, OperationInput } from "../api/execute.ts";
+import type { NodeServices } from "../api/node-services.ts";
+import { prepared, schemaOf } from "../api/schema/operation-schema.ts";
+import type { Operation } from "../api/operation.ts";
+import { routerPath } from "../api/peer-request-handler.ts";
+import { sessionCookie, type CookieScope } from "../api/bodies/session-cookie.ts";
+import type { Caller } from "../controller/lease-waiters.ts";
+import { BatonError } from "../core/errors.ts";
+import { roleOf } from "../core/leadership/role.ts";
+import type { AuthenticationHook } from "./authenticate.ts";
+import { addressOf, isHttps } from "./caller-address.ts";
+import type { EventStreams } from "./event-streams.ts";
+import type { Limits } from "./rate-limits.ts";
+
+export interface RoutesOptions {
+  readonly operations: readonly Operation[];
+  readonly executor: OperationExecutor;
+  readonly streams: EventStreams;
+  readonly authentication: AuthenticationHook;
+  readonly limits: Limits;
+  readonly audit: Pick<AuditTrail, "changed" | "counted" | "refused">;
+  /** Whether callers reach this node by https alone. */
+  readonly secure: boolean;
+  /** Under which all there is answers too; empty for none. */
+  readonly prefix: string;
+  /** Set when the server stops: an answer that keeps its connection alive would then hold up the end. */
+  readonly closing: { readonly now: boolean };
+}
+
+export function bindOperations(app: FastifyInstance, options: RoutesOptions): void {
+  for (const operation of options.operations) bind(app, operation, options);
+  refuseOtherMethods(app, options.operations);
+}
+
+function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
+  const { executor, streams, closing, authentication, limits } = options;
+  const { mutates, permission, login, streams: hasEvents, large, waits } = operation;
+
+  async function handler(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const inbound = await authentication.inboundOf(request, reply, permission);
+    const { params, query, body, headers, principal } = request;
+    const input: OperationInput = {
+      params,
+      query,
+      body,
+      headers,
+      inbound,
+      principal,
+      request,
+      ...((waits || hasEvents || large) && { caller: callerOf(reply.raw, authentication.stays(request)) }),
+      ...(operation.tag === "access" && { cookie: cookieFor(request, options) }),
+    };
+    prepared(operation).validate(input);
+    if (login) await limits.login(request, reply);
+    const answer = await executor.execute(operation, input);
+    // One that was made above the prefix would come along with this one, and of two neither counts.
+    const outdated =
+      login && input.cookie && input.cookie.path !== "/" ? { ...input.cookie, path: "/" } : null;
+    return write(answer, request, reply, outdated && sessionCookie("", outdated));
+  }
+
+  function write(
+    answer: Executed,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    cookie: string | null,
+  ): unknown {
+    if ("events" in answer) return streams.send(reply, answer.events, authentication.stays(request));
+    if ("stream" in answer)
+      return streams.relay(reply, answer, answer.stream, answer.stop, authentication.stays(request));
+    if (closing.now) reply.header("connection", "close");
+    reply.headers(answer.headers);
+    if (cookie !== null) reply.header("set-cookie", cookie);
+    if (answer.status !== 200) reply.code(answer.status);
+    return answer.body;
+  }
+
+  app.route({
+    method: operation.method,
+    url: routerPath(operation.path),
+    // For the document only: requests and replies of nodes are checked and written by the same functions (operation-schema.ts).
+    schema: schemaOf(operation),
+    validatorCompiler: () => () => true,
+    serializerCompiler: () => JSON.stringify,
+    config: { access: permission, hop: true },
+    // A HEAD of a stream would be a stream.
+    exposeHeadRoute: operation.method === "GET" && hasEvents !== true,
+    ...(mutates && { onResponse: audited(operation, options) }),
+    // When the answer is known: another node may lead since the request came.
+    ...(operation.tag === "controller" && {
+      onSend: (_request: FastifyRequest, reply: FastifyReply, payload: unknown, done: DoneSending) => {
+        reply.headers(leaderHeaders(executor.services));
+        done(null, payload);
+      },
+    }),
+    handler,
+  });
+}
+
+/** After the answer, so that the caller does not wait for it. What a node forwarded is recorded there, where the caller came in. */
+function audited(operation: Operation, { audit, executor }: RoutesOptions) {
+  const { name, frequent = false, audits } = operation;
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const { principal, peerInbound, params, query, body } = request;
+    const { statusCode: status } = reply;
+    // Refused by authentication: counted there. Without a principal only logins are recorded.
+    if (peerInbound !== null || (principal === null && operation.permission !== "public")) return done();
+    // A login that was not even tried: strangers could fill the journal with them.
+    if (principal === null && status !== 200 && status !== 401)
+      audit.refused(addressOf(request), status === 429 ? "TOO_MANY_REQUESTS" : "BAD_REQUEST");
+    else if (frequent) audit.counted({ operation: name, principal, status });
+    else {
+      // A body that was refused as such could be anything.
+      const told = status === 400 ? undefined : audits?.({ body });
+      const servedBy = reply.getHeader("x-baton-node");
+      audit.changed({
+        operation: name,
+        principal,
+        params: { ...(query as object), ...(params as object), ...told },
+        status,
+        address: addressOf(request),
+        requestId: request.id,
+        ...(typeof servedBy === "string" && servedBy !== executor.services.identity.name && { servedBy }),
+      });
+    }
+    done();
+  };
+}
+
+type DoneSending = (error: Error | null, payload: unknown) => void;
+
+/** What every answer under `/v1` says of who answers and who leads. */
+export function leaderHeaders({ leadership, health }: NodeServices): Record<string, string> {
+  const leader = leadership.current();
+  return {
+    "x-baton-role": roleOf(leadership.held(), health.draining),
+    ...(leader && { "x-baton-leader-epoch": String(leader.epoch), "x-baton-leader-id": leader.leader }),
+  };
+}
+
+/** A cookie stays where the caller is: other programs behind the same proxy are none of its business. */
+function cookieFor(request: FastifyRequest, { secure, prefix }: RoutesOptions): CookieScope {
+  const isBelow = prefix !== "" && request.originalUrl.startsWith(`${prefix}/`);
+  return { secure: secure || isHttps(request), path: isBelow ? prefix : "/" };
+}
+
+/** A caller whose token was revoked meanwhile is as good as gone. */
+function callerOf(response: ServerResponse, stays: (() => boolean) | null): Caller {
+  return {
+    get gone() {
+      return response.destroyed || response.socket?.destroyed === true || stays?.() === false;
+    },
+    onGone(leave) {
+      response.once("close", leave);
+      return () => response.off("close", leave);
+    },
+  };
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
+
+/** A known path with another method is told apart (405 and Allow) from a path that is not there (404). */
+function refuseOtherMethods(app: FastifyInstance, operations: readonly Operation[]): void {
+  for (const path of new Set(operations.map((operation) => operation.path))) {
+    // A fixed path must not hide a placeholder's route for another method: GET /schedules/preview is a schedule.
+    const served = operations.filter((operation) => covers(operation.path, path));
+    const allowed = new Set<HTTPMethods>(served.map((operation) => operation.method));
+    if (served.some((operation) => operation.method === "GET" && !operation.streams)) allowed.add("HEAD");
+    const allow = [...allowed].sort().join(", ");
+    app.route({
+      method: METHODS.filter((method) => !allowed.has(method)),
+      url: routerPath(path),
+      schema: { hide: true },
+      exposeHeadRoute: false,
+      // Before the body is read: whatever it is, it does not matter.
+      onRequest: (request, reply, done) => {
+        reply.header("allow", allow);
+        done(
+          new BatonError("METHOD_NOT_ALLOWED", `${request.method} is not possible here; use ${allow}`, {
+            allow,
+          }),
+        );
+      },
+      handler: () => {},
+    });
+  }
+}
+
+function covers(pattern: string, path: string): boolean {
+  const a = pattern.split("/");
+  const b = path.split("/");
+  return a.length === b.length && a.every((step, index) => step === b[index] || step.startsWith("{"));
+}

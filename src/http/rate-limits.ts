@@ -1,0 +1,102 @@
+/**
+ * How often somebody may try. Each node counts by itself. Of the logins that a cluster grants each node grants its share, so that whoever goes
+ * round all nodes has about as many as whoever stays at one; nothing has to be told to others, which would come too late for tries that are
+ * made at all nodes in the same moment.
+ */
+
+import rateLimit from "@fastify/rate-limit";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { principalText } from "../core/access/permissions.ts";
+import { BatonError } from "../core/errors.ts";
+
+export interface LimitsOptions {
+  /** Of each caller; 0 for as many as they like. */
+  readonly perSecond: number;
+  /** How many nodes are there to be asked, with this one. */
+  readonly nodes: () => number;
+}
+
+type Limit = (
+  request: FastifyRequest,
+) => Promise<
+  | { readonly isAllowed: true }
+  | { readonly isAllowed: false; readonly isExceeded: boolean; readonly ttlInSeconds: number }
+>;
+
+const MINUTE_MS = 60_000;
+/** Of all nodes. Larger, and a password that people chose is found sooner; smaller, and an office behind one address locks itself out. */
+const LOGINS_OF_ADDRESS = 20;
+const LOGINS_OF_USER = 10;
+/** The smallest share. Smaller, and in a large cluster whoever mistypes once has to wait. */
+const LOGINS_MIN = 3;
+/** Wrong tokens of one address that are still told to be wrong. */
+const FAILURES_OF_ADDRESS = 60;
+
+export class Limits {
+  readonly #loginsOfAddress: Limit;
+  readonly #loginsOfUser: Limit;
+  readonly #failures: Limit;
+  readonly #requests: Limit | null;
+
+  private constructor(app: FastifyInstance, { perSecond, nodes }: LimitsOptions) {
+    const minute = (max: number | (() => number)): object => ({ max, timeWindow: MINUTE_MS });
+    const share = (all: number) => (): number => loginsOfNode(all, nodes());
+    this.#loginsOfAddress = app.createRateLimit(minute(share(LOGINS_OF_ADDRESS)));
+    this.#loginsOfUser = app.createRateLimit({ ...minute(share(LOGINS_OF_USER)), keyGenerator: userOf });
+    this.#failures = app.createRateLimit(minute(FAILURES_OF_ADDRESS));
+    this.#requests =
+      perSecond === 0
+        ? null
+        : app.createRateLimit({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf });
+  }
+
+  static async open(app: FastifyInstance, options: LimitsOptions): Promise<Limits> {
+    await app.register(rateLimit, { global: false });
+    return new Limits(app, options);
+  }
+
+  get limitsRequests(): boolean {
+    return this.#requests !== null;
+  }
+
+  /** Throws when the address or the user has tried too often, whether rightly or not. */
+  async login(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const words = "too many logins; wait, and try again";
+    await hold(this.#loginsOfAddress, request, reply, words);
+    await hold(this.#loginsOfUser, request, reply, words);
+  }
+
+  /** After a wrong credential. A right one is never counted, so that one who errs does not lock out others behind his proxy. */
+  failed(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    return hold(this.#failures, request, reply, "too many wrong credentials from this address; wait");
+  }
+
+  async request(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (this.#requests) await hold(this.#requests, request, reply, "too many requests (http.rate_limit)");
+  }
+}
+
+export function loginsOfNode(all: number, nodes: number): number {
+  return Math.max(LOGINS_MIN, Math.ceil(all / Math.max(1, nodes)));
+}
+
+async function hold(
+  limit: Limit,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  message: string,
+): Promise<void> {
+  const found = await limit(request);
+  if (found.isAllowed || !found.isExceeded) return;
+  const seconds = Math.max(1, found.ttlInSeconds);
+  reply.header("retry-after", String(seconds));
+  throw new BatonError("TOO_MANY_REQUESTS", message, { retry_after_seconds: seconds });
+}
+
+function userOf(request: FastifyRequest): string {
+  return String((request.body as { user?: unknown } | null)?.user);
+}
+
+function callerOf({ principal, ip }: FastifyRequest): string {
+  return principal === null || principal.kind === "loopback" ? ip : principalText(principal);
+}

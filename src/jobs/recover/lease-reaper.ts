@@ -1,0 +1,103 @@
+import type { Budgets } from "../../core/jobs/job.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { NodeEvents } from "../../platform/node-events.ts";
+import type { Abandoned, Store, Recovered } from "../../store/store.ts";
+
+export interface LeaseReaperOptions {
+  readonly store: Pick<Store, "jobs">;
+  readonly clock: Clock;
+  readonly budgets: Budgets;
+  readonly intervalMs: number;
+  /**
+   * How long after its timeout a run may go on before its job is taken away. Shorter than what a worker gives its own
+   * handlers to end, and a run that was about to be stopped runs twice. Null: it is not looked for.
+   */
+  readonly overdueGraceMs?: number | null;
+  /** Since when agents could renew their leases here, monotonic; null while they cannot. Left out where there are none. */
+  readonly agentsHeardSince?: () => number | null;
+  /** Of agents. */
+  readonly agentLeaseMs?: number;
+  readonly log: Log;
+  readonly events: NodeEvents;
+}
+
+const OVERDUE_GRACE_MS = 30_000;
+/**
+ * A leader that has just begun does not know whether an agent whose lease runs out has died or found nobody to renew it at. So long it
+ * has to find us; but never longer than a lease, so that what we have granted or renewed ourselves is not meant.
+ */
+const HEARING_MS = 10_000;
+/** Oftener, and a look at all that runs takes time from the store for what happens once in a year. */
+const OVERDUE_EVERY_MS = 5_000;
+/** A look at a long line takes a store longer; it never takes more than this part of its time. */
+const OVERDUE_SHARE = 1 / 50;
+
+/** A leader's duty: jobs whose claimant went silent, or lets a run go on for ever, go back to the queue or have failed. */
+export class LeaseReaper {
+  readonly #o: LeaseReaperOptions;
+  /** Kept when a duty begins anew: one that failed at a look that took long would fail again at once. */
+  #nextLookAt = -Infinity;
+
+  constructor(options: LeaseReaperOptions) {
+    this.#o = options;
+  }
+
+  async duty(term: Term, signal: AbortSignal, clock = this.#o.clock): Promise<void> {
+    const { intervalMs, overdueGraceMs: graceMs = OVERDUE_GRACE_MS } = this.#o;
+    while (!signal.aborted) {
+      await this.recover({ by: "expiry", unheard: this.#unheard() }, term);
+      const startedAt = clock.monotonic();
+      if (graceMs !== null && startedAt >= this.#nextLookAt) {
+        try {
+          await this.recover({ by: "overdue", graceMs }, term);
+        } finally {
+          const tookMs = clock.monotonic() - startedAt;
+          this.#nextLookAt = startedAt + Math.max(OVERDUE_EVERY_MS, tookMs / OVERDUE_SHARE);
+        }
+      }
+      await clock.sleep(intervalMs, signal);
+    }
+  }
+
+  async recover(which: Abandoned, term: Term): Promise<readonly Recovered[]> {
+    const { store, budgets, events } = this.#o;
+    const recovered = await events.fenced("jobs.recover", store.jobs.recover(which, budgets, term));
+    if (recovered.length === 0) return recovered;
+    for (const job of recovered) {
+      if (which.by === "overdue") this.#logOverdue(job);
+      else this.#logGone(job);
+    }
+    events.emit(
+      "jobs.recovered",
+      recovered.map((job) => ({ ...job, quarantined: isQuarantined(job, which, budgets) })),
+    );
+    return recovered;
+  }
+
+  #unheard(): boolean {
+    const { clock, agentsHeardSince, agentLeaseMs = 0 } = this.#o;
+    if (!agentsHeardSince) return false;
+    const since = agentsHeardSince();
+    return since === null || clock.monotonic() - since < Math.min(HEARING_MS, agentLeaseMs);
+  }
+
+  #logGone({ id, worker, status, interruptions, crashes }: Recovered): void {
+    const { log, budgets } = this.#o;
+    const fields = { jobId: id, worker, interruptions, crashes };
+    if (status !== "failed")
+      log.warn(fields, `job was recovered from a worker that is gone and is ${status}`);
+    else if (crashes < budgets.crashesMax) log.error(fields, "job has failed: it was interrupted too often");
+    else log.error(fields, "job is in quarantine: too many nodes died while they ran it");
+  }
+
+  #logOverdue({ id, worker, status, failures }: Recovered): void {
+    const fields = { jobId: id, worker, failures };
+    this.#o.log.warn(fields, `job ran long past its timeout, was taken from its worker and is ${status}`);
+  }
+}
+
+function isQuarantined({ status, crashes }: Recovered, { by }: Abandoned, { crashesMax }: Budgets): boolean {
+  return status === "failed" && by !== "overdue" && crashes >= crashesMax;
+}

@@ -1,0 +1,119 @@
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { ClaimedJob } from "../../store/store.ts";
+
+/** The window over which the rate of finished jobs decides how far to claim ahead. */
+const RATE_WINDOW_MS = 100;
+
+/**
+ * How often jobs that were claimed ahead are looked at. Longer, and an urgent job waits behind them; shorter, and a short
+ * pause of the process gives back what it was about to run.
+ */
+const LOOK_MS = 500;
+
+export interface ClaimBufferOptions {
+  readonly clock: Clock;
+  readonly concurrency: number;
+  readonly prefetchMax: number;
+  readonly giveBack: (job: ClaimedJob) => void;
+}
+
+/**
+ * Jobs that are claimed and not started yet. How many there may be follows how many were run lately: none for slow
+ * jobs, so that a crash strands none of them, and up to `prefetchMax` for short ones. When those claimed turn out slow,
+ * what will not be started soon goes back to its place in line, where others find it and something urgent goes first.
+ */
+export class ClaimBuffer {
+  readonly #o: ClaimBufferOptions;
+  #jobs: ClaimedJob[] = [];
+  #next = 0;
+  #finishedInWindow = 0;
+  #windowFrom = 0;
+  #lastWindow = 0;
+  #cancelLook: (() => void) | null = null;
+
+  constructor(options: ClaimBufferOptions) {
+    this.#o = options;
+  }
+
+  get size(): number {
+    return this.#jobs.length - this.#next;
+  }
+
+  /** How many were run lately. */
+  get pace(): number {
+    return this.#recentlyFinished();
+  }
+
+  /** How many more to claim now. Asks only when half of what may be held is gone, to ask for many at once. */
+  wanted(running: number): number {
+    const { concurrency, prefetchMax } = this.#o;
+    const held = running + this.size;
+    const capacity = concurrency + Math.min(prefetchMax, this.#recentlyFinished());
+    const room = capacity - held;
+    return held < concurrency || room * 2 >= capacity ? room : 0;
+  }
+
+  noteFinished(): void {
+    this.#finishedInWindow++;
+  }
+
+  add(jobs: readonly ClaimedJob[]): void {
+    this.#jobs = this.size === 0 ? [...jobs] : [...this.#jobs.slice(this.#next), ...jobs];
+    this.#next = 0;
+    this.#lookLater();
+  }
+
+  /** The next one; undefined when there is none. */
+  take(): ClaimedJob | undefined {
+    return this.size > 0 ? this.#jobs[this.#next++] : undefined;
+  }
+
+  takeAll(): ClaimedJob[] {
+    const rest = this.#jobs.slice(this.#next);
+    this.#jobs = [];
+    this.#next = 0;
+    this.#cancelLook?.();
+    this.#cancelLook = null;
+    return rest;
+  }
+
+  /** Those that were claimed under this lease. */
+  takeUnder(lease: LeaseId): ClaimedJob[] {
+    const taken: ClaimedJob[] = [];
+    const rest: ClaimedJob[] = [];
+    for (const job of this.takeAll()) (job.lease === lease ? taken : rest).push(job);
+    if (rest.length > 0) this.add(rest);
+    return taken;
+  }
+
+  remove(id: JobId): ClaimedJob | undefined {
+    const at = this.#jobs.findIndex((job, index) => index >= this.#next && job.id === id);
+    return at < 0 ? undefined : this.#jobs.splice(at, 1)[0];
+  }
+
+  some(test: (job: ClaimedJob) => boolean): boolean {
+    for (let i = this.#next; i < this.#jobs.length; i++) if (test(this.#jobs[i]!)) return true;
+    return false;
+  }
+
+  /** Also at few: the slots may be busy for hours with what came before them. */
+  #lookLater(): void {
+    if (this.#cancelLook || this.size === 0) return;
+    this.#cancelLook = this.#o.clock.after(LOOK_MS, () => {
+      this.#cancelLook = null;
+      for (const job of this.#jobs.splice(this.#next + this.#recentlyFinished())) this.#o.giveBack(job);
+      this.#lookLater();
+    });
+  }
+
+  #recentlyFinished(): number {
+    const now = this.#o.clock.monotonic();
+    if (now - this.#windowFrom >= RATE_WINDOW_MS) {
+      this.#lastWindow = now - this.#windowFrom < 2 * RATE_WINDOW_MS ? this.#finishedInWindow : 0;
+      this.#finishedInWindow = 0;
+      this.#windowFrom = now;
+    }
+    return Math.max(this.#lastWindow, this.#finishedInWindow);
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * One run of one job: what its handler sees, and how it is told to stop.
+ *
+ * A run is made for every job, also for a hundred thousand in a second: what most handlers never look at (the
+ * AbortSignal, the log) comes into being when it is first used.
+ */
+
+import type { AbortReason } from "../../core/jobs/job.ts";
+import { traceHeaders } from "../../core/trace.ts";
+import type { Span } from "../../platform/tracing.ts";
+import { LOG_LEVELS } from "../../store/store.ts";
+import type { ClaimedJob, LogLevel, NewLogLine, Report } from "../../store/store.ts";
+import type { TaskContext, TaskJob, TaskLog } from "../tasks/task.ts";
+
+/** What `signal.reason` is, and what an aborted handler usually rejects with. */
+export class JobAborted extends Error {
+  override readonly name = "JobAborted";
+  readonly why: AbortReason;
+
+  constructor(why: AbortReason, message: string | null = null) {
+    super(message ?? `the job was aborted: ${why}`);
+    this.why = why;
+  }
+}
+
+/** Longer lines and errors are cut: they are for reading, and a result is the place for data. */
+export const LOG_MESSAGE_LENGTH_MAX = 16_384;
+
+export interface RunHooks {
+  /** The run has something to report. */
+  readonly onReport: (run: JobRun) => void;
+  readonly now: () => number;
+}
+
+export class JobRun implements TaskContext {
+  readonly claimed: ClaimedJob;
+  /** Monotonic. */
+  readonly startedAt: number;
+  /** Where somebody records traces. */
+  span: Span | null = null;
+  /** Monotonic; Infinity without a timeout. Moved on by an abort to the end of its grace. */
+  deadline: number;
+  /** Its slot has been given to another job: whatever the handler still does is not waited for. */
+  abandoned = false;
+  #aborted: JobAborted | null = null;
+  #controller: AbortController | null = null;
+  #log: TaskLog | null = null;
+  #job: TaskJob | null = null;
+  #lines: NewLogLine[] = [];
+  #progress: Report["progress"] = null;
+  readonly #hooks: RunHooks;
+
+  constructor(claimed: ClaimedJob, startedAt: number, hooks: RunHooks) {
+    this.claimed = claimed;
+    this.startedAt = startedAt;
+    this.deadline = claimed.timeoutMs === null ? Infinity : startedAt + claimed.timeoutMs;
+    this.#hooks = hooks;
+  }
+
+  // ------------------------------------------------ for the handler
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(this.#aborted);
+    }
+    return this.#controller.signal;
+  }
+
+  get log(): TaskLog {
+    return (this.#log ??= this.#makeLog());
+  }
+
+  get attempt(): number {
+    return this.claimed.attempts;
+  }
+
+  get traceparent(): string | null {
+    const trace = this.span?.trace ?? this.claimed.trace;
+    return trace ? traceHeaders(trace).traceparent : null;
+  }
+
+  get job(): TaskJob {
+    return (this.#job ??= taskJob(this.claimed));
+  }
+
+  /** A function of its own, as `log` is: handlers take their context apart, and those in plain JavaScript pass anything. */
+  get progress(): (percent: unknown, message?: unknown) => void {
+    return (percent, message) => {
+      this.#progress = progressOf(percent, message);
+      this.#hooks.onReport(this);
+    };
+  }
+
+  // ------------------------------------------------ for the worker
+
+  get aborted(): AbortReason | null {
+    return this.#aborted?.why ?? null;
+  }
+
+  get abortMessage(): string | null {
+    return this.#aborted?.message ?? null;
+  }
+
+  /** The first reason stays: a signal fires once. */
+  abort(why: AbortReason, message: string | null = null): boolean {
+    if (this.#aborted) return false;
+    this.#aborted = new JobAborted(why, message);
+    this.#controller?.abort(this.#aborted);
+    return true;
+  }
+
+  addLine(level: LogLevel, message: string): void {
+    const known = LOG_LEVELS.includes(level) ? level : "info";
+    this.#lines.push({ at: this.#hooks.now(), level: known, message: cut(message) });
+    this.#hooks.onReport(this);
+  }
+
+  /** What was logged and reported since the last time; null if nothing. */
+  takeReport(): Report | null {
+    if (this.#lines.length === 0 && this.#progress === null) return null;
+    const report: Report = { run: this.claimed, logs: this.#lines, progress: this.#progress };
+    this.#lines = [];
+    this.#progress = null;
+    return report;
+  }
+
+  #makeLog(): TaskLog {
+    // Handlers in plain JavaScript log whatever they have.
+    const log = (message: unknown, level: LogLevel = "info"): void => this.addLine(level, String(message));
+    return Object.assign(log, {
+      debug: (message: string) => log(message, "debug"),
+      info: (message: string) => log(message, "info"),
+      warn: (message: string) => log(message, "warn"),
+      error: (message: string) => log(message, "error"),
+    });
+  }
+}
+
+export function taskJob(claimed: ClaimedJob): TaskJob {
+  const { id, task, queue, priority, jobEpoch, failures, interruptions, crashes, maxAttempts } = claimed;
+  const createdAt = new Date(claimed.createdAt);
+  return { id, task, queue, priority, jobEpoch, failures, interruptions, crashes, maxAttempts, createdAt };
+}
+
+export function progressOf(percent: unknown, message: unknown): NonNullable<Report["progress"]> {
+  if (typeof percent !== "number" || !(percent >= 0 && percent <= 100)) {
+    throw new RangeError(`progress must be a number from 0 to 100, not ${String(percent)}`);
+  }
+  return { value: percent, message: message == null ? null : cut(String(message)) };
+}
+
+export function cut(text: string): string {
+  return text.length > LOG_MESSAGE_LENGTH_MAX ? `${text.slice(0, LOG_MESSAGE_LENGTH_MAX)}… (cut)` : text;
+}

@@ -1,0 +1,156 @@
+/** What becomes of a job when its handler ends, by itself or by force. */
+
+import {
+  interruptionError,
+  mayRetry,
+  type AbortReason,
+  type Budgets,
+  type JobError,
+} from "../../core/jobs/job.ts";
+import { DEFAULT_RETRY, retryDelayMs, type RetryPolicy } from "../../core/jobs/retry.ts";
+import type { ClaimedJob, Outcome } from "../../store/store.ts";
+import { cut, JobAborted } from "./job-run.ts";
+
+export interface OutcomeRules {
+  readonly budgets: Budgets;
+  readonly retry: RetryPolicy;
+  readonly chance: () => number;
+}
+
+/** What is asked of a job: its budgets as they were when the run began. */
+export type Judged = Pick<ClaimedJob, "failures" | "interruptions" | "crashes" | "maxAttempts" | "timeoutMs">;
+
+export type Ending =
+  | { readonly ended: "returned"; readonly result: unknown }
+  | { readonly ended: "threw"; readonly error: unknown }
+  /** It did not end within its grace after the abort. */
+  | { readonly ended: "abandoned" };
+
+/**
+ * A handler that returns has done its work, whatever was asked of it meanwhile: its result stands. One that throws
+ * after an abort ended because of it. A lost lease means that the job is no longer ours to speak of: null.
+ */
+export function outcomeOf(
+  job: Judged,
+  ending: Ending,
+  aborted: { readonly why: AbortReason | null; readonly message: string | null },
+  policy: Partial<RetryPolicy> | undefined,
+  rules: OutcomeRules,
+): Outcome | null {
+  if (aborted.why === "lease_lost") return null;
+  if (ending.ended === "returned") return completed(ending.result);
+  const unrelated =
+    ending.ended === "threw" && aborted.why !== null && !isAbort(ending.error) ? ending.error : null;
+  switch (aborted.why) {
+    case "cancel":
+      return { kind: "cancelled", error: { code: "CANCELLED", message: aborted.message ?? "cancelled" } };
+    case "drain":
+      return interrupted(job, rules);
+    case "timeout":
+      return failure(job, timeoutError(job, unrelated), true, policy, rules);
+    case null:
+      return ending.ended === "threw"
+        ? failure(job, toJobError(ending.error), mayTryAgain(ending.error), policy, rules)
+        : failure(job, { code: "ABANDONED", message: "the handler was given up" }, true, policy, rules);
+  }
+}
+
+/** More is data for a file or a database; a result is kept with its job and sent whole to whoever asks. */
+export const RESULT_LENGTH_MAX = 8 * 1_048_576;
+
+function completed(result: unknown): Outcome {
+  try {
+    return { kind: "completed", result: resultText(result) };
+  } catch (error) {
+    const { code, message } = toJobError(error);
+    return { kind: "failed", spends: "failure", error: { code, message } };
+  }
+}
+
+/** Another attempt would return the same. */
+class BadResult extends Error {
+  readonly code = "BAD_RESULT";
+  readonly retryable = false;
+
+  constructor(why: string) {
+    super(`the result cannot be stored: ${why}`);
+  }
+}
+
+/** A result as JSON text; throws for what JSON has no words for. */
+export function resultText(result: unknown): string {
+  if (result === undefined) return "null";
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(result);
+  } catch (error) {
+    throw new BadResult(toJobError(error).message);
+  }
+  if (text === undefined) throw new BadResult(`it is a ${typeof result}`);
+  if (text.length > RESULT_LENGTH_MAX) {
+    throw new BadResult(
+      `it has ${text.length} characters, more than ${RESULT_LENGTH_MAX}; keep it elsewhere and return where`,
+    );
+  }
+  return text;
+}
+
+function interrupted(job: Judged, rules: OutcomeRules): Outcome {
+  const error = interruptionError(job, rules.budgets);
+  return error ? { kind: "failed", error, spends: "interruption" } : { kind: "interrupted" };
+}
+
+function failure(
+  job: Judged,
+  error: JobError,
+  retryable: boolean,
+  policy: Partial<RetryPolicy> | undefined,
+  rules: OutcomeRules,
+): Outcome {
+  if (!retryable || !mayRetry(job)) return { kind: "failed", error, spends: "failure" };
+  const merged = { ...DEFAULT_RETRY, ...rules.retry, ...policy };
+  return { kind: "retry", error, delayMs: retryDelayMs(job.failures + 1, rules.chance(), merged) };
+}
+
+function timeoutError(job: Judged, thrown: unknown): JobError {
+  const after = thrown === null ? "" : `; then it threw: ${toJobError(thrown).message}`;
+  return { code: "TIMEOUT", message: `ran longer than its timeout of ${job.timeoutMs} ms${after}` };
+}
+
+export function isAbort(error: unknown): boolean {
+  return (
+    readable(() => error instanceof JobAborted || (error instanceof Error && error.name === "AbortError")) ===
+    true
+  );
+}
+
+export function mayTryAgain(error: unknown): boolean {
+  return readable(() => (error as { retryable?: unknown } | null)?.retryable) !== false;
+}
+
+/** Stacks help whoever wrote the task; ten lines are enough to find the place. */
+const STACK_LINES = 10;
+
+/** Handlers throw what they like. What cannot be read, or cannot be text, must not take the worker down. */
+export function toJobError(error: unknown): JobError {
+  const like = (typeof error === "object" && error !== null ? error : {}) as Partial<Record<string, unknown>>;
+  const code = readable(() => like["code"]);
+  const message =
+    readable(() => like["message"] && String(like["message"])) ||
+    readable(() => String(error)) ||
+    "something was thrown that cannot be shown";
+  const stack = readable(() => (like["stack"] as string).split("\n").slice(0, STACK_LINES).join("\n"));
+  return {
+    code: typeof code === "string" && code !== "" ? cut(code) : "ERROR",
+    message: cut(message as string),
+    ...(stack ? { stack: cut(stack as string) } : {}),
+  };
+}
+
+function readable(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

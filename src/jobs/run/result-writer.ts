@@ -1,0 +1,197 @@
+/**
+ * Brings what runs have to say into the store: logs and progress first, then how they ended. What comes together is
+ * written together; what the store does not take is tried again, because settling twice is harmless.
+ */
+
+import { hasCode } from "../../core/errors.ts";
+import type { JobId } from "../../core/ids.ts";
+import type { JobStatus } from "../../core/jobs/job.ts";
+import { traceFields } from "../../core/trace.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { ClaimedJob, Outcome, Report, Settlement } from "../../store/store.ts";
+import type { JobRun } from "./job-run.ts";
+import type { ResultPort } from "./worker-ports.ts";
+import type { SettledRun, WorkerWatch } from "./worker-monitor.ts";
+
+export interface ResultWriterOptions {
+  readonly results: ResultPort;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A write has been handed to the store: what is handed over now shares its commit. */
+  readonly onSent: () => void;
+  readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
+  readonly watch: Pick<WorkerWatch, "settling" | "results" | "resultRefused">;
+}
+
+const STORE_RETRY_MS = 250;
+/** How long a drain goes on trying to store results. Longer, and a stop with a full disk ends as a kill. */
+const LAST_TRIES_MS = 2_000;
+
+export class ResultWriter {
+  readonly #o: ResultWriterOptions;
+  #settlements: SettledRun[] = [];
+  readonly #reporting = new Set<JobRun>();
+  /** Under way. */
+  readonly #writes = new Set<Promise<void>>();
+  #flushing: Promise<void> | null = null;
+  #scheduled = false;
+  #failing = false;
+  /** From then on results that the store does not take are let go. */
+  #giveUpAt = Infinity;
+
+  constructor(options: ResultWriterOptions) {
+    this.#o = options;
+  }
+
+  /** The store refuses results at the moment: running more jobs would only pile them up. */
+  get failing(): boolean {
+    return this.#failing;
+  }
+
+  get busy(): boolean {
+    return this.#flushing !== null || this.#writes.size > 0 || this.#unwritten();
+  }
+
+  settle(job: ClaimedJob, outcome: Outcome, trace?: string): void {
+    this.#settlements.push(trace === undefined ? { run: job, outcome } : { run: job, outcome, trace });
+    this.#schedule();
+  }
+
+  /** The run has logs or progress to report. */
+  report(run: JobRun): void {
+    this.#reporting.add(run);
+    this.#schedule();
+  }
+
+  /** Nothing more is to be said of this run. */
+  forget(run: JobRun): void {
+    this.#reporting.delete(run);
+  }
+
+  /** Results are kept until the store takes them. */
+  open(): void {
+    this.#giveUpAt = Infinity;
+  }
+
+  /** Writes all there is, also what claims under way still give back. A store that is silent gets no more time than one that refuses. */
+  async finish(claiming: () => Promise<void> | null): Promise<void> {
+    const { clock, results } = this.#o;
+    results.hurry?.();
+    if (this.#giveUpAt === Infinity) this.#giveUpAt = clock.monotonic() + LAST_TRIES_MS;
+    const over = new AbortController();
+    const late = clock.sleep(this.#giveUpAt - clock.monotonic(), over.signal);
+    while ((this.busy || claiming()) && clock.monotonic() < this.#giveUpAt) {
+      await Promise.race([late, claiming()]);
+      await Promise.race([late, this.flush()]);
+    }
+    over.abort();
+  }
+
+  flush(): Promise<void> {
+    this.#scheduled = false;
+    if (this.#unwritten()) this.#flushing ??= this.#flushNow();
+    return this.#flushing ?? Promise.all(this.#writes).then(() => {});
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#flushing) return;
+    this.#scheduled = true;
+    setImmediate(() => void this.flush());
+  }
+
+  #unwritten(): boolean {
+    return this.#settlements.length > 0 || this.#reporting.size > 0;
+  }
+
+  async #flushNow(): Promise<void> {
+    while (this.#unwritten()) {
+      const settlements = this.#settlements;
+      const reports = this.#takeReports();
+      this.#settlements = [];
+      const written = this.#write(reports, settlements).finally(() => this.#writes.delete(written));
+      this.#writes.add(written);
+      this.#o.onSent();
+      await this.#patiently(written);
+    }
+    this.#flushing = null;
+  }
+
+  /** Where results go to many owners, one that is silent does not hold up the others. */
+  async #patiently(written: Promise<void>): Promise<void> {
+    const { results, clock } = this.#o;
+    if (results.patienceMs === undefined) return written;
+    const over = new AbortController();
+    await Promise.race([written, clock.sleep(results.patienceMs, over.signal)]);
+    over.abort();
+  }
+
+  #takeReports(): Report[] {
+    const reports: Report[] = [];
+    for (const run of this.#reporting) {
+      const report = run.takeReport();
+      if (report) reports.push(report);
+    }
+    this.#reporting.clear();
+    return reports;
+  }
+
+  async #write(reports: readonly Report[], settlements: readonly SettledRun[]): Promise<void> {
+    const { clock, log, watch } = this.#o;
+    const tell = watch.settling(settlements);
+    let unreported = reports;
+    for (let tries = 1; ; tries++) {
+      const [reported, settled] = await this.#send(unreported, settlements);
+      if (reported.status === "fulfilled") unreported = [];
+      const failed = [reported, settled].find((answer) => answer.status === "rejected");
+      this.#failing = failed !== undefined;
+      watch.results(!this.#failing);
+      if (settled.status === "fulfilled" && !failed) {
+        for (const { run } of reports) this.#o.onChange(run.id, null);
+        tell(settled.value);
+        return this.#announce(settlements, settled.value);
+      }
+      const fields = { err: failed!.reason as unknown, results: settlements.length };
+      if (hasCode(fields.err, "STOPPED")) return;
+      if (clock.monotonic() >= this.#giveUpAt)
+        return log.error(fields, "could not store results before the end; their jobs will run again");
+      // The results are kept: settling again is harmless, the store knows each run by its epoch.
+      if (tries === 1) log.error(fields, "could not store results; trying again");
+      await clock.sleep(STORE_RETRY_MS);
+    }
+  }
+
+  #send(reports: readonly Report[], settlements: readonly Settlement[]) {
+    // Async, so that also a store that refuses at once is a rejection.
+    const report = async () => (reports.length > 0 ? this.#o.results.report(reports) : []);
+    const settle = async () => (settlements.length > 0 ? this.#o.results.settle(settlements) : []);
+    return Promise.allSettled([report(), settle()] as const);
+  }
+
+  #announce(settlements: readonly SettledRun[], verdicts: readonly string[]): void {
+    for (let i = 0; i < settlements.length; i++) {
+      const { run, outcome } = settlements[i]!;
+      if (verdicts[i] === "stale") {
+        this.#o.watch.resultRefused();
+        this.#o.log.warn(
+          { jobId: run.id, jobEpoch: run.jobEpoch, ...traceFields(run.trace) },
+          "a result was refused: the job has moved on (STALE_EPOCH)",
+        );
+      } else this.#o.onChange(run.id, statusAfter(outcome), run);
+    }
+  }
+}
+
+export function statusAfter(outcome: Outcome): JobStatus {
+  switch (outcome.kind) {
+    case "completed":
+    case "failed":
+    case "cancelled":
+      return outcome.kind;
+    case "retry":
+      return "scheduled";
+    case "interrupted":
+    case "released":
+      return "queued";
+  }
+}

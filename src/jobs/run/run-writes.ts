@@ -1,0 +1,67 @@
+/** Writes what runs report and how they ended into the store, and emits what the store answered. Under push dispatch the owner does it. */
+
+import type { LeaseId } from "../../core/ids.ts";
+import { isFinal } from "../../core/jobs/job.ts";
+import type { RefusedWrite } from "../../core/leadership/refused-write.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import type { NodeEvents } from "../../platform/node-events.ts";
+import type { ClaimedJob, JobStore, Report, Run, Settlement, Verdict } from "../../store/store.ts";
+import { statusAfter } from "./result-writer.ts";
+
+export interface RunWriting<Method extends "settle" | "report"> {
+  readonly store: { readonly jobs: Pick<JobStore, Method> };
+  readonly events: NodeEvents;
+}
+
+type Verdicts = readonly Verdict[];
+
+export function settleRuns(
+  { store, events }: RunWriting<"settle">,
+  settlements: readonly Settlement[],
+  fence?: Term,
+): Promise<Verdicts> {
+  const settling = store.jobs.settle(settlements, fence);
+  settling.then(
+    (verdicts) => emitSettled(events, settlements, verdicts),
+    (error: unknown) => events.refused("jobs.settle", error),
+  );
+  return settling;
+}
+
+export function reportRuns(
+  { store, events }: RunWriting<"report">,
+  reports: readonly Report[],
+  fence?: Term,
+): Promise<Verdicts> {
+  const reporting = store.jobs.report(reports, fence);
+  reporting.then(
+    (verdicts) => emitReported(events, reports, verdicts),
+    (error: unknown) => events.refused("jobs.report", error),
+  );
+  return reporting;
+}
+
+export function emitSettled(events: NodeEvents, ended: readonly Settlement[], verdicts: Verdicts): void {
+  const finished: { readonly queue: string | undefined; readonly failed: boolean }[] = [];
+  for (let at = 0; at < verdicts.length; at++) {
+    const { run, outcome } = ended[at]!;
+    const verdict = verdicts[at];
+    if (verdict === "stale") refuse(events, "run.result", run);
+    else if (verdict === "accepted" && isFinal(statusAfter(outcome)))
+      finished.push({ queue: (run as Partial<ClaimedJob>).queue, failed: outcome.kind === "failed" });
+  }
+  if (finished.length > 0) events.emit("jobs.finished", finished);
+}
+
+export function emitReported(events: NodeEvents, reports: readonly Report[], verdicts: Verdicts): void {
+  for (let at = 0; at < verdicts.length; at++)
+    if (verdicts[at] === "stale") refuse(events, "run.report", reports[at]!.run);
+}
+
+export function emitNotRenewed(events: NodeEvents, lease: LeaseId): void {
+  events.emit("write.refused", { write: "lease.renew", carried: null, current: null, job: null, id: lease });
+}
+
+function refuse(events: NodeEvents, write: RefusedWrite, { id, jobEpoch }: Run): void {
+  events.emit("write.refused", { write, carried: jobEpoch, current: null, job: id });
+}

@@ -1,0 +1,55 @@
+/** Runs on a worker thread: imports task modules and runs one job at a time. */
+
+import { parentPort } from "node:worker_threads";
+import { JobAborted, progressOf } from "./job-run.ts";
+import { isAbort, mayTryAgain, resultText, toJobError } from "./outcome.ts";
+import type { Handler, Task, TaskContext } from "../tasks/task.ts";
+import type { FromThread, Said, ToThread } from "./thread-messages.ts";
+import type { LogLevel } from "../../store/store.ts";
+
+type Order = Extract<ToThread, { say: "run" }>;
+
+const port = parentPort!;
+let current = { run: 0, controller: new AbortController() };
+
+port.on("message", (message: ToThread) => {
+  if (message.say === "run") void run(message);
+  else if (message.run === current.run)
+    current.controller.abort(new JobAborted(message.why, message.message));
+});
+
+async function run(order: Order): Promise<void> {
+  const controller = new AbortController();
+  current = { run: order.run, controller };
+  const say = (said: Said): void => port.postMessage({ run: order.run, ...said } satisfies FromThread);
+  try {
+    const loaded = (await import(order.module)) as { default: Task | Handler };
+    const handler = typeof loaded.default === "function" ? loaded.default : loaded.default.run;
+    const result = await handler(order.payload, context(order, controller.signal, say));
+    say({ say: "returned", result: resultText(result) });
+  } catch (error) {
+    const retryable = mayTryAgain(error);
+    say({ say: "threw", error: toJobError(error), retryable, aborted: isAbort(error) });
+  }
+}
+
+function context(order: Order, signal: AbortSignal, say: (said: Said) => void): TaskContext {
+  const log = (message: unknown, level: LogLevel = "info"): void =>
+    say({ say: "log", level, message: String(message) });
+  const leveled = (level: LogLevel) => (message: string) => log(message, level);
+  const levels = {
+    debug: leveled("debug"),
+    info: leveled("info"),
+    warn: leveled("warn"),
+    error: leveled("error"),
+  };
+  return {
+    signal,
+    log: Object.assign(log, levels),
+    progress: (percent: unknown, message?: unknown) =>
+      say({ say: "progress", ...progressOf(percent, message) }),
+    job: order.job,
+    attempt: order.attempt,
+    traceparent: order.traceparent,
+  };
+}

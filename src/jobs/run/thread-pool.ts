@@ -1,0 +1,151 @@
+import { Worker as Thread } from "node:worker_threads";
+import type { Clock } from "../../platform/clock.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { JobAborted, JobRun } from "./job-run.ts";
+import { toJobError } from "./outcome.ts";
+import type { Task } from "../tasks/task.ts";
+import type { FromThread, ToThread } from "./thread-messages.ts";
+
+export interface ThreadPoolOptions {
+  readonly clock: Clock;
+  /** A thread that ignores an abort for so long is ended by force. */
+  readonly abortGraceMs: number;
+}
+
+/** Resolved relative to this module, with its own ending: `.ts` in a checkout, `.js` in the published package. */
+const ENTRY = new URL(
+  import.meta.url.endsWith(".ts") ? "./thread-main.ts" : "./thread-main.js",
+  import.meta.url,
+);
+
+/**
+ * Threads for CPU-bound handlers. A thread runs one job at a time and is used again; the worker's concurrency bounds
+ * their number. A thread that dies takes one run with it, never the node.
+ */
+export class ThreadPool extends Lifecycle {
+  readonly #options: ThreadPoolOptions;
+  readonly #idle: Thread[] = [];
+  readonly #all = new Set<Thread>();
+  #runs = 0;
+
+  constructor(options: ThreadPoolOptions) {
+    super();
+    this.#options = options;
+  }
+
+  /** Threads that are alive, idle ones among them. */
+  get size(): number {
+    return this.#all.size;
+  }
+
+  protected onStart(): void {}
+
+  protected async onStop(): Promise<void> {
+    this.#idle.length = 0;
+    await Promise.all([...this.#all].map((thread) => thread.terminate()));
+  }
+
+  run(task: Task, payload: unknown, run: JobRun): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const thread = this.#idle.pop() ?? this.#spawn();
+      const number = ++this.#runs;
+      let endByForce: (() => void) | null = null;
+      const onAbort = (): void => {
+        const reason = run.signal.reason as JobAborted;
+        post(thread, { say: "abort", run: number, why: reason.why, message: reason.message });
+        endByForce = this.#options.clock.after(this.#options.abortGraceMs, () => void thread.terminate());
+      };
+      const done = (reuse: boolean): void => {
+        endByForce?.();
+        run.signal.removeEventListener("abort", onAbort);
+        thread.off("message", onMessage);
+        thread.off("error", onError);
+        thread.off("exit", onExit);
+        if (reuse && this.running) this.#idle.push(thread);
+        else void thread.terminate();
+      };
+      const onMessage = (message: FromThread): void => {
+        if (message.run !== number) return;
+        switch (message.say) {
+          case "log":
+            return run.addLine(message.level, message.message);
+          case "progress":
+            return run.progress(message.value, message.message);
+          case "returned":
+            done(true);
+            return resolve(JSON.parse(message.result));
+          case "threw":
+            done(true);
+            return reject(
+              message.aborted && run.signal.aborted ? (run.signal.reason as JobAborted) : thrown(message),
+            );
+        }
+      };
+      const onError = (error: unknown): void => {
+        done(false);
+        reject(new ThreadDied(`died of an error that nobody caught: ${toJobError(error).message}`));
+      };
+      const onExit = (code: number): void => {
+        done(false);
+        reject(
+          run.signal.aborted
+            ? (run.signal.reason as JobAborted)
+            : new ThreadDied(`ended with exit code ${code}`),
+        );
+      };
+      thread.on("message", onMessage);
+      thread.on("error", onError);
+      thread.on("exit", onExit);
+      run.signal.addEventListener("abort", onAbort, { once: true });
+      const { job, attempt, traceparent } = run;
+      try {
+        post(thread, { say: "run", run: number, module: task.module!, payload, job, attempt, traceparent });
+      } catch (error) {
+        done(true);
+        return reject(new NotForThreads(toJobError(error).message));
+      }
+      if (run.signal.aborted) onAbort();
+    });
+  }
+
+  #spawn(): Thread {
+    const thread = new Thread(ENTRY);
+    thread.unref(); // an idle thread must not keep the process alive
+    this.#all.add(thread);
+    thread.once("exit", () => {
+      this.#all.delete(thread);
+      const at = this.#idle.indexOf(thread);
+      if (at >= 0) this.#idle.splice(at, 1);
+    });
+    // Without a listener an error of an idle thread would end the process.
+    thread.on("error", () => {});
+    return thread;
+  }
+}
+
+class ThreadDied extends Error {
+  readonly code = "THREAD_DIED";
+
+  constructor(how: string) {
+    super(`the thread that ran the handler ${how}`);
+  }
+}
+
+/** Its schema made something of it that threads cannot copy. */
+class NotForThreads extends Error {
+  readonly code = "BAD_PAYLOAD";
+  readonly retryable = false;
+
+  constructor(why: string) {
+    super(`the payload cannot be handed to a thread: ${why}`);
+  }
+}
+
+function post(thread: Thread, message: ToThread): void {
+  thread.postMessage(message);
+}
+
+function thrown(message: Extract<FromThread, { say: "threw" }>): Error {
+  const { error, retryable } = message;
+  return Object.assign(new Error(error.message), { code: error.code, stack: error.stack ?? "", retryable });
+}

@@ -1,0 +1,162 @@
+/**
+ * A worker's hold on the jobs that it has claimed: one renewal keeps them all. It is trusted until the send time of the
+ * last acknowledged renewal plus its length, on the worker's own monotonic clock; past that others may run the jobs.
+ *
+ *   fresh ──a claim gives something──> held ──refused, or not trusted any more──> lost
+ *     ^                                  |
+ *     |                                  '──a claim's answer is lost──> retired ──nothing left under it──> let go
+ *     '── the next one takes its place, whenever one is lost or retired
+ *
+ * Nobody knows what a claim gave whose answer never came. So what was claimed before goes on under the retired lease, and
+ * new claims are made under the next: when the retired one is let go, it runs out, and what nobody runs is found.
+ */
+
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { NodeEvents } from "../../platform/node-events.ts";
+import type { Store } from "../../store/store.ts";
+import { emitNotRenewed } from "./run-writes.ts";
+
+export interface WorkerLeaseOptions {
+  readonly store: Pick<Store, "jobs">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly events: NodeEvents;
+  readonly identity: NodeIdentity;
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  /** Whether there is anything under this lease. */
+  readonly needed: (lease: LeaseId) => boolean;
+  readonly onLost: (lease: LeaseId, why: string) => void;
+  readonly onCancelWish: (id: JobId, reason: string | null) => void;
+}
+
+interface Hold {
+  trustedUntil: number;
+  /** Claims that gave something. */
+  grants: number;
+}
+
+export class WorkerLease {
+  readonly #o: WorkerLeaseOptions;
+  readonly #holds = new Map<LeaseId, Hold>();
+  #id: LeaseId;
+  #count = 0;
+  #cancelRenewal: (() => void) | null = null;
+  #cancelWatch: (() => void) | null = null;
+
+  constructor(options: WorkerLeaseOptions) {
+    this.#o = options;
+    this.#id = this.#next();
+  }
+
+  /** For the next claim. */
+  get id(): LeaseId {
+    return this.#id;
+  }
+
+  /** Whether the next claim may open the lease: nothing is under it that could have been lost with it. */
+  get opens(): boolean {
+    return !this.#holds.has(this.#id) || !this.#o.needed(this.#id);
+  }
+
+  /** A claim sent then has given something. False when the lease was lost meanwhile: nobody will renew it. */
+  granted(lease: LeaseId, sentAt: number): boolean {
+    const hold = this.#holds.get(lease);
+    if (!hold && lease !== this.#id) return false;
+    const trustedUntil = Math.max(hold?.trustedUntil ?? 0, sentAt + this.#o.leaseMs);
+    this.#holds.set(lease, { trustedUntil, grants: (hold?.grants ?? 0) + 1 });
+    return true;
+  }
+
+  /** A claim was told that the lease is not ours. */
+  refused(lease: LeaseId): void {
+    if (lease === this.#id) this.#lose(lease, "it was taken away");
+  }
+
+  /** A claim was not answered: it may have given something that nobody will run. */
+  retire(lease: LeaseId): void {
+    if (lease === this.#id) this.#id = this.#next();
+  }
+
+  start(): void {
+    this.#cancelRenewal = this.#o.clock.after(this.#o.renewMs, () => void this.#renewAll());
+  }
+
+  stop(): void {
+    this.#cancelRenewal?.();
+    this.#cancelRenewal = null;
+    this.#cancelWatch?.();
+    this.#cancelWatch = null;
+  }
+
+  async #renewAll(): Promise<void> {
+    const renewal = this.#cancelRenewal;
+    const leases = [...this.#holds.keys()].filter((lease) => this.#stillNeeded(lease));
+    this.#watch();
+    await Promise.all(leases.map((lease) => this.#renew(lease)));
+    // Stopped, or stopped and started, while the store answered?
+    if (renewal !== null && this.#cancelRenewal === renewal) this.start();
+  }
+
+  #stillNeeded(lease: LeaseId): boolean {
+    if (this.#o.needed(lease)) return true;
+    if (lease !== this.#id) this.#holds.delete(lease);
+    return false;
+  }
+
+  async #renew(lease: LeaseId): Promise<void> {
+    const { clock, log, events, store, leaseMs, onCancelWish } = this.#o;
+    for (let hold = this.#holds.get(lease); hold; hold = this.#holds.get(lease)) {
+      const sentAt = clock.monotonic();
+      try {
+        const { held, cancelled } = await store.jobs.renew(lease, leaseMs);
+        if (!held) emitNotRenewed(events, lease);
+        for (const wish of cancelled) onCancelWish(wish.id, wish.reason);
+        const known = this.#holds.get(lease);
+        if (!known) return;
+        // A claim that opened the lease anew may have overtaken the renewal: ask again.
+        if (!held && known.grants !== hold.grants) continue;
+        if (!held) return this.#lose(lease, "it was taken away");
+        known.trustedUntil = Math.max(known.trustedUntil, sentAt + leaseMs);
+      } catch (error) {
+        log.warn({ err: error }, "could not renew the lease");
+      }
+      return;
+    }
+  }
+
+  /** The end of a lease waits neither for the answer to a renewal nor for the next one. */
+  #watch(): void {
+    const { clock, needed } = this.#o;
+    this.#cancelWatch?.();
+    const held = [...this.#holds].filter(([lease]) => needed(lease));
+    if (held.length === 0) return;
+    const endsAt = Math.min(...held.map(([, hold]) => hold.trustedUntil));
+    this.#cancelWatch = clock.after(Math.max(endsAt - clock.monotonic(), 1), () => {
+      this.#loseExpired();
+      this.#watch();
+    });
+  }
+
+  #loseExpired(): void {
+    const now = this.#o.clock.monotonic();
+    for (const [lease, { trustedUntil }] of this.#holds) {
+      if (now < trustedUntil || !this.#o.needed(lease)) continue;
+      this.#lose(lease, "it ran out before it could be renewed");
+    }
+  }
+
+  #lose(lease: LeaseId, why: string): void {
+    this.#holds.delete(lease);
+    if (lease === this.#id) this.#id = this.#next();
+    this.#o.onLost(lease, why);
+  }
+
+  #next(): LeaseId {
+    const { name, incarnation } = this.#o.identity;
+    return `${name}/${incarnation}/${this.#count++}` as LeaseId;
+  }
+}

@@ -1,0 +1,396 @@
+/**
+ * Takes jobs from the store and runs them.
+ *
+ *   claim ──> buffer ──> running (up to `concurrency`) ──> settlements ──> settle
+ *     ^                                                                      |
+ *     '------------- together with the next claim, in one commit ------------'
+ *
+ * How much is claimed ahead follows how much was run lately: nothing for slow jobs, so that a crash strands none of
+ * them, and up to `prefetchMax` for short ones. One timer watches all deadlines and one renewal keeps all leases.
+ */
+
+import { topics } from "../../channels/channel-names.ts";
+import type { Channels, Subscription } from "../../channels/channels.ts";
+import type { CancelWish } from "../../channels/messages.ts";
+import { hasCode } from "../../core/errors.ts";
+import type { JobId, LeaseId } from "../../core/ids.ts";
+import { isSuspect, type AbortReason, type JobStatus } from "../../core/jobs/job.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import { traceFields } from "../../core/trace.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { NodeEvents } from "../../platform/node-events.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { Author, Claimed, ClaimedJob, Store } from "../../store/store.ts";
+import { ClaimBuffer } from "./claim-buffer.ts";
+import { IdleWait } from "./idle-wait.ts";
+import { invoke, isThenable } from "./invoke.ts";
+import { JobRun } from "./job-run.ts";
+import { outcomeOf, type Ending, type OutcomeRules } from "./outcome.ts";
+import { ResultWriter } from "./result-writer.ts";
+import { RunDeadlines } from "./run-deadlines.ts";
+import { readPayload, type Task } from "../tasks/task.ts";
+import type { TaskRegistry } from "../tasks/task-registry.ts";
+import type { ThreadPool } from "./thread-pool.ts";
+import { WorkerLease } from "./worker-lease.ts";
+import { storeResults, type ClaimPort, type ResultPort } from "./worker-ports.ts";
+import { servesQueue, type DrainLimits, type WorkerSettings } from "./worker-settings.ts";
+import { WorkerWatch } from "./worker-monitor.ts";
+
+export type { WorkerSettings } from "./worker-settings.ts";
+
+export interface WorkerOptions {
+  readonly store: Pick<Store, "jobs">;
+  /** Where jobs come from and results go to; the store itself unless told otherwise. */
+  readonly claims?: ClaimPort;
+  readonly results?: ResultPort;
+  readonly tasks: TaskRegistry;
+  readonly threads: ThreadPool;
+  readonly channels: Channels;
+  readonly clock: Clock;
+  readonly identity: NodeIdentity;
+  readonly author: () => Author;
+  readonly rules: OutcomeRules;
+  readonly settings: WorkerSettings;
+  readonly log: Log;
+  readonly events: NodeEvents;
+  /** Counts and traces, if anybody does. */
+  readonly watch?: WorkerWatch;
+  /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
+  readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
+}
+
+/** The net under wake-ups and timers: so long may a job wait at worst if all of them fail. */
+const POLL_MS = 1_000;
+const STORE_RETRY_MS = 250;
+/** What handlers have for tidying up when a stop is hurried: the whole stop has five seconds. */
+const HURRIED_CLEANUP_MS = 1_000;
+
+export class Worker extends Lifecycle {
+  readonly #o: WorkerOptions;
+  readonly #lease: WorkerLease;
+  readonly #results: ResultWriter;
+  readonly #buffer: ClaimBuffer;
+  readonly #deadlines: RunDeadlines;
+  readonly #idle: IdleWait;
+  readonly #watch: WorkerWatch;
+  readonly #running = new Map<JobId, JobRun>();
+
+  #claiming: Promise<void> | null = null;
+  #claimAgain = false;
+  #starting = false;
+  #draining = true;
+  #cancelPoll: (() => void) | null = null;
+  #subscriptions: Subscription[] = [];
+  readonly #hooks;
+
+  constructor(options: WorkerOptions) {
+    super();
+    this.#o = options;
+    const { store, clock, log, identity, settings, onChange } = options;
+    this.#watch = options.watch ?? new WorkerWatch({ clock, slots: settings.concurrency });
+    this.#buffer = new ClaimBuffer({
+      clock,
+      prefetchMax: settings.prefetchMax,
+      concurrency: settings.concurrency,
+      giveBack: (job) => this.#results.settle(job, { kind: "released" }),
+    });
+    this.#results = new ResultWriter({
+      results: options.results ?? storeResults(options),
+      clock,
+      log,
+      watch: this.#watch,
+      onChange,
+      onSent: () => {
+        if (!this.#claiming && this.#wanted() > 0) this.wake();
+      },
+    });
+    this.#lease = new WorkerLease({
+      store,
+      clock,
+      log,
+      events: options.events,
+      identity,
+      leaseMs: settings.leaseMs,
+      renewMs: settings.renewMs,
+      needed: (lease) => this.#holdsUnder(lease),
+      onLost: (lease, why) => this.#leaseLost(lease, why),
+      onCancelWish: (id, reason) => this.#cancel(id, reason),
+    });
+    this.#deadlines = new RunDeadlines({
+      clock,
+      runs: () => this.#running.values(),
+      onDue: (run) => (run.aborted ? this.#abandon(run) : this.#abort(run, "timeout", null)),
+    });
+    this.#idle = new IdleWait({ clock, busy: () => this.#running.size > 0 });
+    this.#hooks = {
+      now: () => clock.now(),
+      onReport: (run: JobRun) => {
+        if (!run.abandoned) this.#results.report(run);
+      },
+    };
+  }
+
+  /** Jobs that run here now. */
+  get active(): number {
+    return this.#running.size;
+  }
+
+  /** Whether all of these could start here at once. */
+  fits(jobs: readonly Pick<ClaimedJob, "task" | "queue">[]): boolean {
+    const { tasks, settings } = this.#o;
+    const free = settings.concurrency - this.#running.size - this.#buffer.size;
+    if (this.#draining || jobs.length > free) return false;
+    return jobs.every((job) => servesQueue(settings, job.queue) && tasks.get(job.task) !== undefined);
+  }
+
+  list(): { readonly id: JobId; readonly task: string }[] {
+    return [...this.#running.values()].map(({ claimed }) => ({ id: claimed.id, task: claimed.task }));
+  }
+
+  protected onStart(): void {
+    this.#draining = false;
+    this.#watch.begin();
+    this.#results.open();
+    const { channels } = this.#o;
+    this.#subscriptions = [
+      channels.subscribe(topics.jobsReady, () => this.wake()),
+      channels.subscribe(topics.jobCancel, ({ body }) => {
+        const wish = body as CancelWish;
+        this.#cancel(wish.id, wish.reason);
+      }),
+    ];
+    this.#lease.start();
+    this.wake();
+  }
+
+  /** Stops at once: what runs is interrupted and goes back to the queue. A drain first makes it gentle. */
+  protected async onStop(): Promise<void> {
+    await this.drain({ timeoutMs: 0, cleanupMs: 0 });
+    this.#cancelPoll?.();
+    this.#lease.stop();
+    this.#deadlines.stop();
+    this.#buffer.takeAll();
+    await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
+  }
+
+  /** There may be work. */
+  wake(): void {
+    if (this.#claiming) this.#claimAgain = true;
+    else this.#claim();
+  }
+
+  /**
+   * Takes no new jobs, lets those that run come to their end, tells the rest to stop `cleanupMs` before the timeout, and
+   * puts back what is left. Nothing of it burns an attempt. Null when it was called off, and takes jobs again.
+   */
+  async drain(limits: DrainLimits): Promise<{ interrupted: number } | null> {
+    this.#draining = true;
+    void this.#o.claims?.close?.();
+    for (const job of this.#buffer.takeAll()) this.#results.settle(job, { kind: "released" });
+    const { cleanupMs, hurry, callOff } = limits;
+    const early = AbortSignal.any([hurry, callOff].filter((signal) => signal !== undefined));
+    await this.#idle.within(limits.timeoutMs - cleanupMs, early);
+    if (callOff?.aborted) {
+      this.#draining = false;
+      this.#o.claims?.open?.();
+      this.wake();
+      return null;
+    }
+    const interrupted = this.#running.size;
+    for (const run of this.#running.values()) this.#abort(run, "drain", "the node is being stopped");
+    await this.#idle.within(cleanupMs, hurry);
+    if (hurry?.aborted) await this.#idle.within(Math.min(cleanupMs, HURRIED_CLEANUP_MS));
+    for (const run of this.#running.values()) this.#abandon(run);
+    await this.#results.finish(() => this.#claiming);
+    return { interrupted };
+  }
+
+  // ------------------------------------------------ claiming
+
+  #claim(): void {
+    const { tasks } = this.#o;
+    if (this.#draining || this.#results.failing || tasks.names().size === 0) return this.#pollLater(POLL_MS);
+    const limit = this.#wanted();
+    if (limit <= 0) return; // whatever makes room wakes us
+    this.#claimAgain = false;
+    this.#cancelPoll?.();
+    this.#claiming = this.#claimAndStart(limit);
+  }
+
+  async #claimAndStart(limit: number): Promise<void> {
+    let nextMs = STORE_RETRY_MS;
+    try {
+      nextMs = await this.#claimOnce(limit);
+    } catch (error) {
+      if (!this.#watch.failed(error) && !hasCode(error, "STOPPED"))
+        this.#o.log.warn({ err: error }, "could not claim jobs; trying again");
+    }
+    this.#claiming = null;
+    this.#start();
+    if (this.#claimAgain || (nextMs === 0 && this.#wanted() > 0)) this.wake();
+    else this.#pollLater(nextMs);
+  }
+
+  /** Answers how long to wait before the next claim. */
+  async #claimOnce(limit: number): Promise<number> {
+    const { id: lease, opens } = this.#lease;
+    const sentAt = this.#watch.sent();
+    const { jobs, held, nextDueInMs } = await this.#sendClaim(limit, lease, opens);
+    this.#watch.answered(jobs);
+    if (!held) {
+      this.#lease.refused(lease);
+      return opens ? STORE_RETRY_MS : 0;
+    }
+    const keep = jobs.length === 0 || (this.#lease.granted(lease, sentAt) && !this.#draining);
+    if (keep) this.#buffer.add(jobs);
+    else for (const job of jobs) this.#results.settle(job, { kind: "released" });
+    if (jobs.length === limit) return 0;
+    return nextDueInMs === null ? POLL_MS : Math.min(nextDueInMs, POLL_MS);
+  }
+
+  async #sendClaim(limit: number, lease: LeaseId, opens: boolean): Promise<Claimed> {
+    const { store, claims = store.jobs, settings, identity, tasks, author } = this.#o;
+    try {
+      return await claims.claim({
+        author: author(),
+        worker: identity.name,
+        lease,
+        leaseMs: settings.leaseMs,
+        opens,
+        limit,
+        tasks: tasks.names(),
+        queues: settings.queues,
+        exceptQueues: settings.exceptQueues,
+        suspect: !this.#holdsSuspect(),
+        running: this.#running.size,
+        pace: this.#buffer.pace,
+      });
+    } catch (error) {
+      this.#lease.retire(lease);
+      throw error;
+    }
+  }
+
+  #wanted(): number {
+    return this.#buffer.wanted(this.#running.size);
+  }
+
+  #holdsSuspect(): boolean {
+    const suspected = (job: ClaimedJob): boolean => isSuspect(job.crashes, this.#o.rules.budgets);
+    for (const run of this.#running.values()) if (suspected(run.claimed)) return true;
+    return this.#buffer.some(suspected);
+  }
+
+  /**
+   * Runs that were told of the loss of their lease do not count. Results that the store has not taken yet need the lease as
+   * much as runs do; under a retired one, what is left of it must do for them.
+   */
+  #holdsUnder(lease: LeaseId): boolean {
+    for (const { claimed, aborted } of this.#running.values()) {
+      if (claimed.lease === lease && aborted !== "lease_lost") return true;
+    }
+    if (this.#buffer.some((job) => job.lease === lease)) return true;
+    return lease === this.#lease.id && this.#results.busy;
+  }
+
+  #pollLater(ms: number): void {
+    this.#cancelPoll?.();
+    if (this.#draining) return;
+    this.#cancelPoll = this.#o.clock.after(ms, () => this.wake());
+  }
+
+  // ------------------------------------------------ running
+
+  #start(): void {
+    // A handler that ends within its call ends up here again: a loop, and not a stack as deep as the buffer.
+    if (this.#starting) return;
+    this.#starting = true;
+    while (this.#running.size < this.#o.settings.concurrency) {
+      const job = this.#buffer.take();
+      if (!job) break;
+      void this.#run(job);
+    }
+    this.#starting = false;
+  }
+
+  async #run(job: ClaimedJob): Promise<void> {
+    const run = new JobRun(job, this.#o.clock.monotonic(), this.#hooks);
+    const earlier = this.#running.get(job.id);
+    if (earlier) this.#replace(earlier);
+    this.#running.set(job.id, run);
+    this.#watch.started(run);
+    this.#o.onChange(job.id, "processing", job);
+    this.#deadlines.watch(run.deadline);
+    const task = this.#o.tasks.get(job.task)!;
+    let ending: Ending;
+    try {
+      const payload = readPayload(task, job.payload);
+      const result = invoke(task, payload instanceof Promise ? await payload : payload, run, this.#o.threads);
+      ending = { ended: "returned", result: isThenable(result) ? await result : result };
+    } catch (error) {
+      ending = { ended: "threw", error };
+    }
+    this.#end(run, task, ending);
+  }
+
+  #end(run: JobRun, task: Task, ending: Ending): void {
+    if (run.abandoned) return;
+    const { claimed } = run;
+    this.#running.delete(claimed.id);
+    const aborted = { why: run.aborted, message: run.abortMessage };
+    const outcome = outcomeOf(claimed, ending, aborted, task.retry, this.#o.rules);
+    this.#watch.ended(run, outcome, this.#running.size + 1);
+    if (outcome) this.#results.settle(claimed, outcome, run.span?.trace);
+    else this.#results.forget(run);
+    this.#buffer.noteFinished();
+    this.#start();
+    if (!outcome) this.wake(); // nothing is flushed, so no claim goes along with it
+    if (this.#running.size === 0) this.#idle.tell();
+  }
+
+  // ------------------------------------------------ stopping runs
+
+  #cancel(id: JobId, reason: string | null): void {
+    const run = this.#running.get(id);
+    if (run) return this.#abort(run, "cancel", reason ?? "cancelled");
+    const waiting = this.#buffer.remove(id);
+    if (!waiting) return;
+    const error = { code: "CANCELLED", message: reason ?? "cancelled" };
+    this.#results.settle(waiting, { kind: "cancelled", error });
+  }
+
+  #abort(run: JobRun, why: AbortReason, message: string | null): void {
+    if (!run.abort(why, message)) return;
+    run.deadline = this.#o.clock.monotonic() + this.#o.settings.abortGraceMs;
+    this.#deadlines.watch(run.deadline);
+  }
+
+  /** The handler did not end in time: its job is settled without it, and its slot is free again. */
+  #abandon(run: JobRun): void {
+    const { id, task, trace } = run.claimed;
+    this.#o.log.warn(
+      { jobId: id, task, why: run.aborted, ...traceFields(trace) },
+      "the handler did not end in time and was given up",
+    );
+    this.#end(run, this.#o.tasks.get(task)!, { ended: "abandoned" });
+    run.abandoned = true;
+  }
+
+  /** After a lost lease a job may come back to us before its handler has ended, or has even heard of the loss. */
+  #replace(earlier: JobRun): void {
+    this.#abort(earlier, "lease_lost", "the lease is lost: the job was given out again");
+    this.#abandon(earlier);
+  }
+
+  /** Others may run our jobs by now. Whatever we would say of them is refused by the store, so say nothing. */
+  #leaseLost(lease: LeaseId, why: string): void {
+    const dropped = this.#buffer.takeUnder(lease);
+    const runs = [...this.#running.values()].filter((run) => run.claimed.lease === lease);
+    if (runs.length + dropped.length === 0) return;
+    this.#watch.leaseLost(runs.length + dropped.length);
+    this.#o.log.error({ jobs: runs.length }, `the lease on running jobs is lost: ${why}`);
+    for (const run of runs) this.#abort(run, "lease_lost", `the lease is lost: ${why}`);
+    this.wake();
+  }
+}

@@ -1,0 +1,339 @@
+/**
+ * The leader's duty to fire schedules. One call serves one term: everything it knows it has read from the store in
+ * that term, and every write carries the term as its fence.
+ *
+ *     read all (at first, then every few seconds)   a hint: read what changed
+ *              '--------------------> queue by due time <-------'
+ *                                          |  one timer, to the first that is due
+ *                                plan (core) -> store.fire(expectedNextAt, fence) -> nextAt
+ *
+ * The store notes each occurrence under a unique key together with its job, so a leader that is late, doubled or cut
+ * off from an answer fires nothing twice. STALE_EPOCH ends the duty: somebody else has a newer term.
+ */
+
+import type { Channels, Message } from "../../channels/channels.ts";
+import { topics } from "../../channels/channel-names.ts";
+import type { Duty } from "../../core/leadership/term.ts";
+import { hasCode } from "../../core/errors.ts";
+import type { JobId } from "../../core/ids.ts";
+import type { RetryPolicy } from "../../core/jobs/retry.ts";
+import { retryDelayMs } from "../../core/jobs/retry.ts";
+import type { DuePlan, Schedule } from "../../core/schedules/schedule.ts";
+import { planDue } from "../../core/schedules/schedule.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { NodeEvents } from "../../platform/node-events.ts";
+import type { Random } from "../../platform/random.ts";
+import type { Author, Firing, FireVerdict, NewJob, ScheduleStore } from "../../store/store.ts";
+import { compileTiming } from "./cron.ts";
+import { DueQueue } from "./due-queue.ts";
+
+export interface ScheduleDutyOptions {
+  readonly store: { readonly schedules: Pick<ScheduleStore, "list" | "get" | "fire"> };
+  readonly channels: Pick<Channels, "publish" | "subscribe">;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** A new job id of this node. */
+  readonly mintId: () => JobId;
+  /** The numbers of this node; the leader epoch is taken from the term. */
+  readonly author: () => Author;
+  readonly log?: Pick<Log, "info" | "warn" | "error">;
+  readonly events: NodeEvents;
+  /** The schedules are replicated among peers: the nodes that store the jobs and compare the term emit what they refuse. */
+  readonly replicated?: boolean;
+  readonly sink?: ScheduleSink;
+}
+
+/** Whoever measures. */
+export interface ScheduleSink {
+  known(schedules: number): void;
+  /** Wall time of the occurrence that comes next, or is overdue; null when there is none, or when the term is over. */
+  next(at: number | null): void;
+  fired(verdict: FireVerdict | "failed", lateMs: number): void;
+}
+
+/**
+ * The net under lost hints and jumps of the wall clock. Shorter, and thousands of schedules are read for nothing;
+ * longer, and a schedule put elsewhere may miss its first occurrence.
+ */
+const READ_EVERY_MS = 5_000;
+/** Reading takes at most this share of the time, however many schedules there are. */
+const READING_SHARE_MAX = 0.05;
+/** More changes than this at once are cheaper to read in one go. */
+const NAMES_READ_MAX = 50;
+/** Fires under way at once: a database answers them together, and an old leader notices soon that it is one. */
+const FIRES_MAX = 16;
+const RETRY: RetryPolicy = { firstDelayMs: 100, factor: 2, delayMsMax: 5_000, jitter: 0.25 };
+
+export function scheduleDuty(options: ScheduleDutyOptions): Duty {
+  return (term, signal) => new ScheduleTerm(options, term, signal).run();
+}
+
+interface Known {
+  schedule: Schedule;
+  /** Fires in a row that did not go through. */
+  failures: number;
+  /** The complaint about it that has been logged already. */
+  complaint: string | null;
+}
+
+class ScheduleTerm {
+  readonly #options: ScheduleDutyOptions;
+  readonly #clock: Clock;
+  readonly #term: Term;
+  readonly #signal: AbortSignal;
+  readonly #known = new Map<string, Known>();
+  readonly #queue = new DueQueue();
+  readonly #changed = new Set<string>();
+  readonly #readyQueues = new Set<string>();
+  #readAllAt = -Infinity;
+  #readFailures = 0;
+  #superseded = false;
+  #wake: () => void = () => {};
+
+  constructor(options: ScheduleDutyOptions, term: Term, signal: AbortSignal) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#term = term;
+    this.#signal = signal;
+  }
+
+  get #over(): boolean {
+    return this.#signal.aborted || this.#superseded;
+  }
+
+  async run(): Promise<void> {
+    const { channels } = this.#options;
+    const wake = (): void => this.#wake();
+    this.#signal.addEventListener("abort", wake);
+    const hints = channels.subscribe(topics.schedulesChanged, (message) => this.#hear(message));
+    try {
+      while (!this.#over) {
+        await this.#read();
+        await this.#fireDue();
+        await this.#rest();
+      }
+    } finally {
+      this.#options.sink?.known(0);
+      this.#options.sink?.next(null);
+      this.#signal.removeEventListener("abort", wake);
+      await hints.close();
+    }
+  }
+
+  #hear(message: Message): void {
+    this.#changed.add(message.key);
+    this.#wake();
+  }
+
+  async #read(): Promise<void> {
+    if (this.#clock.monotonic() < this.#readAllAt && this.#changed.size === 0) return;
+    const names = [...this.#changed];
+    const some = this.#clock.monotonic() < this.#readAllAt && names.length <= NAMES_READ_MAX;
+    this.#changed.clear();
+    try {
+      await (some ? this.#readSome(names) : this.#readAll());
+      this.#readFailures = 0;
+    } catch (error) {
+      const delayMs = retryDelayMs(++this.#readFailures, this.#options.random.chance(), RETRY);
+      this.#readAllAt = this.#clock.monotonic() + delayMs;
+      this.#options.log?.warn({ err: error, delayMs }, "schedules cannot be read; trying again");
+    }
+  }
+
+  async #readSome(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      const schedule = await this.#options.store.schedules.get(name);
+      if (schedule) this.#adopt(schedule);
+      else this.#forget(name);
+    }
+  }
+
+  async #readAll(): Promise<void> {
+    const startedAt = this.#clock.monotonic();
+    const schedules = await this.#options.store.schedules.list();
+    const gone = new Set(this.#known.keys());
+    for (const schedule of schedules) {
+      gone.delete(schedule.name);
+      this.#adopt(schedule);
+    }
+    for (const name of gone) this.#forget(name);
+    this.#options.sink?.known(schedules.length);
+    if (this.#readAllAt === -Infinity) {
+      this.#options.log?.info({ schedules: schedules.length, epoch: this.#term.epoch }, "schedules loaded");
+    }
+    const now = this.#clock.monotonic();
+    this.#readAllAt = now + Math.max(READ_EVERY_MS, (now - startedAt) / READING_SHARE_MAX);
+  }
+
+  #adopt(schedule: Schedule): void {
+    const { name, nextAt } = schedule;
+    const known = this.#known.get(name) ?? { schedule, failures: 0, complaint: null };
+    const moved = known.schedule.nextAt !== nextAt;
+    known.schedule = schedule;
+    this.#known.set(name, known);
+    if (moved) known.failures = 0;
+    if (schedule.paused || nextAt === null) return this.#takeOut(known);
+    try {
+      compileTiming(schedule.timing);
+    } catch (error) {
+      return this.#setAside(known, error);
+    }
+    known.complaint = null;
+    // One that waits for another try keeps its place, or reading would undo the back-off.
+    if (known.failures === 0) this.#queue.set(name, nextAt);
+  }
+
+  #takeOut(known: Known): void {
+    known.failures = 0;
+    this.#queue.delete(known.schedule.name);
+  }
+
+  #forget(name: string): void {
+    this.#known.delete(name);
+    this.#queue.delete(name);
+  }
+
+  /** Out of the queue until somebody changes it; the others go on. */
+  #setAside(known: Known, error: unknown): void {
+    const { name } = known.schedule;
+    this.#takeOut(known);
+    const complaint = error instanceof Error ? error.message : String(error);
+    if (known.complaint === complaint) return;
+    known.complaint = complaint;
+    this.#options.log?.error(
+      { schedule: name, err: error },
+      "this schedule cannot be computed and does not fire; put it anew",
+    );
+  }
+
+  async #fireDue(): Promise<void> {
+    this.#options.sink?.next(this.#queue.nextAt());
+    const due = this.#queue.take(this.#clock.now());
+    if (due.length === 0) return;
+    const names = due.values();
+    const lane = async (): Promise<void> => {
+      for (const name of names) {
+        if (this.#over) return;
+        await this.#fire(this.#known.get(name)!);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(FIRES_MAX, due.length) }, lane));
+    await this.#announceJobs();
+  }
+
+  async #fire(known: Known): Promise<void> {
+    const { schedule } = known;
+    const { name } = schedule;
+    const { sink, events, replicated = false } = this.#options;
+    let plan: DuePlan;
+    try {
+      plan = planDue(schedule, this.#clock.now(), compileTiming(schedule.timing).following);
+    } catch (error) {
+      return this.#setAside(known, error);
+    }
+    // The wall clock was set back meanwhile.
+    if (plan.occurrences.length === 0) return this.#queue.set(name, schedule.nextAt!);
+
+    const firing: Firing = {
+      schedule: name,
+      occurrences: plan.occurrences.map((occurrence) => ({
+        ...occurrence,
+        job: occurrence.do === "fire" ? this.#jobOf(schedule, occurrence.at) : null,
+      })),
+      nextAt: plan.nextAt,
+      expectedNextAt: schedule.nextAt,
+      overlap: schedule.overlap,
+    };
+    const author: Author = { ...this.#options.author(), leaderEpoch: this.#term.epoch };
+    try {
+      const verdicts = await this.#options.store.schedules.fire(firing, author, this.#term);
+      const now = this.#clock.now();
+      verdicts.forEach((verdict, at) => sink?.fired(verdict, now - plan.occurrences[at]!.at));
+      if (verdicts.includes("changed")) {
+        // Replaced, paused or removed since it was read, or an earlier fire did arrive whose answer was lost.
+        this.#tryLater(known);
+        this.#changed.add(name);
+        return;
+      }
+      if (verdicts.includes("fired")) this.#readyQueues.add(schedule.queue);
+      const jobs = firing.occurrences.flatMap(({ job }, at) =>
+        job && verdicts[at] === "fired" ? [job] : [],
+      );
+      if (jobs.length > 0) events.emit("schedule.fired", { jobs, storedHere: !replicated });
+    } catch (error) {
+      if (hasCode(error, "STALE_EPOCH")) {
+        this.#superseded = true;
+        if (!replicated) events.refused("schedules.fire", error);
+        this.#options.log?.warn({ epoch: this.#term.epoch, err: error }, "a newer term fires the schedules");
+        return;
+      }
+      const delayMs = this.#tryLater(known);
+      sink?.fired("failed", 0);
+      this.#options.log?.warn(
+        { schedule: name, err: error, delayMs },
+        "a schedule could not be fired; trying again",
+      );
+      return;
+    }
+    if (plan.passedOver) {
+      this.#options.log?.warn({ schedule: name, ...plan.passedOver }, "missed occurrences were passed over");
+    }
+    known.failures = 0;
+    known.schedule = { ...schedule, nextAt: plan.nextAt };
+    if (plan.nextAt !== null) this.#queue.set(name, plan.nextAt);
+  }
+
+  #tryLater(known: Known): number {
+    const delayMs = retryDelayMs(++known.failures, this.#options.random.chance(), RETRY);
+    this.#queue.set(known.schedule.name, this.#clock.now() + delayMs);
+    return delayMs;
+  }
+
+  #jobOf(schedule: Schedule, at: number): NewJob {
+    const { task, queue, priority, payload, maxAttempts, timeoutMs } = schedule;
+    return {
+      id: this.#options.mintId(),
+      task,
+      queue,
+      priority,
+      payload,
+      delayMs: 0,
+      // Tells the handler which occurrence it serves, and keeps made-up runs in their order.
+      runAt: at,
+      maxAttempts,
+      timeoutMs,
+      idempotencyKey: null,
+    };
+  }
+
+  /** A hint to idle workers. They poll as well, so a lost one costs a little time and nothing else. */
+  async #announceJobs(): Promise<void> {
+    const messages = [...this.#readyQueues].map((queue) => ({ key: queue, body: { queue } }));
+    this.#readyQueues.clear();
+    if (messages.length === 0) return;
+    try {
+      await this.#options.channels.publish(topics.jobsReady, messages);
+    } catch (error) {
+      this.#options.log?.warn({ err: error }, "workers could not be told of scheduled jobs");
+    }
+  }
+
+  async #rest(): Promise<void> {
+    if (this.#over || this.#changed.size > 0) return;
+    const dueAt = this.#queue.nextAt();
+    this.#options.sink?.next(dueAt);
+    const untilDueMs = dueAt === null ? Infinity : dueAt - this.#clock.now();
+    const ms = Math.min(untilDueMs, this.#readAllAt - this.#clock.monotonic());
+    if (ms <= 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#clock.after(ms, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+    this.#wake = () => {};
+  }
+}

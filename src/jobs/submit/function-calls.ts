@@ -1,0 +1,63 @@
+import type { Jobs } from "../job-service.ts";
+import type { SubmitOptions } from "./submitter.ts";
+import type { JobId } from "../../core/ids.ts";
+import { FUNCTIONS_QUEUE, isFinal, type Job } from "../../core/jobs/job.ts";
+import type { Clock } from "../../platform/clock.ts";
+
+export type FunctionAnswer =
+  | { readonly ended: true; readonly job: Job; readonly result: string | null }
+  /** The time was up first; the job goes on. */
+  | { readonly ended: false; readonly id: JobId };
+
+export type Functions = Pick<FunctionCalls, "timeoutMs" | "call">;
+
+/**
+ * Runs a task for a caller who waits. It is a job like others, in a queue of its own that nodes with the role `function`
+ * serve: it survives the node that was asked, and has logs, a timeout and a place in the lists. It has one attempt, because
+ * its caller is there to decide about another.
+ */
+export class FunctionCalls {
+  /** How long a call waits for a caller who does not say: the setting `functions.timeout`. */
+  readonly timeoutMs: number;
+  readonly #jobs: Jobs;
+  readonly #clock: Clock;
+  readonly #closing: () => AbortSignal;
+
+  /** `closing` fires when the node drains: nobody is waited for then, and callers hear where to ask for the result. */
+  constructor(options: {
+    readonly jobs: Jobs;
+    readonly clock: Clock;
+    readonly timeoutMs: number;
+    readonly closing: () => AbortSignal;
+  }) {
+    this.timeoutMs = options.timeoutMs;
+    this.#closing = options.closing;
+    this.#jobs = options.jobs;
+    this.#clock = options.clock;
+  }
+
+  /** Runs a task for a caller who waits. */
+  async call(
+    task: string,
+    payload: unknown,
+    { timeoutMs, trace = null }: { timeoutMs: number } & Pick<SubmitOptions, "trace">,
+  ): Promise<FunctionAnswer> {
+    const request = { task, payload, queue: FUNCTIONS_QUEUE, maxAttempts: 1 };
+    const [submitted] = await this.#jobs.submit([request], { trace });
+    const { id } = submitted!;
+    const over = new AbortController();
+    const cancel = this.#clock.after(timeoutMs, () => over.abort());
+    const until = AbortSignal.any([over.signal, this.#closing()]);
+    try {
+      for await (const _ of this.#jobs.changes(id, until)) {
+        const job = await this.#jobs.get(id);
+        if (job && isFinal(job.status)) return { ended: true, job, result: await this.#jobs.result(id) };
+        if (!job) break;
+      }
+    } finally {
+      cancel();
+      over.abort();
+    }
+    return { ended: false, id };
+  }
+}

@@ -1,0 +1,53 @@
+import type { Jobs, JobView } from "../job-service.ts";
+import type { JobId } from "../../core/ids.ts";
+import { isFinal, type JobError, type JobStatus } from "../../core/jobs/job.ts";
+
+/** What `result()` rejects with when the job ended without one. */
+export class JobFailed extends Error {
+  override readonly name = "JobFailed";
+  readonly job: JobId;
+  readonly status: JobStatus;
+  readonly error: JobError | null;
+
+  constructor(job: JobId, status: JobStatus, error: JobError | null) {
+    super(`job ${job} was ${status}${error ? `: ${error.message}` : ""}`);
+    this.job = job;
+    this.status = status;
+    this.error = error;
+  }
+}
+
+/** A submitted job, in the hands of the program that submitted it. */
+export class JobHandle<Result = unknown> {
+  readonly id: JobId;
+  /** True when the idempotency key was known: this is the job that was there already. */
+  readonly existed: boolean;
+  readonly #jobs: Jobs;
+
+  constructor(jobs: Jobs, submitted: { readonly id: JobId; readonly existed: boolean }) {
+    this.#jobs = jobs;
+    this.id = submitted.id;
+    this.existed = submitted.existed;
+  }
+
+  /** As it is now; null when it has been removed. */
+  job(): Promise<JobView | null> {
+    return this.#jobs.get(this.id);
+  }
+
+  /** Waits until the job has ended. Rejects with JobFailed, or with the reason of the signal. */
+  async result(signal: AbortSignal = new AbortController().signal): Promise<Result> {
+    for await (const _ of this.#jobs.changes(this.id, signal)) {
+      const job = await this.job();
+      if (!job) throw new Error(`job ${this.id} was removed`);
+      if (job.status === "completed")
+        return JSON.parse((await this.#jobs.result(this.id)) ?? "null") as Result;
+      if (isFinal(job.status)) throw new JobFailed(this.id, job.status, job.error);
+    }
+    throw signal.reason instanceof Error ? signal.reason : new Error(`no longer waiting for job ${this.id}`);
+  }
+
+  cancel(reason: string | null = null) {
+    return this.#jobs.cancel(this.id, reason);
+  }
+}

@@ -1,0 +1,262 @@
+import { BatonError, nearest } from "../../core/errors.ts";
+import { jobId, THING_NAME, type JobId, type NodeName } from "../../core/ids.ts";
+import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { Batcher } from "../../platform/batcher.ts";
+import type { NodeEvents } from "../../platform/node-events.ts";
+import type { Random } from "../../platform/random.ts";
+import type { Author, Store, NewJob, Submitted, TransactionClient } from "../../store/store.ts";
+import type { JobSpans } from "../job-spans.ts";
+import { checkPayload, type Task } from "../tasks/task.ts";
+import type { TaskRegistry } from "../tasks/task-registry.ts";
+
+/** As a caller writes it, apart from the spelling (core/jobs/job-fields.ts). `runAt` is wall time in ms, and excludes `delayMs`. */
+export interface SubmitRequest extends JobInput {
+  /** Chosen by the node that received the request; begins with the name of the node that stores the job. */
+  readonly id?: JobId;
+}
+
+export interface SubmitOptions {
+  /**
+   * A connection to the node's own PostgreSQL database with a transaction open: the jobs are committed or rolled back
+   * with whatever else it does.
+   */
+  readonly client?: TransactionClient;
+  /** The trace of whoever submits (core/trace.ts), unless one is active here: it goes with the jobs to whoever runs them. */
+  readonly trace?: string | null;
+}
+
+export interface SubmitterOptions {
+  readonly node: NodeName;
+  readonly store: Pick<Store, "jobs">;
+  readonly tasks: TaskRegistry;
+  readonly random: Random;
+  readonly author: () => Author;
+  readonly defaults: { readonly maxAttempts: number; readonly timeoutMs: number | null };
+  /** Most jobs that may wait for the store. A call of more is taken when nothing else waits. */
+  readonly unstoredMax?: number;
+  /** Whether the store is to tell other nodes of these jobs. */
+  readonly wakes: (jobs: readonly NewJob[]) => boolean;
+  readonly spans?: JobSpans;
+  readonly events: NodeEvents;
+  /** New work has been stored; the store has told other nodes of it, or not. */
+  readonly onStored: (jobs: readonly NewJob[], told: boolean) => void;
+}
+
+/** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
+export class Submitter {
+  readonly #options: SubmitterOptions;
+  readonly #batcher: Batcher<NewJob, Submitted>;
+  /** Jobs that were handed in and are not stored yet. */
+  #unstored = 0;
+  /** Of a leader, whose term goes along and is compared. */
+  readonly #fenced: Batcher<{ readonly job: NewJob; readonly term: Term }, Submitted>;
+
+  constructor(options: SubmitterOptions) {
+    this.#options = options;
+    this.#batcher = new Batcher({
+      batchMax: 1_000,
+      flush: (jobs) => this.#store(jobs),
+    });
+    this.#fenced = new Batcher({ batchMax: 1_000, flush: (items) => this.#storeByTerm(items) });
+  }
+
+  submit(requests: readonly SubmitRequest[], options: SubmitOptions = {}): Promise<readonly Submitted[]> {
+    const { client } = options;
+    return this.#traced(requests, options, async (jobs) => {
+      if (client !== undefined) return this.#storeWithin(client, jobs);
+      return this.#admit(jobs.length, async () => {
+        if (jobs.length === 1) return [await this.#batcher.add(jobs[0]!)];
+        return jobs.length === 0 ? [] : this.#store(jobs);
+      });
+    });
+  }
+
+  /** The same for a leader. Rejects with STALE_EPOCH when that term is over. */
+  submitUnder(
+    term: Term,
+    requests: readonly SubmitRequest[],
+    options: Pick<SubmitOptions, "trace"> = {},
+  ): Promise<readonly Submitted[]> {
+    return this.#traced(requests, options, (jobs) =>
+      this.#admit(jobs.length, async () => {
+        if (jobs.length === 1) return [await this.#fenced.add({ job: jobs[0]!, term })];
+        return jobs.length === 0 ? [] : this.#store(jobs, term);
+      }),
+    );
+  }
+
+  /** In a span where somebody records; else the trace of the caller goes with the jobs as it is. */
+  async #traced<T>(
+    requests: readonly SubmitRequest[],
+    { trace = null }: Pick<SubmitOptions, "trace">,
+    store: (jobs: readonly NewJob[]) => Promise<T>,
+  ): Promise<T> {
+    const { spans } = this.#options;
+    if (!spans?.on) return store(await this.#prepareAll(requests, trace));
+    return spans.submit(trace, async (span) => {
+      const jobs = await this.#prepareAll(requests, span.trace);
+      spans.submitting(span, jobs);
+      return store(jobs);
+    });
+  }
+
+  async #prepareAll(requests: readonly SubmitRequest[], trace: string | null): Promise<NewJob[]> {
+    const single = requests.length === 1;
+    const jobs: NewJob[] = [];
+    for (let i = 0; i < requests.length; i++) {
+      const job = this.#prepare(requests[i]!, single ? "" : `[${i}].`, trace);
+      jobs.push(job instanceof Promise ? await job : job);
+    }
+    return jobs;
+  }
+
+  /** A store that is slower than its callers must not fill the memory with what they wait for: they are told to come again. */
+  async #admit<T>(count: number, store: () => Promise<T>): Promise<T> {
+    const { unstoredMax = Infinity } = this.#options;
+    if (this.#unstored > 0 && this.#unstored + count > unstoredMax) {
+      throw new BatonError(
+        "TOO_MANY_REQUESTS",
+        `this node has ${this.#unstored} jobs that the store has not taken yet (jobs.unstored_max is ${unstoredMax}); try again in a moment, or at another node`,
+      );
+    }
+    this.#unstored += count;
+    try {
+      return await store();
+    } finally {
+      this.#unstored -= count;
+    }
+  }
+
+  async #store(jobs: readonly NewJob[], term?: Term): Promise<readonly Submitted[]> {
+    const { node, store, author, wakes, onStored, events } = this.#options;
+    const told = wakes(jobs);
+    const under = term ? { node, ownerEpoch: term.epoch, leaderEpoch: term.epoch } : author();
+    let answers: readonly Submitted[];
+    try {
+      answers = await store.jobs.submit(jobs, under, told, term);
+    } catch (error) {
+      events.emit("jobs.submit_failed", error);
+      events.refused("jobs.submit", error);
+      throw error;
+    }
+    this.#emitNew(jobs, answers);
+    onStored(jobs, told);
+    return answers;
+  }
+
+  #emitNew(jobs: readonly NewJob[], answers: readonly Submitted[]): void {
+    const { events } = this.#options;
+    if (!answers.some(({ existed }) => existed)) return events.emit("jobs.submitted", { jobs, answers });
+    events.emit("jobs.submitted", {
+      jobs: jobs.filter((_, at) => !answers[at]!.existed),
+      answers: answers.filter(({ existed }) => !existed),
+    });
+  }
+
+  async #storeByTerm(
+    items: readonly { readonly job: NewJob; readonly term: Term }[],
+  ): Promise<readonly Submitted[]> {
+    const { job: first, term } = items[0]!;
+    if (items.length === 1) return this.#store([first], term);
+    const stored = new Map<NewJob, Submitted>();
+    for (const [each, group] of Map.groupBy(items, (item) => item.term)) {
+      const jobs = group.map(({ job }) => job);
+      const answers = await this.#store(jobs, each);
+      jobs.forEach((job, at) => stored.set(job, answers[at]!));
+    }
+    return items.map(({ job }) => stored.get(job)!);
+  }
+
+  /** Nobody is woken here: that comes with the caller's commit. */
+  #storeWithin(client: TransactionClient, jobs: readonly NewJob[]): Promise<readonly Submitted[]> {
+    const { store, author } = this.#options;
+    checkClient(client);
+    if (!store.jobs.submitWithin) {
+      throw bad(
+        "",
+        "client",
+        "needs a store in PostgreSQL; this node has an embedded one, see the setting `store`",
+      );
+    }
+    return store.jobs.submitWithin(client, jobs, author());
+  }
+
+  #prepare(request: SubmitRequest, at: string, trace: string | null): NewJob | Promise<NewJob> {
+    const task = this.#options.tasks.get(request.task);
+    if (!task) this.#checkTaskName(request.task, at);
+    checkFields(request, at);
+    if (!task?.schema) return this.#newJob(request, task, at, trace);
+    const checked = checkPayload(task, request.payload);
+    const finish = (verdict: Awaited<typeof checked>): NewJob => {
+      if (verdict.ok) return this.#newJob(request, task, at, trace);
+      throw new BatonError("BAD_PAYLOAD", `${at}${verdict.field}: ${verdict.message}`, {
+        field: `${at}${verdict.field}`,
+      });
+    };
+    return checked instanceof Promise ? checked.then(finish) : finish(checked);
+  }
+
+  #newJob(request: SubmitRequest, task: Task | undefined, at: string, trace: string | null): NewJob {
+    const { defaults, node, random } = this.#options;
+    const job: NewJob = {
+      id: request.id ?? jobId(node, random.timedUuid()),
+      task: request.task,
+      queue: request.queue ?? task?.queue ?? "default",
+      priority: request.priority ?? task?.priority ?? 0,
+      payload: payloadText(request.payload, at),
+      delayMs: request.delayMs ?? 0,
+      runAt: request.runAt ?? null,
+      maxAttempts: request.maxAttempts ?? task?.maxAttempts ?? defaults.maxAttempts,
+      timeoutMs: request.timeoutMs ?? task?.timeoutMs ?? defaults.timeoutMs,
+      idempotencyKey: request.idempotencyKey ?? null,
+      trace,
+    };
+    const rare = rareIn(request);
+    return rare ? { ...job, ...rare } : job;
+  }
+
+  /** Also a task that nobody here knows may be submitted: it waits for a node that does. */
+  #checkTaskName(name: unknown, at: string): void {
+    if (typeof name === "string" && THING_NAME.test(name)) return;
+    const near = typeof name === "string" ? nearest(name, this.#options.tasks.names()) : null;
+    throw bad(at, "task", `must be a task's name${near ? `; did you mean ${near}?` : ""}`);
+  }
+}
+
+function checkClient(client: TransactionClient & { readonly totalCount?: unknown }): void {
+  if (typeof client?.query !== "function") {
+    throw bad("", "client", "must have a function query(text, values), as a client of node-postgres has");
+  }
+  // A pool runs each query on a connection of its choice, outside of any transaction of the caller.
+  if (typeof client.totalCount === "number") {
+    throw bad(
+      "",
+      "client",
+      "is a pool; give the client from pool.connect() on which the transaction is open",
+    );
+  }
+}
+
+function checkFields(request: SubmitRequest, at: string): void {
+  const mistake = mistakeIn(request);
+  if (mistake) throw bad(at, mistake.field, mistake.rest);
+  if (request.delayMs !== undefined && request.runAt !== undefined) {
+    throw bad(at, "run_at", "and delay_ms exclude each other; give one");
+  }
+}
+
+function payloadText(payload: unknown, at: string): string {
+  if (payload === undefined) return "null";
+  try {
+    const text = JSON.stringify(payload);
+    if (text !== undefined) return text;
+  } catch (error) {
+    throw bad(at, "payload", `must be plain JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  throw bad(at, "payload", `must be plain JSON, not a ${typeof payload}`);
+}
+
+function bad(at: string, field: string, rest: string): BatonError {
+  return new BatonError("BAD_REQUEST", `${at}${field} ${rest}`, { field: `${at}${field}` });
+}

@@ -1,0 +1,58 @@
+import { BatonError } from "../../core/errors.ts";
+import { payloadSchema } from "./payload-schema.ts";
+import { checkTask, type Task } from "./task.ts";
+
+export interface TaskInfo {
+  readonly name: string;
+  readonly isolation: "none" | "thread";
+  readonly hasSchema: boolean;
+  /** JSON Schema of the payload; null where there is none, or where it cannot be said in JSON Schema. */
+  readonly schema: Readonly<Record<string, unknown>> | null;
+}
+
+/** The tasks that this node can run. */
+export class TaskRegistry {
+  readonly #tasks = new Map<string, Task>();
+  readonly #names = new Set<string>();
+
+  constructor(tasks: Iterable<Task> = []) {
+    for (const task of tasks) this.add(task);
+  }
+
+  add(task: Task): void {
+    checkTask(task);
+    if (task.isolation === "thread" && !task.module) {
+      throw new BatonError(
+        "BAD_TASK",
+        `task ${task.name} wants a thread: it needs module: import.meta.url, and must be that module's default export`,
+        { field: "module" },
+      );
+    }
+    if (this.#tasks.has(task.name)) {
+      throw new BatonError("BAD_TASK", `two tasks are named ${task.name}; rename one of them`, {
+        field: "name",
+      });
+    }
+    this.#tasks.set(task.name, task);
+    this.#names.add(task.name);
+  }
+
+  get(name: string): Task | undefined {
+    return this.#tasks.get(name);
+  }
+
+  names(): ReadonlySet<string> {
+    return this.#names;
+  }
+
+  list(): TaskInfo[] {
+    return [...this.#tasks.values()]
+      .map((task) => ({
+        name: task.name,
+        isolation: task.isolation ?? ("none" as const),
+        hasSchema: task.schema !== undefined,
+        schema: payloadSchema(task.schema),
+      }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+}

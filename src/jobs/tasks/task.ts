@@ -1,0 +1,151 @@
+/** What users write: a named task, its schema and its handler. */
+
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { BatonError } from "../../core/errors.ts";
+import { THING_NAME, type JobId } from "../../core/ids.ts";
+import type { RetryPolicy } from "../../core/jobs/retry.ts";
+import type { LogLevel } from "../../store/store.ts";
+import { checkTaskOptions } from "./task-options.ts";
+
+export interface TaskJob {
+  readonly id: JobId;
+  readonly task: string;
+  readonly queue: string;
+  readonly priority: number;
+  /** Grows with each run; results, logs and progress of an older one are refused. */
+  readonly jobEpoch: number;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+  readonly createdAt: Date;
+}
+
+export interface TaskLog {
+  (message: string, level?: LogLevel): void;
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+export interface TaskContext {
+  /** Fires once; `signal.reason` is a `JobAborted` whose `why` is cancel, timeout, drain or lease_lost. */
+  readonly signal: AbortSignal;
+  readonly log: TaskLog;
+  /** From 0 to 100. The last value wins; call it as often as you like. */
+  readonly progress: (percent: number, message?: string) => void;
+  readonly job: TaskJob;
+  /** 1 for the first start. */
+  readonly attempt: number;
+  /** W3C: the trace that this run is a part of, for calls to others; null when the job was submitted in none. */
+  readonly traceparent: string | null;
+}
+
+export type Handler<Payload = unknown, Result = unknown> = (
+  payload: Payload,
+  context: TaskContext,
+) => Result | Promise<Result>;
+
+export interface TaskOptions {
+  /**
+   * `thread` runs the handler on a worker thread: a CPU-bound one then holds up neither leases nor other jobs, and can
+   * be stopped by force. The thread imports `module` and runs its default export.
+   */
+  readonly isolation?: "none" | "thread";
+  /** `import.meta.url` of the module whose default export this task is. Filled in for tasks out of a folder. */
+  readonly module?: string;
+  readonly retry?: Partial<RetryPolicy>;
+  /** Defaults for jobs of this task that do not say otherwise. */
+  readonly maxAttempts?: number;
+  readonly timeoutMs?: number;
+  readonly queue?: string;
+  readonly priority?: number;
+}
+
+/** `Input` is what a caller submits, `Payload` what the schema makes of it. */
+export interface Task<Payload = unknown, Result = unknown, Input = unknown> extends TaskOptions {
+  readonly name: string;
+  readonly schema?: StandardSchemaV1<Input, Payload>;
+  readonly run: Handler<Payload, Result>;
+}
+
+/** A task of whatever payload: what a list of typed tasks holds. */
+export type AnyTask = Task<any, any, any>;
+
+export interface TaskDefinition<Schema extends StandardSchemaV1, Result> extends TaskOptions {
+  readonly name: string;
+  /** Any Standard Schema (zod, valibot, arktype, …): checked at submit and again before the run. */
+  readonly schema?: Schema;
+  readonly run: Handler<StandardSchemaV1.InferOutput<Schema>, Result>;
+}
+
+export function defineTask<Schema extends StandardSchemaV1, Result>(
+  definition: TaskDefinition<Schema, Result>,
+): Task<StandardSchemaV1.InferOutput<Schema>, Result, StandardSchemaV1.InferInput<Schema>> {
+  checkTask(definition);
+  return definition;
+}
+
+/** Throw it to say that another attempt would end the same way: the job fails at once. */
+export class PermanentError extends Error {
+  readonly retryable = false;
+  override readonly name = "PermanentError";
+}
+
+export function checkTask(task: { readonly name: unknown; readonly run: unknown }): void {
+  const { name, run, ...options } = task;
+  if (typeof name !== "string" || !THING_NAME.test(name)) {
+    throw bad(
+      `a task's name must be letters, digits and . _ : / - (up to 128), not ${JSON.stringify(name)}`,
+      "name",
+    );
+  }
+  if (typeof run !== "function") throw bad(`task ${name} has no run function`, "run");
+  checkTaskOptions(name, options);
+}
+
+function bad(message: string, field: string): BatonError {
+  return new BatonError("BAD_TASK", message, { field });
+}
+
+export type Checked =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly message: string; readonly field: string };
+
+/** Checks a payload against the task's schema; without one, everything passes as it is. */
+export function checkPayload(task: Task, payload: unknown): Checked | Promise<Checked> {
+  if (!task.schema) return { ok: true, value: payload };
+  const verdict = task.schema["~standard"].validate(payload);
+  return verdict instanceof Promise ? verdict.then(read) : read(verdict);
+}
+
+function read(verdict: StandardSchemaV1.Result<unknown>): Checked {
+  if (!verdict.issues) return { ok: true, value: verdict.value };
+  const [first] = verdict.issues;
+  const path = (first?.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
+  const more = verdict.issues.length > 1 ? ` (and ${verdict.issues.length - 1} more)` : "";
+  return {
+    ok: false,
+    message: `${first?.message ?? "invalid"}${more}`,
+    field: ["payload", ...path].join("."),
+  };
+}
+
+/** The payload of a run, out of its JSON text. A task may have a stricter schema by now than when the job was submitted. */
+export function readPayload(task: Task, text: string): unknown {
+  const payload = JSON.parse(text) as unknown;
+  if (!task.schema) return payload;
+  const checked = checkPayload(task, payload);
+  return checked instanceof Promise ? checked.then(accepted) : accepted(checked);
+}
+
+function accepted(verdict: Checked): unknown {
+  if (verdict.ok) return verdict.value;
+  throw new BadPayload(`${verdict.field}: ${verdict.message}`);
+}
+
+class BadPayload extends Error {
+  readonly code = "BAD_PAYLOAD";
+  readonly retryable = false;
+}

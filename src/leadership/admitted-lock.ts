@@ -1,0 +1,180 @@
+/**
+ * The leader lock of one role, where a backend beside the store decides who leads, and the store who may write: a grant of the
+ * backend counts only when the store has admitted its epoch, which it does for none that is below or beside one that it
+ * knows. So an epoch never goes back, whatever the backend forgets.
+ *
+ * A backend supplies how a term is granted, renewed and released.
+ */
+
+import { BatonError } from "../core/errors.ts";
+import type { NodeIdentity } from "../core/node.ts";
+import { sameTerm, type LeaderRole, type Term, termFields } from "../core/leadership/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { TermStore } from "../store/store.ts";
+import { requireRunning, type LeaseLock, type Tenure } from "./coordination.ts";
+import { Feed } from "../platform/feed.ts";
+
+export interface AdmittedLockOptions {
+  readonly role: LeaderRole;
+  readonly terms: TermStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The coordination that this lock belongs to. */
+  readonly owner: { readonly running: boolean };
+}
+
+export interface GrantRequest {
+  readonly candidate: NodeIdentity;
+  readonly ttlMs: number;
+  /** The new epoch is to be above it. */
+  readonly floor: number;
+}
+
+/** A grant below what the store knows is followed by one above it; more tries mean that others are granted terms meanwhile. */
+const ADMIT_TRIES = 3;
+/** Timers may fire a little early. */
+const TIMER_SLACK_MS = 5;
+
+export abstract class AdmittedLock<Grant extends { readonly term: Term }> implements LeaseLock {
+  readonly #o: AdmittedLockOptions;
+  readonly #hints = new Feed<void>();
+  /** The highest epoch that was seen here; what the store remembers is asked for once. */
+  #floor: number | null = null;
+  /** A term of ours that the store has a successor of. */
+  #superseded: Term | null = null;
+  #turn: Promise<unknown> = Promise.resolve();
+  #callOffLapse = (): void => {};
+
+  constructor(options: AdmittedLockOptions) {
+    this.#o = options;
+  }
+
+  /** For the log, when the store knows a higher epoch than the backend. */
+  protected abstract readonly outdated: string;
+  /** `held`: another's lease is valid, and `wait` was called for it. `again`: somebody came between. */
+  protected abstract tryGrant(request: GrantRequest): Promise<Grant | "held" | "again">;
+  /** The store has admitted its term. */
+  protected abstract onAdmitted(grant: Grant): void;
+  protected abstract giveBack(grant: Grant): Promise<void>;
+  protected abstract tryRenew(term: Term, ttlMs: number): Promise<boolean>;
+  protected abstract leave(term: Term): Promise<void>;
+  protected abstract look(): Promise<Tenure | null>;
+  protected abstract onStop(): void;
+
+  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    // One at a time: of two terms of one candidate, the store would admit the later one first.
+    const result = this.#turn.then(() => this.#acquire(candidate, ttlMs));
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  async renew(term: Term, ttlMs: number): Promise<boolean> {
+    requireRunning(this.#o.owner);
+    if (this.#isSuperseded(term)) return false;
+    const asked = this.tryRenew(term, ttlMs);
+    void this.#compare(term);
+    return (await asked) && !this.#isSuperseded(term);
+  }
+
+  async release(term: Term): Promise<void> {
+    requireRunning(this.#o.owner);
+    await this.leave(term);
+    this.hint();
+  }
+
+  async read(): Promise<Term | null> {
+    const tenure = await this.tenure();
+    if (!tenure) return null;
+    const { role, leader, incarnation, epoch } = tenure;
+    return { role, leader, incarnation, epoch };
+  }
+
+  async tenure(): Promise<Tenure | null> {
+    requireRunning(this.#o.owner);
+    const tenure = await this.look();
+    if (tenure) this.note(tenure.epoch);
+    return tenure;
+  }
+
+  released(signal: AbortSignal): AsyncIterable<void> {
+    return this.#hints.follow(signal);
+  }
+
+  hint(): void {
+    this.#hints.push();
+  }
+
+  async stop(): Promise<void> {
+    await this.#turn;
+    this.#callOffLapse();
+    this.#superseded = null;
+    this.onStop();
+  }
+
+  /** Another's lease is valid. Asks for a hint at the time when it may be taken. */
+  protected wait(epoch: number, leftMs: number, onLapse = (): void => {}): void {
+    this.note(epoch);
+    this.#callOffLapse = this.#o.clock.after(leftMs + TIMER_SLACK_MS, () => {
+      onLapse();
+      this.hint();
+    });
+  }
+
+  /** The next epoch is above every one that was seen. */
+  protected note(epoch: number): void {
+    if (this.#floor !== null) this.#floor = Math.max(this.#floor, epoch);
+  }
+
+  async #acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    requireRunning(this.#o.owner);
+    this.#callOffLapse();
+    const { role, terms } = this.#o;
+    this.#floor ??= (await terms.read(role))?.epoch ?? 0;
+    for (let tries = 0; tries < ADMIT_TRIES; tries++) {
+      const grant = await this.tryGrant({ candidate, ttlMs, floor: this.#floor });
+      if (grant === "held") return null;
+      if (grant === "again" || !(await this.#admitted(grant))) continue;
+      this.onAdmitted(grant);
+      return grant.term;
+    }
+    throw new BatonError("STORE_UNAVAILABLE", `others were granted ${role} while the store was asked`);
+  }
+
+  /** Whether the store takes the term. If it does not answer, the backend must not keep the others out for it. */
+  async #admitted(grant: Grant): Promise<boolean> {
+    const { terms, log } = this.#o;
+    const { term } = grant;
+    this.note(term.epoch);
+    try {
+      if (await terms.admit(term)) return true;
+      const newest = await terms.read(term.role);
+      log.warn({ ...termFields(term), newest: newest?.epoch }, `${this.outdated}; asking for a higher one`);
+      this.note(newest?.epoch ?? 0);
+      return false;
+    } catch (error) {
+      await this.giveBack(grant).catch(() => {}); // it runs out by itself
+      throw error;
+    }
+  }
+
+  /**
+   * Behind a failover, or where nodes were given different servers, two may lead, and each of them renews. The store knows which one
+   * may write; the other is told here. Not waited for: a store that is away says nothing about who leads.
+   */
+  async #compare(term: Term): Promise<void> {
+    try {
+      const newest = await this.#o.terms.read(term.role);
+      if (!newest || newest.epoch < term.epoch || sameTerm(newest, term)) return;
+      this.note(newest.epoch);
+      this.#superseded = term;
+      this.hint();
+    } catch {
+      // It is asked again with the next renewal.
+    }
+  }
+
+  #isSuperseded(term: Term): boolean {
+    return this.#superseded !== null && sameTerm(this.#superseded, term);
+  }
+}

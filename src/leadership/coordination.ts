@@ -1,0 +1,107 @@
+/**
+ * The coordination port: who is in the cluster, and who leads.
+ *
+ * A backend supplies membership and, for each leader role, a `LeaseLock`; the only election loop is `elector.ts`.
+ *
+ * What it does not promise: that there is one leader at every instant. A paused leader may believe in its term after
+ * another was granted the next one. That is harmless because the store compares epochs in the transaction of each
+ * write (see store.ts); the trust window (core/leadership/trust.ts) only makes it rare.
+ */
+
+import { BatonError } from "../core/errors.ts";
+import type { NodeName } from "../core/ids.ts";
+import type { NodeIdentity, NodeInfo, NodeStatus } from "../core/node.ts";
+import type { LeaderRole, Term } from "../core/leadership/term.ts";
+import type { Service } from "../platform/service.ts";
+
+export interface Coordination extends Service {
+  readonly kind: string;
+  /** One lock a role; the same object for the same role. */
+  lock(role: LeaderRole): LeaseLock;
+  readonly membership: Membership;
+  /** What people should know of how leadership works here, for `baton status`; empty when all is as it should be. */
+  notes(): readonly string[];
+}
+
+/** Locks may be called after their coordination has stopped: then they throw. */
+export function requireRunning(coordination: { readonly running: boolean }): void {
+  if (!coordination.running) throw new BatonError("STOPPED", "the coordination is not running");
+}
+
+/** All that a backend owes to elections. Every call has a deadline of its own and rejects when it is exceeded. */
+export interface LeaseLock {
+  /** A new term with an epoch above every earlier one, or null while another holder's lease is valid. */
+  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null>;
+  /** False: this very term is over. Compares holder and epoch. */
+  renew(term: Term, ttlMs: number): Promise<boolean>;
+  /** Ends this term; touches no later one. */
+  release(term: Term): Promise<void>;
+  /** The current term, or null while nobody holds a valid one. */
+  read(): Promise<Term | null>;
+  /** The current term with its times, by the backend's clock. */
+  tenure(): Promise<Tenure | null>;
+  /**
+   * Hints that asking now is worth it: for a standby that trying is (a release, a leader's broken connection), for a leader
+   * that renewing is (its own connection broke). May be silent, may be wrong.
+   */
+  released(signal: AbortSignal): AsyncIterable<void>;
+}
+
+export interface Tenure extends Term {
+  readonly acquiredAt: number;
+  readonly leaseUntil: number;
+}
+
+export interface Membership {
+  /** All known nodes, this one included, in the order of their names. As last seen, so it never waits. */
+  nodes(): readonly NodeInfo[];
+  /** How we show ourselves from now on. */
+  setStatus(status: NodeStatus): Promise<void>;
+
+  /** Asks a node to drain, or to take work again; the request arrives soon. False when no live node has that name. */
+  ask(node: NodeName, request: NodeRequest): Promise<boolean>;
+  /** The requests to this node, also those from before the call; of several that wait only the last is delivered. */
+  requests(signal: AbortSignal): AsyncIterable<NodeRequest>;
+
+  /**
+   * Takes a node out of the cluster, for good unless it joins again; the leader does it. False when no node has that name.
+   * Left out where members are not for people to choose: a node alone, or nodes that share a database.
+   */
+  remove?(node: NodeName): Promise<boolean>;
+
+  /**
+   * Why this node is in no list though it runs: it was taken for dead, and another incarnation has its name. Such a node does not
+   * lead, since callers would be sent to the other, and needs a restart. Null where it cannot happen, or is noticed otherwise.
+   */
+  displaced(): string | null;
+
+  /**
+   * Marks dead nodes as dead, under the fence of a leader's term. Returns the dead incarnations whose work was not recovered
+   * yet, until `markRecovered` is called for them: a leader that dies half-way leaves them to the next.
+   */
+  findDead(fence: Term): Promise<readonly NodeIdentity[]>;
+  markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<void>;
+}
+
+export type NodeRequest = "drain" | "resume";
+
+/** What the rest of the node sees of an election. */
+export interface Leadership {
+  /** Whoever leads, as last seen. */
+  current(): Term | null;
+  /** Our own term, only inside the trust window. */
+  held(): Term | null;
+  /** Our own term, or NOT_LEADER. */
+  require(): Term;
+  /** The lock does not answer us, so that what was last seen may be old; null while it answers. */
+  silence(): LockSilence | null;
+  /** Our own terms as they begin and end: a term, then null, and so on; in order, none skipped, none merged. */
+  changes(signal: AbortSignal): AsyncIterable<Term | null>;
+}
+
+export interface LockSilence {
+  /** Since the first of the questions that were not answered was sent. */
+  readonly forMs: number;
+  /** Of the last question. */
+  readonly error: unknown;
+}

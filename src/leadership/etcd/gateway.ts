@@ -1,0 +1,278 @@
+/**
+ * Etcd through its JSON gateway, which every member has: calls with a deadline, and streams.
+ *
+ * One member is used until it fails; then the next one is. A call that was not sent is tried at the next member within the same
+ * deadline. One that may have been carried out is not: it is rejected as `unknown`, and only later calls go elsewhere.
+ */
+
+import { Pool } from "undici";
+import { BatonError } from "../../core/errors.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { parseEtcdUrl, type EtcdAddress } from "../../platform/drivers/etcd/url.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import { GatewayCall } from "./gateway-call.ts";
+import { EtcdRefusal, GRPC, refusalIn, translated, unavailable } from "./gateway-errors.ts";
+
+export interface GatewayOptions {
+  /** Of one member, or of several with commas between them. */
+  readonly url: string;
+  readonly clock: Clock;
+  /** Deadline of a call that names none. */
+  readonly commandMs: number;
+}
+
+interface Request {
+  readonly path: string;
+  readonly body: unknown;
+  readonly method?: "GET" | "POST";
+}
+
+/** Longer, and a member that is cut off uses up the deadlines of the calls that should go on to the next one. */
+const CONNECT_MS_MAX = 500;
+/**
+ * An etcd that takes longer may have stood still, and leases may have ended because it did not hear of their renewal. Shorter, and
+ * a slow disk looks like that.
+ */
+const SLOW_MS = 500;
+/** The gateway has had this path and these answers since then. */
+const VERSION_MIN = [3, 4] as const;
+
+export class Gateway extends Lifecycle {
+  readonly #o: GatewayOptions;
+  readonly #address: EtcdAddress;
+  #pools: readonly Pool[] = [];
+  #current = 0;
+  #token: Promise<string | null> | null = null;
+  /** Why each member failed when it was asked last. */
+  readonly #failures = new Map<string, string>();
+  #breaks = 0;
+  #steadySince = 0;
+
+  constructor(options: GatewayOptions) {
+    super();
+    this.#o = options;
+    this.#address = parseEtcdUrl(options.url);
+  }
+
+  /** Members that did not answer when they were asked last, with the reason. */
+  get failures(): ReadonlyMap<string, string> {
+    return this.#failures;
+  }
+
+  get endpoints(): readonly string[] {
+    return this.#address.endpoints;
+  }
+
+  /** How often etcd was away or slow since the start, and how long it has been neither. */
+  get steady(): { readonly breaks: number; readonly ms: number } {
+    return { breaks: this.#breaks, ms: this.#o.clock.monotonic() - this.#steadySince };
+  }
+
+  /** What etcd answers. Rejects with an `EtcdRefusal`, or with what is told to people. */
+  async call<Reply>(path: string, body: unknown, deadlineMs = this.#o.commandMs): Promise<Reply> {
+    const { clock } = this.#o;
+    const startedAt = clock.monotonic();
+    try {
+      return (await this.#authorised((token) => this.#send({ path, body }, token, deadlineMs))) as Reply;
+    } catch (error) {
+      if (!(error instanceof EtcdRefusal) || error.elsewhere) this.#unsteady();
+      throw error instanceof EtcdRefusal ? translated(error) : error;
+    } finally {
+      if (clock.monotonic() - startedAt > SLOW_MS) this.#unsteady();
+    }
+  }
+
+  /** Messages as they come, until the stream breaks (it rejects) or the signal ends it. */
+  async stream(
+    path: string,
+    body: string,
+    signal: AbortSignal,
+    onMessage: (message: unknown) => void,
+  ): Promise<void> {
+    const at = this.#current;
+    const token = await this.#authorisation();
+    const pool = this.#pools[at];
+    if (!pool) throw unavailable("not started", "not_done");
+    const late = new AbortController();
+    // Headers come with the first message.
+    const callOff = this.#o.clock.after(this.#o.commandMs, () => late.abort());
+    try {
+      const reply = await pool.request({
+        path,
+        method: "POST",
+        headers: headers(token),
+        body,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        signal: AbortSignal.any([signal, late.signal]),
+      });
+      callOff();
+      for await (const message of lines(reply.body)) {
+        const refusal = refusalIn(message);
+        if (refusal?.tokenIsOld) this.#token = null;
+        if (refusal) throw refusal;
+        onMessage(message);
+      }
+      throw unavailable("the stream has ended", "not_done");
+    } catch (error) {
+      if (!signal.aborted) this.#leave(at, "its stream broke");
+      throw error;
+    } finally {
+      callOff();
+    }
+  }
+
+  protected async onStart(): Promise<void> {
+    this.#pools = this.endpoints.map(
+      (origin) =>
+        new Pool(origin, {
+          // Calls, and a stream. One call at a time on a connection: an abort ends all that are on it.
+          connections: 32,
+          pipelining: 1,
+          allowH2: false,
+          headersTimeout: 0,
+          bodyTimeout: 0,
+        }),
+    );
+    this.#current = 0;
+    this.#token = null;
+    this.#steadySince = this.#o.clock.monotonic();
+    try {
+      await this.#check();
+    } catch (error) {
+      await this.onStop();
+      throw error instanceof EtcdRefusal ? translated(error) : error;
+    }
+  }
+
+  protected async onStop(): Promise<void> {
+    const pools = this.#pools;
+    this.#pools = [];
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  async #check(): Promise<void> {
+    const told = await this.#version();
+    const version = String((told as { etcdserver?: unknown } | null)?.etcdserver ?? "");
+    const [major = NaN, minor = NaN] = version.split(".").map(Number);
+    if (major > VERSION_MIN[0] || (major === VERSION_MIN[0] && minor >= VERSION_MIN[1])) return;
+    const what = version === "" ? "is no etcd" : `has version ${version}, and 3.4 or later is needed`;
+    throw new BatonError("BAD_CONFIG", `the server at ${this.endpoints[this.#current]} ${what}`, {
+      field: "etcd",
+    });
+  }
+
+  /** Of the first member that answers: one that hangs must not keep a node from starting. */
+  async #version(): Promise<unknown> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#send({ path: "/version", body: null, method: "GET" }, null, this.#o.commandMs);
+      } catch (error) {
+        if (tries >= this.endpoints.length) throw error;
+      }
+    }
+  }
+
+  async #authorised<T>(call: (token: string | null) => Promise<T>): Promise<T> {
+    const token = await this.#authorisation();
+    try {
+      return await call(token);
+    } catch (error) {
+      if (token === null || !(error instanceof EtcdRefusal) || !error.tokenIsOld) throw error;
+      this.#token = null;
+      return call(await this.#authorisation());
+    }
+  }
+
+  /** One token for everybody; asked for again after a failure. */
+  #authorisation(): Promise<string | null> {
+    const { user } = this.#address;
+    if (user === null) return Promise.resolve(null);
+    this.#token ??= this.#authenticate(user).catch((error: unknown) => {
+      this.#token = null;
+      throw error;
+    });
+    return this.#token;
+  }
+
+  async #authenticate(body: { readonly name: string; readonly password: string }): Promise<string | null> {
+    try {
+      const path = "/v3/auth/authenticate";
+      const reply = await this.#send({ path, body }, null, this.#o.commandMs);
+      return (reply as { token: string }).token;
+    } catch (error) {
+      // Where nobody has to say who he is, everybody may do everything.
+      if (error instanceof EtcdRefusal && error.grpc === GRPC.failedPrecondition) return null;
+      throw error;
+    }
+  }
+
+  async #send(request: Request, token: string | null, deadlineMs: number): Promise<unknown> {
+    const { clock } = this.#o;
+    const giveUpAt = clock.monotonic() + deadlineMs;
+    const connectMs = Math.min(CONNECT_MS_MAX, deadlineMs / this.endpoints.length);
+    for (let tries = 1; ; tries++) {
+      const at = this.#current;
+      const pool = this.#pools[at];
+      const leftMs = giveUpAt - clock.monotonic();
+      if (!pool || leftMs <= 0) throw unavailable(pool ? "no member answers" : "not started", "not_done");
+      const call = new GatewayCall(clock, { deadlineMs: leftMs, connectMs });
+      const { path, method = "POST", body } = request;
+      pool.dispatch(
+        { path, method, headers: headers(token), body: body === null ? null : JSON.stringify(body) },
+        call,
+      );
+      const end = await call.end;
+      if (end.ended === "reply") return this.#answer(at, end.status, end.body);
+      this.#leave(at, end.reason);
+      const where = this.endpoints[at];
+      if (end.sent) throw unavailable(`${where}: ${end.reason}`, "unknown");
+      if (tries >= this.endpoints.length) throw unavailable(`${where}: ${end.reason}`, "not_done");
+    }
+  }
+
+  #answer(at: number, status: number, body: string): unknown {
+    const told = parsed(body);
+    const refusal = refusalIn(told);
+    if (refusal?.elsewhere) this.#leave(at, refusal.message);
+    else this.#failures.delete(this.endpoints[at]!);
+    if (refusal) throw refusal;
+    if (status === 200 && told !== undefined) return told;
+    throw unavailable(`${this.endpoints[at]} answered with status ${status} and nothing of etcd`, "unknown");
+  }
+
+  /** The next call goes to the next member, unless somebody has seen to that. */
+  #leave(at: number, reason: string): void {
+    this.#failures.set(this.endpoints[at]!, reason);
+    if (this.#current === at) this.#current = (at + 1) % this.endpoints.length;
+  }
+
+  #unsteady(): void {
+    this.#breaks += 1;
+    this.#steadySince = this.#o.clock.monotonic();
+  }
+}
+
+function headers(token: string | null): Record<string, string> {
+  return { "content-type": "application/json", ...(token === null ? {} : { authorization: token }) };
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of body) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = parts.pop()!;
+    for (const part of parts) if (part.trim() !== "") yield parsed(part);
+  }
+  // A refusal of the whole stream has no end of line.
+  if (rest.trim() !== "") yield parsed(rest);
+}

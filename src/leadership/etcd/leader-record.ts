@@ -1,0 +1,149 @@
+/**
+ * The key that says who leads. Every term has a lease of etcd of its own, and the key stands under it:
+ *
+ *     grant     a new lease, and the key put under it if it is still as it was seen
+ *     renew     the key put again if it is still under that lease, and the lease kept alive
+ *     release   the lease revoked, and the key is gone with it
+ *
+ * So a renewal or a release that comes late meets its own term or nothing. A grant whose answer was lost is ended by its lease,
+ * which is revoked, or runs out: whichever of the two comes to etcd first, no key is left behind.
+ */
+
+import type { NodeIdentity } from "../../core/node.ts";
+import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
+import type { ControlSession } from "./control-session.ts";
+import { get, isUnder, put, unchanged, type KeyValue } from "./key-value.ts";
+
+/** Who sits in a role. */
+export interface Seat {
+  readonly term: Term;
+  readonly lease: string;
+  readonly revision: number;
+  /** Nobody else may be granted the role for so long after this revision. */
+  readonly ttlMs: number;
+  /** By the clock of the holder, for people only. */
+  readonly acquiredAt: number;
+  readonly renewedAt: number;
+}
+
+export interface SeatLook {
+  readonly seat: Seat | null;
+  /** Of the key; 0 when it is not there. */
+  readonly keyRevision: number;
+  /** Of the whole etcd: above it lies every epoch to come. */
+  readonly revision: number;
+}
+
+export interface GrantRequest {
+  readonly candidate: NodeIdentity;
+  readonly ttlMs: number;
+  readonly epoch: number;
+  /** What was seen, and must be so still. */
+  readonly seen: SeatLook;
+  readonly deadlineMs: number;
+}
+
+type Written = Pick<Term, "leader" | "incarnation" | "epoch"> &
+  Pick<Seat, "ttlMs" | "acquiredAt" | "renewedAt">;
+
+export class LeaderKeys {
+  readonly #control: ControlSession;
+  readonly #role: LeaderRole;
+  readonly #key: string;
+
+  constructor(control: ControlSession, role: LeaderRole) {
+    this.#control = control;
+    this.#role = role;
+    this.#key = leaderKey(control, role);
+  }
+
+  async look(deadlineMs?: number): Promise<SeatLook> {
+    const { revision, found } = await this.#control.transact({ then: [get(this.#key)] }, deadlineMs);
+    const entry = found[0]?.[0];
+    return { seat: entry ? seatIn(this.#role, entry) : null, keyRevision: entry?.revision ?? 0, revision };
+  }
+
+  /** Null when somebody else was quicker. */
+  async grant({ candidate, ttlMs, epoch, seen, deadlineMs }: GrantRequest): Promise<Seat | null> {
+    const control = this.#control;
+    const { name: leader, incarnation } = candidate;
+    const at = control.time.now();
+    const lease = await control.grantLease(ttlMs, deadlineMs);
+    const written: Written = { leader, incarnation, epoch, ttlMs, acquiredAt: at, renewedAt: at };
+    try {
+      const { succeeded, revision } = await control.transact(
+        {
+          if: [unchanged(this.#key, seen.keyRevision)],
+          then: [put(this.#key, JSON.stringify(written), lease)],
+        },
+        deadlineMs,
+      );
+      if (succeeded) return seatOf(this.#role, written, lease, revision);
+    } catch (error) {
+      control.dropLease(lease);
+      throw error;
+    }
+    control.dropLease(lease);
+    return null;
+  }
+
+  /** The seat as it is then; null when that term is over. */
+  async renew(seat: Seat, ttlMs: number, deadlineMs: number): Promise<Seat | null> {
+    const control = this.#control;
+    const { term, lease, acquiredAt } = seat;
+    const { leader, incarnation, epoch } = term;
+    const written: Written = {
+      leader,
+      incarnation,
+      epoch,
+      ttlMs,
+      acquiredAt,
+      renewedAt: control.time.now(),
+    };
+    const [lives, { succeeded, revision }] = await Promise.all([
+      control.keepAlive(lease, deadlineMs),
+      control.transact(
+        { if: [isUnder(this.#key, lease)], then: [put(this.#key, JSON.stringify(written), lease)] },
+        deadlineMs,
+      ),
+    ]);
+    return lives && succeeded ? seatOf(this.#role, written, lease, revision) : null;
+  }
+
+  async release({ lease }: Seat): Promise<void> {
+    await this.#control.revokeLease(lease);
+  }
+}
+
+export function leaderKey(control: ControlSession, role: LeaderRole): string {
+  return control.key("leader", role);
+}
+
+/** Whether the entry is that of this very term. */
+export function isOf(entry: KeyValue | undefined, term: Term): boolean {
+  const seat = entry && seatIn(term.role, entry);
+  return seat !== null && seat !== undefined && sameTerm(seat.term, term);
+}
+
+/** What nobody can read, or what is under no lease, keeps nobody out: an operator has written it. */
+function seatIn(role: LeaderRole, { value, lease, revision }: KeyValue): Seat | null {
+  const written = parsed(value);
+  return written && lease !== "" ? seatOf(role, written, lease, revision) : null;
+}
+
+function seatOf(role: LeaderRole, written: Written, lease: string, revision: number): Seat {
+  const { leader, incarnation, epoch, ttlMs, acquiredAt, renewedAt } = written;
+  return { term: { role, leader, incarnation, epoch }, lease, revision, ttlMs, acquiredAt, renewedAt };
+}
+
+function parsed(value: string): Written | null {
+  try {
+    const told = JSON.parse(value) as Partial<Written> | null;
+    const { leader, incarnation, epoch, ttlMs, acquiredAt = 0, renewedAt = 0 } = told ?? {};
+    if (typeof leader !== "string" || typeof incarnation !== "string") return null;
+    if (!Number.isSafeInteger(epoch) || typeof ttlMs !== "number") return null;
+    return { leader, incarnation, epoch: epoch!, ttlMs, acquiredAt, renewedAt };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * What a leader does, for as long as it leads.
+ *
+ *     changes():   term 7 ------------ null ---- term 8 -----
+ *     duties:      start all ... abort, wait     start all ...
+ *
+ * A duty is called anew for each term and gets nothing but that term and a signal: what it knows it reads from the
+ * store, so nothing of an older term can leak into a newer one. A duty that returns is done for the term. One that
+ * throws is started again, later and later, within the same term; the others do not notice.
+ *
+ * What it does not promise: that a duty has stopped when the next term begins. It is waited for, within limits;
+ * whatever it still writes carries its old epoch and is refused by the store.
+ */
+
+import type { Leadership } from "./coordination.ts";
+import type { Duty, Term } from "../core/leadership/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { Lifecycle } from "../platform/service.ts";
+
+export interface LeaderDutiesOptions {
+  readonly leadership: Pick<Leadership, "changes">;
+  readonly duties: Readonly<Record<string, Duty>>;
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "error">;
+  /** How long the end of a term waits for its duties. Shorter, and two terms' duties overlap more often. */
+  readonly graceMs?: number;
+}
+
+const FIRST_RESTART_MS = 100;
+const RESTART_MS_MAX = 10_000;
+/** No term of ours follows a stop, and a duty that waits for a silent store must not hold it up. */
+const STOP_GRACE_MS = 1_000;
+/** A duty that ran this long before it threw starts again with the first delay. */
+const STEADY_MS = 60_000;
+
+interface Tenure {
+  readonly term: Term;
+  readonly ending: AbortController;
+  /** Names of duties that have not come to their end. */
+  readonly busy: Set<string>;
+  readonly done: Promise<unknown>;
+}
+
+export class LeaderDuties extends Lifecycle {
+  readonly #leadership: Pick<Leadership, "changes">;
+  readonly #duties: Readonly<Record<string, Duty>>;
+  readonly #clock: Clock;
+  readonly #log: Pick<Log, "error"> | undefined;
+  readonly #graceMs: number;
+  #stopping = new AbortController();
+  #following: Promise<void> = Promise.resolve();
+  #tenure: Tenure | null = null;
+
+  constructor(options: LeaderDutiesOptions) {
+    super();
+    this.#leadership = options.leadership;
+    this.#duties = options.duties;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#graceMs = options.graceMs ?? 5_000;
+  }
+
+  /** The term whose duties run, and which of them do. */
+  get current(): { readonly term: Term; readonly busy: readonly string[] } | null {
+    return this.#tenure && { term: this.#tenure.term, busy: [...this.#tenure.busy] };
+  }
+
+  protected override onStart(): void {
+    this.#stopping = new AbortController();
+    this.#following = this.#follow(this.#stopping.signal);
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#stopping.abort();
+    this.#tenure?.ending.abort();
+    await this.#following;
+  }
+
+  async #follow(stopping: AbortSignal): Promise<void> {
+    for (let delayMs = FIRST_RESTART_MS; !stopping.aborted; delayMs = later(delayMs)) {
+      try {
+        for await (const term of this.#leadership.changes(stopping)) {
+          await this.#end();
+          if (term && !stopping.aborted) this.#begin(term);
+          delayMs = FIRST_RESTART_MS;
+        }
+      } catch (error) {
+        this.#log?.error({ err: error }, "leadership cannot be followed; duties stop until it can");
+      }
+      // Without news of the term nobody may go on acting on it.
+      await this.#end();
+      if (!stopping.aborted) await this.#clock.sleep(delayMs, stopping);
+    }
+  }
+
+  #begin(term: Term): void {
+    const ending = new AbortController();
+    const busy = new Set(Object.keys(this.#duties));
+    const runs = Object.entries(this.#duties).map(async ([name, duty]) => {
+      await this.#keepRunning(name, duty, term, ending.signal);
+      busy.delete(name);
+    });
+    this.#tenure = { term, ending, busy, done: Promise.all(runs) };
+  }
+
+  async #keepRunning(name: string, duty: Duty, term: Term, ending: AbortSignal): Promise<void> {
+    for (let delayMs = FIRST_RESTART_MS; !ending.aborted; delayMs = later(delayMs)) {
+      const startedAt = this.#clock.monotonic();
+      try {
+        await duty(term, ending);
+        return;
+      } catch (error) {
+        if (ending.aborted) return;
+        if (this.#clock.monotonic() - startedAt >= STEADY_MS) delayMs = FIRST_RESTART_MS;
+        this.#log?.error(
+          { duty: name, epoch: term.epoch, err: error, delayMs },
+          "a leader's duty failed; it starts again",
+        );
+        await this.#clock.sleep(delayMs, ending);
+      }
+    }
+  }
+
+  async #end(): Promise<void> {
+    const tenure = this.#tenure;
+    if (!tenure) return;
+    tenure.ending.abort();
+    const limit = new AbortController();
+    await Promise.race([tenure.done, this.#patience(limit.signal)]);
+    limit.abort();
+    if (tenure.busy.size > 0) {
+      this.#log?.error(
+        { duties: [...tenure.busy], epoch: tenure.term.epoch },
+        "duties did not stop with their term; the store refuses what they still write",
+      );
+    }
+    this.#tenure = null;
+  }
+
+  async #patience(over: AbortSignal): Promise<void> {
+    const { signal: stopping } = this.#stopping;
+    await this.#clock.sleep(this.#graceMs, AbortSignal.any([over, stopping]));
+    if (stopping.aborted) await this.#clock.sleep(Math.min(this.#graceMs, STOP_GRACE_MS), over);
+  }
+}
+
+function later(delayMs: number): number {
+  return Math.min(delayMs * 2, RESTART_MS_MAX);
+}

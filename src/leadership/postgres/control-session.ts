@@ -1,0 +1,162 @@
+/**
+ * A node's own connection for coordination, apart from the pool: heartbeats, looks at leases, notifications. While it is
+ * open the node holds the advisory lock of its incarnation, so that others see its end at once.
+ *
+ * Behind a pooler that gives each transaction another session, neither locks nor LISTEN work. That is found out at the
+ * start, and then neither is used.
+ */
+
+import type { NodeIdentity } from "../../core/node.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { read, write, type Queryable, type Statement } from "../../platform/drivers/postgres/postgres.ts";
+import { applicationName } from "../../platform/drivers/postgres/application-name.ts";
+import type { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
+import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
+import type { Random } from "../../platform/random.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import { HELD_LOCKS, lifeLock } from "./advisory-keys.ts";
+import { checkServer } from "./server-check.ts";
+
+export interface ControlOptions {
+  readonly url: string;
+  readonly schema: string;
+  readonly identity: NodeIdentity;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly statementMs: number;
+  readonly pooler: PoolerCheck;
+  /** Takes the place of the database's clock: for tests, which move it by hand. */
+  readonly time: Clock | null;
+  /** The session is open, again after each loss. */
+  readonly onReady: () => void;
+  /** A notification within our cluster, such as `leader/scheduler`. */
+  readonly onTold: (subject: string) => void;
+}
+
+/** The instant of a statement: the database's, unless a test gives one as $1. */
+export const NOW = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+
+export const RELEASE_CHANNEL = "baton_leader_released";
+export const REQUEST_CHANNEL = "baton_request";
+
+const LISTEN = [RELEASE_CHANNEL, REQUEST_CHANNEL].map((channel) => write("", `LISTEN ${channel}`));
+const PID = read("control-pid", "SELECT pg_backend_pid() AS pid");
+const LOCK_LIFE = write("life-lock", `SELECT pg_try_advisory_lock(${lifeLock("$1")}) AS held`);
+/** A session of ours that the server takes for alive, although we have lost it. */
+const EVICT_OLD_SELF = write(
+  "life-evict",
+  `SELECT count(pg_terminate_backend(pid)) FROM (${HELD_LOCKS}) held
+   WHERE key = ${lifeLock("$1")} AND pid <> pg_backend_pid()`,
+);
+const LOCK_TRIES = 5;
+const LOCK_PAUSE_MS = 20;
+
+export class ControlSession extends Lifecycle {
+  readonly schema: string;
+  readonly #o: ControlOptions;
+  readonly #session: PostgresSession;
+  /** Unknown until the first start has looked. */
+  #pooled: boolean | null = null;
+  #locked = false;
+  #pid = 0;
+
+  constructor(options: ControlOptions) {
+    super();
+    this.#o = options;
+    this.schema = options.schema;
+    this.#session = new PostgresSession({
+      ...this.sessionOptions(),
+      statementMs: options.statementMs,
+      onOpen: async (session) => {
+        if (this.#pooled === false) await this.#setUp(session);
+      },
+      onReady: () => {
+        if (this.#pooled !== null) options.onReady();
+      },
+      onLost: () => (this.#locked = false),
+      onNotification: (_, payload) => this.#told(payload),
+    });
+  }
+
+  /** For further sessions of this node. */
+  sessionOptions(): PostgresSessionOptions {
+    const { url, schema, identity, clock, random, pooler } = this.#o;
+    return { url, schema, clock, random, pooler, applicationName: applicationName(identity) };
+  }
+
+  /** Whether our sessions are not our own. */
+  get pooled(): boolean {
+    return this.#pooled ?? false;
+  }
+
+  /** Whether this session holds the lock of our life. */
+  get locked(): boolean {
+    return this.#locked;
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  /** Parameter $1 of every statement that needs the time: null, and the database looks at its own clock. */
+  now(): number | null {
+    return this.#o.time?.now() ?? null;
+  }
+
+  /** Of a notification: the schema first, for the clusters of one database share their channels. */
+  payload(subject: string): string {
+    return `${this.schema}/${subject}`;
+  }
+
+  query<Row>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.#session.query(statement, values);
+  }
+
+  /** Tries again to get the lock of our life, if it is not ours: an old session of ours may have had it. */
+  async ensureLocked(): Promise<void> {
+    if (this.pooled || this.#locked || !this.#session.open) return;
+    this.#locked = await lockLife(this.#session, this.#o.identity);
+  }
+
+  protected async onStart(): Promise<void> {
+    this.#pooled = null;
+    await this.#session.start();
+    try {
+      await checkServer(this.#session);
+      this.#pooled = await this.#o.pooler.pooled();
+      if (!this.#pooled) await this.#setUp(this.#session);
+    } catch (error) {
+      await this.#session.stop();
+      throw error;
+    }
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.#session.stop();
+    this.#locked = false;
+  }
+
+  async #setUp(session: Queryable): Promise<void> {
+    for (const listen of LISTEN) await session.query(listen);
+    const [self] = await session.query<{ pid: number }>(PID);
+    this.#pid = self!.pid;
+    const { clock, identity } = this.#o;
+    for (let tries = 0; tries < LOCK_TRIES; tries++) {
+      this.#locked = await lockLife(session, identity);
+      if (this.#locked) return;
+      // Refused where we may not end sessions: heartbeats alone tell of us then.
+      await session.query(EVICT_OLD_SELF, [identity.incarnation]).catch(() => {});
+      await clock.sleep(LOCK_PAUSE_MS);
+    }
+  }
+
+  #told(payload: string): void {
+    const own = this.payload("");
+    if (payload.startsWith(own)) this.#o.onTold(payload.slice(own.length));
+  }
+}
+
+async function lockLife(session: Queryable, { incarnation }: NodeIdentity): Promise<boolean> {
+  const [row] = await session.query<{ held: boolean }>(LOCK_LIFE, [incarnation]);
+  return row!.held;
+}

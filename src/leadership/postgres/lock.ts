@@ -1,0 +1,273 @@
+/**
+ * The leader lock of one role.
+ *
+ * The truth is a row with a lease (leader-record.ts). An advisory lock makes it fast: a standby is blocked on it, so that it
+ * is served in the moment in which the leader's session ends. Holding the lock proves that a term which stood on it is
+ * over; a lease that ran out is taken with or without it. A holder that was paused beyond its lease is evicted: its
+ * sessions are ended, because one of them may stand inside a transaction and keep the next term from beginning.
+ *
+ * Behind a pooler there is only the row.
+ */
+
+import type { NodeIdentity } from "../../core/node.ts";
+import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { isNotPermitted } from "../../platform/drivers/postgres/errors.ts";
+import { applicationPrefix } from "../../platform/drivers/postgres/application-name.ts";
+import type { Log } from "../../platform/log.ts";
+import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
+import { Feed } from "../../platform/feed.ts";
+import { leaderLock } from "./advisory-keys.ts";
+import { AdvisoryLock } from "./advisory-lock.ts";
+import type { ControlSession } from "./control-session.ts";
+import { EVICT_AFTER_MS, LeaderRows, type Seat } from "./leader-record.ts";
+
+export interface PostgresLockOptions {
+  readonly role: LeaderRole;
+  readonly identity: NodeIdentity;
+  readonly control: ControlSession;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The coordination that this lock belongs to. */
+  readonly owner: { readonly running: boolean };
+}
+
+/** A free lock is ours within a millisecond or two. Shorter, and a healthy candidate looks stuck on a busy machine. */
+const FREE_MS = 30;
+/** How long the lock may be with somebody who does not use it, before we take the seat without it. */
+const STUCK_MS = 150;
+/** Sessions that were ended are gone in a few ms; a busy server takes longer. */
+const EVICTED_MS = 300;
+/** An elector asks within a turn of the hint. Whoever does not ask for so long does not stand any more. */
+const UNUSED_MS = 500;
+/** Timers may fire a little early. */
+const TIMER_SLACK_MS = 5;
+
+export class PostgresLock implements LeaseLock {
+  readonly #o: PostgresLockOptions;
+  readonly #rows: LeaderRows;
+  readonly #key: bigint;
+  readonly #hints = new Feed<void>();
+  #followers = 0;
+  #advisory: AdvisoryLock | null = null;
+  /** The term of ours that stands on the advisory lock: over in the moment in which the session breaks. */
+  #standing: Term | null = null;
+  #broken: Term | null = null;
+  #evictionRefused = false;
+  #turn: Promise<unknown> = Promise.resolve();
+  #callOffLapse = (): void => {};
+  #callOffUnused = (): void => {};
+
+  constructor(options: PostgresLockOptions) {
+    this.#o = options;
+    this.#rows = new LeaderRows(options.control, options.role);
+    this.#key = leaderLock(options.role, options.control.schema);
+  }
+
+  /** Whether we may not end the sessions of a paused leader. */
+  get evictionRefused(): boolean {
+    return this.#evictionRefused;
+  }
+
+  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    // One at a time: what the advisory lock proves to one candidate is used up by its grant.
+    return this.#inTurn(() => this.#acquire(candidate, ttlMs));
+  }
+
+  async renew(term: Term, ttlMs: number): Promise<boolean> {
+    requireRunning(this.#o.owner);
+    if (this.#broken && sameTerm(this.#broken, term)) return false;
+    const advisory = this.#advisory;
+    const stands = this.#standing !== null && sameTerm(this.#standing, term);
+    // A term that began without the lock stands on it from now on.
+    const locked = advisory !== null && advisory.held && (stands || this.#standing === null);
+    if (locked) this.#callOffUnused();
+    const renewed = await this.#rows.renew(locked ? advisory : this.#o.control, term, ttlMs, locked);
+    if (locked && renewed) this.#standOn(advisory, term);
+    if (!renewed && this.#standing && sameTerm(this.#standing, term)) this.#standing = null;
+    return renewed && !(this.#broken && sameTerm(this.#broken, term));
+  }
+
+  async release(term: Term): Promise<void> {
+    requireRunning(this.#o.owner);
+    const advisory = this.#advisory;
+    if (advisory && this.#standing && sameTerm(this.#standing, term)) {
+      this.#standing = null;
+      // In one go, and in this order: who is served next finds the lease ended.
+      await Promise.all([this.#rows.release(advisory, term), advisory.unlock()]);
+    } else {
+      await this.#rows.release(this.#o.control, term);
+    }
+    this.hint();
+  }
+
+  async read(): Promise<Term | null> {
+    const tenure = await this.tenure();
+    if (!tenure) return null;
+    const { role, leader, incarnation, epoch } = tenure;
+    return { role, leader, incarnation, epoch };
+  }
+
+  async tenure(): Promise<Tenure | null> {
+    requireRunning(this.#o.owner);
+    return this.#rows.tenure();
+  }
+
+  released(signal: AbortSignal): AsyncIterable<void> {
+    if (!signal.aborted) {
+      this.#followers += 1;
+      signal.addEventListener("abort", () => this.#unfollowed(), { once: true });
+    }
+    return this.#hints.follow(signal);
+  }
+
+  hint(): void {
+    this.#hints.push();
+  }
+
+  async stop(): Promise<void> {
+    this.#callOffLapse();
+    this.#callOffUnused();
+    // In this order: what is asked of a silent server ends with its session, and not with its deadline.
+    await this.#advisory?.stop();
+    await this.#turn;
+    this.#advisory = null;
+    this.#standing = null;
+    this.#broken = null;
+  }
+
+  async #acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    requireRunning(this.#o.owner);
+    this.#callOffLapse();
+    this.#callOffUnused();
+    const advisory = this.#standInLine();
+    if (advisory?.held) {
+      const term = await this.#grant(advisory, candidate, ttlMs);
+      if (term) return term;
+    }
+    const seat = await this.#rows.look();
+    if (seat.leftMs > 0 && !this.#mayAskAgain(seat, candidate)) {
+      await this.#wait(seat, advisory);
+      return null;
+    }
+    if (advisory) await this.#clear(seat, advisory);
+    return this.#grant(advisory, candidate, ttlMs);
+  }
+
+  async #grant(advisory: AdvisoryLock | null, candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    const locked = advisory?.held ?? false;
+    const evidence = locked && this.#standing === null;
+    const session = advisory && locked ? advisory : this.#o.control;
+    const term = await this.#rows.grant(session, { candidate, ttlMs, locked, evidence });
+    if (term && advisory && locked) this.#standOn(advisory, term);
+    return term;
+  }
+
+  /** The session may have broken while the answer was on its way. */
+  #standOn(advisory: AdvisoryLock, term: Term): void {
+    if (advisory.held) this.#standing = term;
+    else this.#broken = term;
+  }
+
+  #mayAskAgain(seat: Seat, candidate: NodeIdentity): boolean {
+    if (seat.leader !== candidate.name || seat.incarnation !== candidate.incarnation) return false;
+    // Without the lock on which that term stood, somebody else may have been served already.
+    return !seat.locked || this.#advisory?.held === true;
+  }
+
+  /** Another's lease is valid. Asks for a hint at the time when it may be taken. */
+  async #wait(seat: Seat, advisory: AdvisoryLock | null): Promise<void> {
+    const { clock, identity } = this.#o;
+    const graceMs = advisory ? EVICT_AFTER_MS : 0;
+    this.#callOffLapse = clock.after(seat.leftMs + graceMs + TIMER_SLACK_MS, () => this.hint());
+    if (!advisory) return;
+    if (advisory.held && this.#standing === null) {
+      // The leader's term does not stand on the lock; it is in line behind us, and better off with it.
+      await advisory.unlock();
+    } else if (seat.locked && seat.incarnation === identity.incarnation && this.#standing === null) {
+      const ours = [advisory.pid];
+      await this.#evict(() =>
+        this.#rows.evictOldSelf(this.#key, ours, applicationPrefix(identity.incarnation)),
+      );
+    }
+  }
+
+  /** The seat may be taken: gets the advisory lock for it, by force if it must be. Returns in any case. */
+  async #clear(seat: Seat, advisory: AdvisoryLock): Promise<void> {
+    const { identity, control, log, role } = this.#o;
+    if (await advisory.heldWithin(FREE_MS)) return;
+    if (!seat.free && seat.incarnation !== identity.incarnation) {
+      const graceMs = EVICT_AFTER_MS + seat.leftMs;
+      if (graceMs > 0 && (await advisory.heldWithin(graceMs))) return;
+      const prefix = applicationPrefix(seat.incarnation);
+      const ended = await this.#evict(() => this.#rows.evictLife(seat, prefix));
+      if (ended > 0) {
+        log.warn(
+          { leaderRole: role, leader: seat.leader, epoch: seat.epoch, sessions: ended },
+          "evicted a leader that did not renew its lease",
+        );
+        if (await advisory.heldWithin(EVICTED_MS)) return;
+      }
+    }
+    if (await advisory.heldWithin(STUCK_MS)) return;
+    const ours = [control.pid, advisory.pid];
+    const ended = await this.#evict(() => this.#rows.evictHolder(seat, this.#key, ours));
+    if (ended > 0) await advisory.heldWithin(EVICTED_MS);
+  }
+
+  /** Where it is refused, the lease alone decides. */
+  async #evict(evict: () => Promise<number>): Promise<number> {
+    try {
+      const ended = await evict();
+      this.#evictionRefused = false;
+      return ended;
+    } catch (error) {
+      this.#evictionRefused = isNotPermitted(error);
+      this.#o.log.warn(
+        { leaderRole: this.#o.role, err: error },
+        "could not end the sessions of a former leader",
+      );
+      return 0;
+    }
+  }
+
+  #standInLine(): AdvisoryLock | null {
+    const { control, clock } = this.#o;
+    if (control.pooled) return null;
+    this.#advisory ??= new AdvisoryLock({
+      key: this.#key,
+      control,
+      clock,
+      onHeld: () => {
+        this.#callOffUnused();
+        this.#callOffUnused = clock.after(UNUSED_MS, () => this.#stepBack());
+        this.hint();
+      },
+      onLost: () => {
+        if (this.#standing) this.#broken = this.#standing;
+        this.#standing = null;
+        this.hint();
+      },
+    });
+    this.#advisory.want();
+    return this.#advisory;
+  }
+
+  #unfollowed(): void {
+    this.#followers -= 1;
+    if (this.#followers === 0) this.#stepBack();
+  }
+
+  /** Nobody here stands any more: others must not wait behind us. */
+  #stepBack(): void {
+    void this.#inTurn(async () => {
+      if (!this.#standing) await this.#advisory?.leave();
+    }).catch(() => {}); // the session is gone, and our place in the line with it
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+}

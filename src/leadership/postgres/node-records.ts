@@ -1,0 +1,149 @@
+/** The statements of the table of nodes, and what their rows look like. */
+
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeLoad, NodeRole, NodeStatus } from "../../core/node.ts";
+import { read, write } from "../../platform/drivers/postgres/postgres.ts";
+import { HELD_LOCKS, lifeLock } from "./advisory-keys.ts";
+import { NOW } from "./control-session.ts";
+
+const HELD = (node: string): string =>
+  `${lifeLock(`${node}.incarnation`)} = ANY (ARRAY(SELECT key FROM (${HELD_LOCKS}) held))`;
+const SERVER_UP = "(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint";
+
+const COLUMNS = `incarnation, name, hostname, url, roles, capabilities, version, status, started_at, last_heartbeat, load,
+  info, locked`;
+const OWN_VALUES = "$2, $3, $4, $5, $6, $7, $8, $9, $10, moment.at, $11, $12, $13";
+/** A node that was taken for dead by mistake is back with this. A request that was heard ($14) is cleared. */
+const UPDATE_OWN = `name = excluded.name, hostname = excluded.hostname, url = excluded.url, roles = excluded.roles,
+  capabilities = excluded.capabilities, version = excluded.version, status = excluded.status,
+  last_heartbeat = excluded.last_heartbeat, load = excluded.load, info = excluded.info, locked = excluded.locked,
+  recovered = false`;
+
+export const BEAT = write(
+  "node-beat",
+  `WITH moment AS MATERIALIZED (SELECT ${NOW} AS at), own AS (
+     INSERT INTO baton.node AS n (${COLUMNS}) SELECT ${OWN_VALUES} FROM moment
+     ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}, wish = nullif(n.wish, $14::text)
+     RETURNING wish
+   )
+   SELECT moment.at, (SELECT wish FROM own) AS own_request, n.* FROM moment
+   LEFT JOIN baton.node n ON n.incarnation <> $2`,
+);
+/**
+ * A namesake whose session is gone is dead, and no reason to wait. One without a session, or on a server that has only just
+ * started, is judged by its heartbeat.
+ */
+export const REGISTER = write(
+  "node-register",
+  `WITH moment AS MATERIALIZED (SELECT ${NOW} AS at), namesake AS MATERIALIZED (
+     SELECT n.incarnation, n.hostname, n.version, n.started_at, ${HELD("n")} OR (
+       n.last_heartbeat > at - $14::bigint AND NOT (n.locked AND ${SERVER_UP} >= $14::bigint)
+     ) AS lives
+     FROM baton.node n, moment WHERE n.name = $3 AND n.incarnation <> $2 AND n.status <> 'dead'
+   ), gone AS (
+     UPDATE baton.node n SET status = 'dead', recovered = false FROM namesake
+     WHERE n.incarnation = namesake.incarnation AND NOT lives RETURNING 1
+   ), own AS (
+     INSERT INTO baton.node (${COLUMNS})
+     SELECT ${OWN_VALUES} FROM moment, (SELECT count(*) FROM gone) first
+     WHERE NOT EXISTS (SELECT 1 FROM namesake WHERE lives)
+     ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}
+     RETURNING 1
+   )
+   SELECT hostname, version, started_at FROM namesake WHERE lives`,
+);
+export const DEREGISTER = write("node-deregister", "DELETE FROM baton.node WHERE incarnation = $1");
+export const LIST = read("node-list", `SELECT ${NOW} AS at, n.* FROM baton.node n ORDER BY name, started_at`);
+export const ASK = write(
+  "node-ask",
+  `WITH asked AS (
+     UPDATE baton.node SET wish = $3
+     WHERE name = $2 AND status <> 'dead' AND last_heartbeat > ${NOW} - $4::bigint RETURNING 1
+   ) SELECT pg_notify($5, $6) FROM asked`,
+);
+export const SIGNS = read(
+  "node-signs",
+  `SELECT pg_postmaster_start_time()::text AS server, ${SERVER_UP} AS server_up,
+     EXISTS (
+       SELECT 1 FROM baton.term WHERE role = $2 AND leader = $3 AND incarnation = $4 AND epoch = $5
+     ) AS fenced,
+     n.incarnation, n.name, n.status, n.last_heartbeat, n.locked, n.recovered, ${HELD("n")} AS held,
+     ${NOW} - n.last_heartbeat > $6::bigint AS old
+   FROM (VALUES (1)) one LEFT JOIN baton.node n ON true`,
+);
+
+/** Held until the end of the statement: a grant waits for it, and whoever comes after a grant finds nothing. */
+const FENCE = `fence AS MATERIALIZED (
+  SELECT 1 FROM baton.term WHERE role = $1 AND leader = $2 AND incarnation = $3 AND epoch = $4 FOR SHARE
+)`;
+const FENCED = "SELECT (SELECT count(*) FROM fence) = 1 AS fenced, t.*";
+export const MARK_DEAD = write(
+  "node-mark-dead",
+  `WITH ${FENCE}, touched AS (
+     UPDATE baton.node n SET status = 'dead', recovered = false, wish = NULL
+     FROM fence, unnest($5::text[], $6::bigint[]) AS seen (incarnation, heartbeat)
+     WHERE n.incarnation = seen.incarnation AND n.last_heartbeat = seen.heartbeat AND n.status <> 'dead'
+     RETURNING n.name, n.incarnation
+   ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
+);
+export const MARK_RECOVERED = write(
+  "node-mark-recovered",
+  `WITH ${FENCE}, touched AS (
+     UPDATE baton.node n SET recovered = true FROM fence
+     WHERE n.incarnation = ANY ($5::text[]) AND n.status = 'dead' RETURNING n.name, n.incarnation
+   ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
+);
+export const CLEANUP_DEAD = write(
+  "node-cleanup-dead",
+  `WITH ${FENCE}, touched AS (
+     DELETE FROM baton.node n USING fence
+     WHERE n.status = 'dead' AND n.recovered
+       AND n.last_heartbeat < coalesce($5::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) - $6::bigint
+     RETURNING n.name, n.incarnation
+   ) ${FENCED} FROM (VALUES (1)) one LEFT JOIN touched t ON true`,
+);
+
+export interface NodeRow {
+  readonly at: number;
+  readonly incarnation: string;
+  readonly name: NodeName;
+  readonly hostname: string;
+  readonly url: string | null;
+  readonly roles: NodeRole[];
+  readonly capabilities: string[];
+  readonly version: string;
+  readonly status: NodeStatus;
+  readonly started_at: number;
+  readonly last_heartbeat: number;
+  readonly load: Partial<NodeLoad>;
+  readonly info: { readonly address?: string | null; readonly httpPort?: number | null };
+}
+
+/** Also when we are alone there is one row, with no node in it. */
+export type BeatRow = NodeRow & { readonly own_request: string | null };
+
+export interface NamesakeRow {
+  readonly hostname: string;
+  readonly version: string;
+  readonly started_at: number;
+}
+
+export interface SignRow {
+  readonly server: string;
+  readonly server_up: number;
+  readonly fenced: boolean;
+  readonly incarnation: string;
+  readonly name: NodeName;
+  readonly status: NodeStatus;
+  readonly last_heartbeat: number;
+  readonly locked: boolean;
+  readonly recovered: boolean;
+  readonly held: boolean;
+  readonly old: boolean;
+}
+
+export interface FencedRow {
+  readonly fenced: boolean;
+  readonly name: NodeName;
+  readonly incarnation: string;
+}

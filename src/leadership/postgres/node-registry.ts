@@ -1,0 +1,226 @@
+/**
+ * The table of nodes, keyed by incarnation. A row says what its node says of itself; "dead" is the leader's word, written
+ * under the fence of its term, and taken back by the next heartbeat of a node that lives.
+ */
+
+import { BatonError } from "../../core/errors.ts";
+import type { NodeSign } from "../../core/leadership/failure-detector.ts";
+import type { NodeName } from "../../core/ids.ts";
+import {
+  countNodes,
+  type NodeCounts,
+  type NodeIdentity,
+  type NodeInfo,
+  type NodeLoad,
+  type NodeStatus,
+  type OwnInfo,
+} from "../../core/node.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { isUniqueViolation } from "../../platform/drivers/postgres/errors.ts";
+import type { Statement } from "../../platform/drivers/postgres/postgres.ts";
+import type { NodeRequest } from "../coordination.ts";
+import { REQUEST_CHANNEL, type ControlSession } from "./control-session.ts";
+import { nameTaken } from "../registered-membership.ts";
+import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
+import * as rows from "./node-records.ts";
+
+export interface RegistryOptions {
+  readonly control: ControlSession;
+  readonly identity: NodeIdentity;
+  readonly info: () => OwnInfo;
+  /** Whoever has been silent for so long is not taken for alive. */
+  readonly deadAfterMs: number;
+}
+
+const IDLE: NodeLoad = { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 };
+
+export class NodeRegistry implements Registry {
+  readonly #o: RegistryOptions;
+  readonly #control: ControlSession;
+  #status: NodeStatus = "joining";
+
+  constructor(options: RegistryOptions) {
+    this.#o = options;
+    this.#control = options.control;
+  }
+
+  get status(): NodeStatus {
+    return this.#status;
+  }
+
+  /** Our row, unless another life with our name is alive: then who it is. */
+  async register(): Promise<Namesake | null> {
+    this.#status = "joining";
+    try {
+      const values = [...this.#own(), this.#o.deadAfterMs];
+      const [alive] = await this.#control.query<rows.NamesakeRow>(rows.REGISTER, values);
+      return alive ? { hostname: alive.hostname, version: alive.version, startedAt: alive.started_at } : null;
+    } catch (error) {
+      // A namesake registered in the same moment.
+      if (isUniqueViolation(error)) return { hostname: "unknown", version: "unknown", startedAt: 0 };
+      throw error;
+    }
+  }
+
+  /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
+  async beat(heard: string | null = null): Promise<Roll> {
+    await this.#control.ensureLocked();
+    const found = await this.#control
+      .query<rows.BeatRow>(rows.BEAT, [...this.#own(), heard])
+      .catch((error: unknown) => {
+        throw isUniqueViolation(error) ? nameTaken(this.#o.identity) : error;
+      });
+    const { at, own_request } = found[0]!;
+    return { at, request: own_request, others: found.filter(isNode).map(registered) };
+  }
+
+  async setStatus(status: NodeStatus, heard: string | null = null): Promise<Roll> {
+    this.#status = status;
+    return this.beat(heard);
+  }
+
+  async deregister(): Promise<void> {
+    await this.#control.query(rows.DEREGISTER, [this.#o.identity.incarnation]);
+  }
+
+  /** Everybody, as the database has it now. */
+  async nodes(): Promise<readonly NodeInfo[]> {
+    const found = await this.#control.query<rows.NodeRow>(rows.LIST, [this.#control.now()]);
+    return found.map((row) => {
+      const { node, ageMs } = registered(row);
+      return { ...node, alive: node.status !== "dead" && ageMs < this.#o.deadAfterMs };
+    });
+  }
+
+  activeNodes(): Promise<readonly NodeInfo[]> {
+    return this.nodesByStatus("active");
+  }
+
+  async nodesByStatus(status: NodeStatus): Promise<readonly NodeInfo[]> {
+    return (await this.nodes()).filter((node) => node.status === status);
+  }
+
+  async node(incarnation: string): Promise<NodeInfo | null> {
+    return (await this.nodes()).find((node) => node.incarnation === incarnation) ?? null;
+  }
+
+  async countByStatus(): Promise<NodeCounts> {
+    return countNodes(await this.nodes());
+  }
+
+  /** False when no living node has that name. */
+  async ask(name: NodeName, request: NodeRequest): Promise<boolean> {
+    const payload = this.#control.payload(requestSubject(name));
+    const values = [this.#control.now(), name, request, this.#o.deadAfterMs, REQUEST_CHANNEL, payload];
+    return (await this.#control.query(rows.ASK, values)).length > 0;
+  }
+
+  /** Forgets recovered nodes that have been silent for so long. */
+  async look(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
+    const { role, leader, incarnation, epoch } = fence;
+    const values = [this.#control.now(), role, leader, incarnation, epoch, forgetAfterMs];
+    const found = await this.#control.query<rows.SignRow>(rows.SIGNS, values);
+    const { server, server_up, fenced } = found[0]!;
+    if (!fenced) throw stale(fence);
+    const nodes = found.filter(isNode);
+    const dead = nodes.filter(({ status }) => status === "dead");
+    if (dead.some((row) => row.recovered && row.old)) await this.cleanupDead(forgetAfterMs, fence);
+    return {
+      server,
+      serverUpMs: server_up,
+      signs: nodes.map(({ last_heartbeat: heartbeat, ...sign }) => ({ ...sign, heartbeat })),
+      unrecovered: dead.filter((row) => !row.recovered).map(identityOf),
+    };
+  }
+
+  /** Only those whose row is still as it was seen; answers with their incarnations. */
+  async markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>> {
+    const incarnations = signs.map((sign) => sign.incarnation);
+    const heartbeats = signs.map((sign) => sign.heartbeat);
+    const marked = await this.#fenced(rows.MARK_DEAD, fence, [incarnations, heartbeats]);
+    return new Set(marked.map(({ incarnation }) => incarnation));
+  }
+
+  markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<readonly NodeIdentity[]> {
+    return this.#fenced(rows.MARK_RECOVERED, fence, [nodes.map((node) => node.incarnation)]);
+  }
+
+  /** Forgets the dead whose work was taken back and who have been silent for so long. */
+  cleanupDead(olderThanMs: number, fence: Term): Promise<readonly NodeIdentity[]> {
+    return this.#fenced(rows.CLEANUP_DEAD, fence, [this.#control.now(), olderThanMs]);
+  }
+
+  async #fenced(
+    statement: Statement,
+    fence: Term,
+    values: readonly unknown[],
+  ): Promise<readonly NodeIdentity[]> {
+    const { role, leader, incarnation, epoch } = fence;
+    const all = [role, leader, incarnation, epoch, ...values];
+    const found = await this.#control.query<rows.FencedRow>(statement, all);
+    if (!found[0]!.fenced) throw stale(fence);
+    return found.filter(isNode).map(identityOf);
+  }
+
+  #own(): unknown[] {
+    const { identity, info } = this.#o;
+    const { hostname, url, roles, capabilities, version, startedAt, load, address, httpPort } = info();
+    return [
+      this.#control.now(),
+      identity.incarnation,
+      identity.name,
+      hostname,
+      url,
+      roles,
+      capabilities,
+      version,
+      this.#status,
+      Math.round(startedAt),
+      JSON.stringify(load),
+      JSON.stringify({ address, httpPort }),
+      this.#control.locked,
+    ];
+  }
+}
+
+/** The subject of a notification of a request. */
+export function requestSubject(name: NodeName): string {
+  return `node/${name}`;
+}
+
+/** A look finds a row without a node when there is none. */
+function isNode({ incarnation }: { readonly incarnation: string | null }): boolean {
+  return incarnation !== null;
+}
+
+function identityOf({ name, incarnation }: NodeIdentity): NodeIdentity {
+  return { name, incarnation };
+}
+
+/** A newer version may have more in its row, an older one less. */
+function registered(row: rows.NodeRow): Registered {
+  const { incarnation, name, hostname, url, roles, capabilities, version, status, load, info } = row;
+  const node = {
+    name,
+    incarnation,
+    url,
+    hostname,
+    address: info.address ?? null,
+    httpPort: info.httpPort ?? null,
+    roles,
+    capabilities,
+    version,
+    status,
+    startedAt: row.started_at,
+    lastSeenAt: row.last_heartbeat,
+    load: { ...IDLE, ...load },
+  };
+  return { node, ageMs: row.at - row.last_heartbeat };
+}
+
+function stale(fence: Term): BatonError {
+  const { role, epoch } = fence;
+  return new BatonError("STALE_EPOCH", `epoch ${epoch} of ${role} is over; nobody is taken for dead by it`, {
+    epoch,
+  });
+}

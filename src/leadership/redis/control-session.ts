@@ -1,0 +1,176 @@
+/**
+ * A node's own connection for coordination, apart from those of the channels: leases, heartbeats, looks and notifications never
+ * wait behind messages.
+ *
+ * While it is open the node is subscribed to the channel of its own life. Redis drops the subscription in the moment in which the
+ * connection breaks, so whoever asks for the number of subscribers learns at once of a node that was killed. No key of Redis
+ * dies with a connection; looking for the connection's name in `CLIENT LIST` lost, because the server walks through all
+ * connections for it and a script may not ask; a socket to the leader's own port lost, because it may listen on none and because
+ * an open connection without a request holds up its stop.
+ *
+ * Where the number of subscribers cannot be had (a proxy, a user who may not ask), leases and heartbeats alone decide.
+ */
+
+import type { NodeIdentity } from "../../core/node.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { Redis, checkRedis } from "../../platform/drivers/redis/redis.ts";
+import type { RedisScript } from "../../platform/drivers/redis/script.ts";
+import type { RedisCommands, RedisSession, SendOptions } from "../../platform/drivers/redis/session.ts";
+import type { Random } from "../../platform/random.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import { ServerTime } from "./server-time.ts";
+
+export interface ControlOptions {
+  readonly url: string;
+  readonly prefix: string | undefined;
+  readonly identity: NodeIdentity;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly commandMs: number;
+  /** Takes the place of the clock of Redis: for tests, which move it by hand. */
+  readonly time: Clock | null;
+  /** The session is open, again after each loss. */
+  readonly onReady: () => void;
+  readonly onLost: () => void;
+  /** A notification within our cluster, such as `leader/scheduler`. */
+  readonly onTold: (subject: string) => void;
+}
+
+/** First in every script that needs the time: `at`, in ms. Numbers are written with `%d`: Lua would write 1.8e+12. */
+export const NOW = `
+local at = tonumber(ARGV[1])
+if not at then
+  local time = redis.call('TIME')
+  at = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+`;
+
+/** How many are subscribed to the channel of a life: more than none, and its node is connected. */
+export const SUBSCRIBERS = `
+local function subscribers(life) return redis.call('PUBSUB', 'NUMSUB', life)[2] end
+`;
+
+export class ControlSession extends Lifecycle {
+  readonly commandMs: number;
+  readonly #o: ControlOptions;
+  readonly #redis: Redis;
+  readonly #session: RedisSession;
+  readonly #told: string;
+  readonly #ownLife: string;
+  readonly #serverTime: ServerTime;
+  /** Whether the server tells of our subscription. */
+  #counted = false;
+  #evicts: string | null = null;
+
+  constructor(options: ControlOptions) {
+    super();
+    this.#o = options;
+    this.commandMs = options.commandMs;
+    const { url, prefix, identity, clock, random, commandMs } = options;
+    const name = `baton/${identity.incarnation}/${identity.name}`;
+    this.#redis = new Redis({
+      url,
+      clock,
+      random,
+      name,
+      commandMs,
+      ...(prefix === undefined ? {} : { prefix }),
+    });
+    this.#told = this.#redis.keys.channel("coordinator", "told");
+    this.#ownLife = this.#redis.keys.channel("coordinator", "life", identity.incarnation);
+    this.#serverTime = new ServerTime(clock);
+    this.#session = this.#redis.dedicated({
+      channels: [this.#told, this.#ownLife],
+      onMessage: (channel, subject) => {
+        if (channel === this.#told) options.onTold(subject);
+      },
+      onOpen: async (session) => {
+        const sentAt = clock.monotonic();
+        const asked = session.send<[string, string]>(["TIME"]);
+        this.#counted = await isCounted(session, this.#ownLife);
+        const [seconds, micros] = await asked;
+        this.#serverTime.learn(Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000), sentAt);
+      },
+      onReady: options.onReady,
+      onLost: () => {
+        this.#serverTime.forget();
+        options.onLost();
+      },
+    });
+  }
+
+  get open(): boolean {
+    return this.#session.open;
+  }
+
+  /** The channel whose subscription is our life; empty where nobody could see it end. */
+  get life(): string {
+    return this.#counted ? this.#ownLife : "";
+  }
+
+  /** The policy by which the server throws keys away when its memory is full; null when it throws away none. */
+  get evicts(): string | null {
+    return this.#evicts;
+  }
+
+  /** Where notifications are published. */
+  get toldChannel(): string {
+    return this.#told;
+  }
+
+  key(...parts: readonly string[]): string {
+    return this.#redis.keys.key("coordinator", ...parts);
+  }
+
+  /** First argument of every script that needs the time: empty, and Redis looks at its own clock. */
+  now(): string {
+    const at = this.#o.time?.now();
+    return at === undefined ? "" : String(at);
+  }
+
+  /** By the clock of Redis: what arrives there later than this is late. Empty while its clock is not known. */
+  latestBy(deadlineMs: number): string {
+    const at = this.#o.time ? null : this.#serverTime.latest(deadlineMs);
+    return at === null ? "" : String(at);
+  }
+
+  send<Reply>(args: readonly string[], options?: SendOptions): Promise<Reply> {
+    return this.#session.send(args, options);
+  }
+
+  /** A script whose answer begins with a number and the server's time. */
+  async timed<Reply extends readonly [number, number, ...unknown[]]>(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    options?: SendOptions,
+  ): Promise<Reply> {
+    const sentAt = this.#o.clock.monotonic();
+    const reply = await this.#session.run<Reply>(script, keys, [this.now(), ...args], options);
+    if (!this.#o.time) this.#serverTime.learn(reply[1], sentAt);
+    return reply;
+  }
+
+  protected async onStart(): Promise<void> {
+    await this.#session.start();
+    try {
+      this.#evicts = (await checkRedis(this.#session, this.#redis.shown)).evicts;
+    } catch (error) {
+      await this.#session.stop();
+      throw error;
+    }
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.#session.stop();
+  }
+}
+
+async function isCounted(session: RedisCommands, life: string): Promise<boolean> {
+  try {
+    const [, count] = await session.send<[string, number]>(["PUBSUB", "NUMSUB", life]);
+    return count > 0;
+  } catch {
+    return false; // not permitted, or not known to whatever is in between
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * The key that says who leads: a hash with the holder, its epoch and the end of its lease by the clock of Redis, which goes away
+ * with the lease. Beside it stands the highest epoch that this Redis gave out; what it forgets (FLUSHALL, a restart without
+ * persistence, a failover) the store remembers, so the candidate brings the store's number along.
+ *
+ * Every script compares holder and epoch, and the lease with the server's own time: a renewal that was held up in a stopped
+ * server finds its lease over, and one that comes after its sender's deadline extends nothing.
+ */
+
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import type { LeaderRole, Term } from "../../core/leadership/term.ts";
+import { redisScript } from "../../platform/drivers/redis/script.ts";
+import type { Tenure } from "../coordination.ts";
+import { NOW, SUBSCRIBERS, type ControlSession } from "./control-session.ts";
+
+/** What became of an attempt. */
+export type Grant =
+  | { readonly granted: true; readonly term: Term }
+  | { readonly granted: false; readonly seat: Seat };
+
+/** Whoever sits in a role with a valid lease. */
+export interface Seat {
+  readonly epoch: number;
+  readonly leftMs: number;
+  /** The channel of its life; empty when nobody can see its end. */
+  readonly life: string;
+}
+
+export interface GrantRequest {
+  readonly candidate: NodeIdentity;
+  readonly ttlMs: number;
+  /** The highest epoch that anything remembers. */
+  readonly floor: number;
+  /** A life that was seen to end: a term that stands on it may be taken, if that is still so. */
+  readonly gone: string;
+  readonly deadlineMs: number;
+}
+
+const LATE = -1;
+const REFUSED = 0;
+
+/** ARGV[2] is the sender's deadline by the clock of Redis. */
+const IN_TIME = `${NOW}
+if ARGV[2] ~= '' and at > tonumber(ARGV[2]) then return { ${LATE}, at } end
+`;
+const HELD = `
+local held = redis.call('HMGET', KEYS[1], 'leader', 'incarnation', 'epoch', 'until', 'life', 'acquired')
+local valid = held[3] and tonumber(held[4]) > at
+`;
+const OURS = "held[1] == ARGV[3] and held[2] == ARGV[4]";
+
+const GRANT = redisScript(
+  "leader-grant",
+  `${IN_TIME}${HELD}${SUBSCRIBERS}
+if valid and not (${OURS}) then
+  local gone = ARGV[8] ~= '' and held[5] == ARGV[8] and subscribers(held[5]) == 0
+  if not gone then return { ${REFUSED}, at, tonumber(held[3]), tonumber(held[4]) - at, held[5] } end
+end
+local known = math.max(tonumber(redis.call('GET', KEYS[2]) or '0'), tonumber(held[3] or '0'), tonumber(ARGV[6]))
+local epoch = string.format('%d', known + 1)
+local now = string.format('%d', at)
+redis.call('SET', KEYS[2], epoch)
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'leader', ARGV[3], 'incarnation', ARGV[4], 'epoch', epoch, 'acquired', now,
+  'until', string.format('%d', at + tonumber(ARGV[5])), 'life', ARGV[7])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+return { 1, at, known + 1 }`,
+);
+const RENEW = redisScript(
+  "leader-renew",
+  `${IN_TIME}${HELD}
+if not (valid and ${OURS} and held[3] == ARGV[5]) then return { ${REFUSED}, at } end
+redis.call('HSET', KEYS[1], 'until', string.format('%d', at + tonumber(ARGV[6])), 'life', ARGV[7])
+redis.call('PEXPIRE', KEYS[1], ARGV[6])
+return { 1, at }`,
+);
+const RELEASE = redisScript(
+  "leader-release",
+  `${NOW}${HELD}
+if not (valid and ${OURS} and held[3] == ARGV[5]) then return { ${REFUSED}, at } end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', ARGV[6], ARGV[7])
+return { 1, at }`,
+);
+const TENURE = redisScript(
+  "leader-tenure",
+  `${NOW}${HELD}
+if not valid then return { ${REFUSED}, at } end
+return { 1, at, held[1], held[2], tonumber(held[3]), tonumber(held[6]), tonumber(held[4]) }`,
+);
+
+type Timed = readonly [outcome: number, at: number];
+
+export class LeaderScripts {
+  readonly #control: ControlSession;
+  readonly #role: LeaderRole;
+  readonly #leaderKey: string;
+  readonly #epochKey: string;
+
+  constructor(control: ControlSession, role: LeaderRole) {
+    this.#control = control;
+    this.#role = role;
+    this.#leaderKey = leaderKey(control, role);
+    this.#epochKey = `${this.#leaderKey}:epoch`;
+  }
+
+  /** Null when it came to Redis after its deadline, and nothing was done. */
+  async grant({ candidate, ttlMs, floor, gone, deadlineMs }: GrantRequest): Promise<Grant | null> {
+    const { name: leader, incarnation } = candidate;
+    const control = this.#control;
+    const [outcome, , epoch, leftMs, life] = await control.timed<
+      readonly [outcome: number, at: number, epoch: number, leftMs: number, life: string]
+    >(
+      GRANT,
+      [this.#leaderKey, this.#epochKey],
+      [control.latestBy(deadlineMs), leader, incarnation, ttlMs, floor, control.life, gone],
+      { deadlineMs },
+    );
+    if (outcome === LATE) return null;
+    if (outcome === REFUSED) return { granted: false, seat: { epoch, leftMs, life } };
+    return { granted: true, term: { role: this.#role, leader, incarnation, epoch } };
+  }
+
+  /** Null when it came to Redis after its deadline, and nothing was done. */
+  async renew(term: Term, ttlMs: number, deadlineMs: number): Promise<boolean | null> {
+    const control = this.#control;
+    const [outcome] = await control.timed<Timed>(
+      RENEW,
+      [this.#leaderKey],
+      [control.latestBy(deadlineMs), ...holder(term), ttlMs, control.life],
+      { deadlineMs },
+    );
+    return outcome === LATE ? null : outcome !== REFUSED;
+  }
+
+  async release(term: Term): Promise<void> {
+    const control = this.#control;
+    const args = ["", ...holder(term), control.toldChannel, subjectOf(this.#role)];
+    await control.timed<Timed>(RELEASE, [this.#leaderKey], args);
+  }
+
+  async tenure(): Promise<Tenure | null> {
+    const [outcome, , leader, incarnation, epoch, acquiredAt, leaseUntil] = await this.#control.timed<
+      readonly [number, number, NodeName, string, number, number, number]
+    >(TENURE, [this.#leaderKey], []);
+    if (outcome === REFUSED) return null;
+    return { role: this.#role, leader, incarnation, epoch, acquiredAt, leaseUntil };
+  }
+}
+
+/** The scheduler is the leader of the cluster; the others have their role behind it. */
+export function leaderKey(control: ControlSession, role: LeaderRole): string {
+  return role === "scheduler" ? control.key("leader") : control.key("leader", role);
+}
+
+/** What a notification of a released role is about. */
+export function subjectOf(role: LeaderRole): string {
+  return `leader/${role}`;
+}
+
+function holder({ leader, incarnation, epoch }: Term): [NodeName, string, number] {
+  return [leader, incarnation, epoch];
+}

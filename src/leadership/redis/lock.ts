@@ -1,0 +1,109 @@
+/**
+ * The leader lock of one role.
+ *
+ * A standby waits for the end of the lease, for a release (a notification), or for the end of the leader's life: its connection to
+ * Redis (control-session.ts). The last is only evidence. A leader that lost its connection and lives may be superseded; it finds
+ * out with its next renewal, and until then the store refuses its writes.
+ */
+
+import { BatonError } from "../../core/errors.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { AdmittedLock, type AdmittedLockOptions, type GrantRequest } from "../admitted-lock.ts";
+import type { Tenure } from "../coordination.ts";
+import type { ControlSession } from "./control-session.ts";
+import { LeaderScripts } from "./leader-record.ts";
+import type { LifeWatch } from "./incarnation-watch.ts";
+
+export interface RedisLockOptions extends AdmittedLockOptions {
+  readonly control: ControlSession;
+  readonly watch: LifeWatch;
+}
+
+interface Granted {
+  readonly term: Term;
+}
+
+export class RedisLock extends AdmittedLock<Granted> {
+  protected readonly outdated = "Redis had forgotten the last epoch";
+  readonly #o: RedisLockOptions;
+  readonly #scripts: LeaderScripts;
+  /** A life on which the current term stands and that was seen to end. */
+  #gone = "";
+  #watching: { readonly life: string; readonly end: () => void } | null = null;
+
+  constructor(options: RedisLockOptions) {
+    super(options);
+    this.#o = options;
+    this.#scripts = new LeaderScripts(options.control, options.role);
+  }
+
+  protected async tryGrant(request: GrantRequest): Promise<Granted | "held"> {
+    const deadlineMs = this.#deadlineMs(request.ttlMs);
+    const grant = await this.#scripts.grant({ ...request, gone: this.#gone, deadlineMs });
+    if (!grant) throw tooLate(deadlineMs);
+    if (grant.granted) return grant;
+    const { epoch, leftMs, life } = grant.seat;
+    this.#watch(this.#o.control.life === "" ? "" : life);
+    // Whoever does not ask again by then does not stand any more.
+    this.wait(epoch, leftMs, () => this.#watchNobody());
+    return "held";
+  }
+
+  protected onAdmitted(): void {
+    this.#watchNobody();
+  }
+
+  protected giveBack({ term }: Granted): Promise<void> {
+    return this.leave(term);
+  }
+
+  protected async tryRenew(term: Term, ttlMs: number): Promise<boolean> {
+    const deadlineMs = this.#deadlineMs(ttlMs);
+    const renewed = await this.#scripts.renew(term, ttlMs, deadlineMs);
+    if (renewed === null) throw tooLate(deadlineMs);
+    return renewed;
+  }
+
+  protected leave(term: Term): Promise<void> {
+    return this.#scripts.release(term);
+  }
+
+  protected look(): Promise<Tenure | null> {
+    return this.#scripts.tenure();
+  }
+
+  protected onStop(): void {
+    this.#watchNobody();
+  }
+
+  /** A watch goes on from attempt to attempt: a new one would have to see the life first. */
+  #watch(life: string): void {
+    if (life !== "" && this.#watching?.life === life) return;
+    this.#watchNobody();
+    if (life === "") return;
+    const end = this.#o.watch.watch(life, () => {
+      this.#watching = null;
+      this.#gone = life;
+      this.hint();
+    });
+    this.#watching = { life, end };
+  }
+
+  #watchNobody(): void {
+    this.#watching?.end();
+    this.#watching = null;
+    this.#gone = "";
+  }
+
+  /** A third of the lease at most, so that a renewal which hangs can be followed by another. */
+  #deadlineMs(ttlMs: number): number {
+    return Math.min(this.#o.control.commandMs, Math.ceil(ttlMs / 3));
+  }
+}
+
+function tooLate(deadlineMs: number): BatonError {
+  return new BatonError(
+    "DEADLINE",
+    `Redis was reached later than ${deadlineMs} ms after it was asked; nothing was done there`,
+  );
+}

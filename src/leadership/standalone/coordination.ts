@@ -1,0 +1,77 @@
+/**
+ * Coordination for a cluster of one: always the leader, yet under a real epoch that grows at each start.
+ *
+ * What differs from the other keepers: a new candidate always supersedes the holder. The store can be opened by one
+ * process at a time, so whoever asks is proof that the holder before it is gone; waiting for its lease to run out
+ * would only delay a restart. The old term is over all the same, for the lock and for the store.
+ */
+
+import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
+import type { LeaderRole } from "../../core/leadership/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { TermStore } from "../../store/store.ts";
+import type { Coordination, LeaseLock, Membership } from "../coordination.ts";
+import { PendingRequest } from "../pending-request.ts";
+import { StandaloneLock } from "./lock.ts";
+
+export interface StandaloneOptions {
+  readonly identity: NodeIdentity;
+  /** Read whenever the node is shown: its load changes, and its url is known only when it listens. */
+  readonly info: () => OwnInfo;
+  readonly terms: TermStore;
+  readonly clock: Clock;
+}
+
+export function openStandalone(options: StandaloneOptions): Coordination {
+  return new Standalone(options);
+}
+
+class Standalone extends Lifecycle implements Coordination {
+  readonly kind = "standalone";
+  readonly membership: Membership;
+  readonly #terms: TermStore;
+  readonly #clock: Clock;
+  readonly #locks = new Map<LeaderRole, LeaseLock>();
+  #status: NodeStatus = "joining";
+
+  constructor({ identity, info, terms, clock }: StandaloneOptions) {
+    super();
+    this.#terms = terms;
+    this.#clock = clock;
+    const pending = new PendingRequest();
+    this.membership = {
+      nodes: () => [{ ...info(), ...identity, status: this.#status, lastSeenAt: clock.now(), alive: true }],
+      setStatus: async (status) => void (this.#status = status),
+      ask: async (node, request) => {
+        if (node !== identity.name) return false;
+        pending.put(request);
+        return true;
+      },
+      requests: (signal) => pending.follow(signal),
+      displaced: () => null,
+      // There is no other node; work that an earlier incarnation left is recovered at the start.
+      findDead: async () => [],
+      markRecovered: async () => {},
+    };
+  }
+
+  lock(role: LeaderRole): LeaseLock {
+    let lock = this.#locks.get(role);
+    if (!lock) {
+      lock = new StandaloneLock({ role, terms: this.#terms, clock: this.#clock, owner: this });
+      this.#locks.set(role, lock);
+    }
+    return lock;
+  }
+
+  notes(): readonly string[] {
+    return [];
+  }
+
+  protected override onStart(): void {
+    this.#status = "joining";
+  }
+
+  protected override onStop(): void {}
+}

@@ -1,0 +1,337 @@
+/**
+ * One node, alone or in a cluster.
+ *
+ *   start    builds the layers and starts their services in order, with the listener open early (it refuses changes until the cluster has
+ *            formed, and then the node takes work: active)
+ *   drain    refuse new work, resign, let what runs come to its end; on request the node stays up and can be resumed
+ *   stop     drain, then the same list in reverse
+ *
+ * Each start builds everything anew, so nothing of an earlier start is left over.
+ */
+
+import type { NodeServices } from "../api/node-services.ts";
+import { stillForming } from "../leadership/formation.ts";
+import { fabricOf } from "../config/fabric.ts";
+import { loadSettings } from "../config/load-settings.ts";
+import type { Settings } from "../config/settings.ts";
+import { BatonError } from "../core/errors.ts";
+import type { JobId } from "../core/ids.ts";
+import type { DrainProgress, NodeStatus } from "../core/node.ts";
+import { JobHandle } from "../jobs/submit/job-handle.ts";
+import type { Task } from "../jobs/tasks/task.ts";
+import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";
+import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
+import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { Guarantees } from "../store/store.ts";
+import { backend } from "./backend.ts";
+import { duties } from "./duties.ts";
+import { elections } from "./elections.ts";
+import { entry } from "./entry.ts";
+import { atStop, ServiceList } from "./lifecycle.ts";
+import type { NodeOptions } from "./node-options.ts";
+import { observe } from "./observe.ts";
+import { platform, type Platform } from "./platform.ts";
+import { work } from "./work.ts";
+
+export type { NodeOptions } from "./node-options.ts";
+
+/** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
+const FIRST_TERM_MS = 10_000;
+const FORMING_CHECK_MS = 100;
+
+export async function createNode(options: NodeOptions = {}): Promise<BatonNode> {
+  const settings = options.settings ?? loadSettings().settings;
+  const tasks = new TaskRegistry(options.tasks);
+  for (const dir of settings.tasks) for (const task of await loadTaskFolder(dir)) tasks.add(task);
+  return new BatonNode(settings, tasks, options);
+}
+
+/** The six layers, each built from results of those before it. */
+async function compose(p: Platform, options: NodeOptions, list: ServiceList) {
+  const b = await backend(p, list);
+  const e = elections(p, b, options.beforeLeading);
+  const w = work(p, b, e);
+  const d = duties(p, b, e, w);
+  const x = entry(p, b, e, w, options.http ?? true);
+  observe(p, b, e, w, x);
+  return { p, b, e, w, d, x };
+}
+
+type Composed = Awaited<ReturnType<typeof compose>> & { readonly list: ServiceList };
+
+export class BatonNode extends Lifecycle {
+  readonly #settings: Settings;
+  readonly #tasks: TaskRegistry;
+  readonly #options: NodeOptions;
+  #composed: Composed | null = null;
+  #released = 0;
+  #hurry = new AbortController();
+  #stopped = new AbortController();
+  /** Aborted by `stop`, perhaps while the start still waits for its store. */
+  #stopAsked = new AbortController();
+  /** Drains and resumes, one after the other. */
+  #changing: Promise<void> = Promise.resolve();
+
+  constructor(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
+    super();
+    this.#settings = settings;
+    this.#tasks = tasks;
+    this.#options = options;
+  }
+
+  /** What the API works with, for use in the same process. Of the last start, so not before the first one. */
+  get services(): NodeServices {
+    return this.#built.x.services;
+  }
+
+  /** Submits a job from this process. With a task of one's own, payload and result are typed. */
+  async submit<Result, Input>(
+    task: Task<any, Result, Input> | string,
+    payload: Input,
+    options: Omit<SubmitRequest, "task" | "payload"> & SubmitOptions = {},
+  ): Promise<JobHandle<Awaited<Result>>> {
+    const { jobs } = this.services;
+    const name = typeof task === "string" ? task : task.name;
+    const { client, ...fields } = options;
+    const [submitted] = await jobs.submit([{ ...fields, task: name, payload }], { client });
+    return new JobHandle(jobs, submitted!);
+  }
+
+  get url(): string {
+    const { http } = this.#built.x;
+    if (!http) throw new BatonError("STOPPED", "this node has no HTTP listener");
+    return http.url;
+  }
+
+  get guarantees(): Guarantees {
+    return this.services.guarantees;
+  }
+
+  tasks(): readonly TaskInfo[] {
+    return this.#tasks.list();
+  }
+
+  /** What runs here now. */
+  runningJobs(): readonly { readonly id: JobId; readonly task: string }[] {
+    return this.#composed?.w.worker.list() ?? [];
+  }
+
+  /** How far a drain is with handing over what this node owned; null where it owns nothing. */
+  drainProgress(): DrainProgress | null {
+    return this.#composed?.w.push?.owner?.progress() ?? null;
+  }
+
+  /** Jobs that the last drain left without a new owner. */
+  get released(): number {
+    return this.#released;
+  }
+
+  override start(): Promise<void> {
+    this.#stopAsked = new AbortController();
+    return super.start();
+  }
+
+  /** Drains and stops. With `hurry`, also while a gentle stop is under way, running jobs are asked to stop now. */
+  override stop(options: { readonly hurry?: boolean } = {}): Promise<void> {
+    if (options.hurry) this.#hurry.abort();
+    this.#stopAsked.abort();
+    return super.stop();
+  }
+
+  protected async onStart(): Promise<void> {
+    this.#hurry = new AbortController();
+    this.#stopped = new AbortController();
+    const { postgres } = this.#settings;
+    const p = platform(this.#settings, this.#tasks, this.#options);
+    const list = new ServiceList({
+      clock: p.clock,
+      log: p.log,
+      waitMs: fabricOf(this.#settings) === "postgres" ? postgres.waitMs : 0,
+      stopping: this.#stopAsked.signal,
+    });
+    try {
+      const composed = await compose(p, this.#options, list);
+      const { b, e, w, x } = composed;
+      this.#composed = { ...composed, list };
+      await list.start(...x.records, p.load, b.peers?.transport, w.peers?.position);
+      // Peers reach each other through their listeners, so it opens before the coordination.
+      const left = atStop(() => p.events.emit("node.status", "left"));
+      await list.start(
+        x.http,
+        left,
+        b.coordination,
+        b.reach,
+        b.channels,
+        w.followers,
+        w.threads,
+        w.push?.sink,
+      );
+      await list.start(e, w.controller, x.joinServer, w.peers?.retractions);
+      if (!b.store.guarantees.shared) await this.#takeBackOwnJobs();
+      // What peers have taken back from this node while it was away.
+      await w.peers?.retractions.collect();
+      p.state.forming = this.#missingNodes();
+      if (p.state.forming === null) {
+        await this.#takeWork();
+        await this.#setStatus("active");
+      } else void this.#form();
+    } catch (error) {
+      this.#stopped.abort();
+      await list.stop();
+      throw error;
+    }
+    void this.#followRequests(this.#stopped.signal);
+  }
+
+  protected async onStop(): Promise<void> {
+    const { e, x, list } = this.#built;
+    this.#stopped.abort();
+    x.joinServer?.goDown();
+    await this.#changing;
+    await e.observe(false);
+    await this.#drain();
+    // In reverse: peers hear that we leave while they can still reach us.
+    await list.stop();
+  }
+
+  get #built(): Composed {
+    if (this.#composed) return this.#composed;
+    throw new BatonError("STOPPED", "the node has not been started");
+  }
+
+  /**
+   * From the refusal of new work to the end of what runs. The other nodes are informed first. False when it was called off
+   * in time: then the worker goes on.
+   */
+  async #drain(callOff?: AbortSignal): Promise<boolean> {
+    const { p, e, w, d, list } = this.#built;
+    const { push } = w;
+    const { timeoutMs, cleanupMs } = this.#settings.drain;
+    p.state.draining = true;
+    this.#released = 0;
+    w.inFlight.close();
+    await this.#announceStatus("draining");
+    const early = { hurry: this.#hurry.signal, ...(callOff && { callOff }) };
+    const [drained, handed] = await Promise.all([
+      w.worker.drain({ timeoutMs, cleanupMs, ...early }),
+      push?.owner?.running ? push.owner.drain(early) : null,
+      w.inFlight.drained(timeoutMs, AbortSignal.any(Object.values(early))),
+      // Leadership goes first: others may schedule and recover while we still wait for running jobs. Terms are given up before their
+      // duties have ended, so that others may go on meanwhile.
+      w.controller.drain(this.#hurry.signal).then(() => Promise.all([list.stop(e), list.stop(d)])),
+    ]);
+    this.#released = handed ? handed.orphaned + handed.released : 0;
+    if (!drained) return false;
+    const { interrupted } = drained;
+    p.events.emit("node.drained", { interrupted });
+    if (interrupted > 0)
+      p.log.info({ jobs: interrupted }, "running jobs were interrupted and will run again");
+    return true;
+  }
+
+  async #resume(): Promise<void> {
+    const { p, e, w, list } = this.#built;
+    // A cluster that has not gathered is still waited for.
+    const status = p.state.forming === null ? "active" : "joining";
+    await e.observe(false);
+    w.controller.resume();
+    await list.start(e);
+    if (status === "active") await this.#takeWork();
+    w.inFlight.open();
+    p.state.draining = false;
+    await this.#announceStatus(status);
+  }
+
+  /** What begins with the first work and ends after the last. */
+  async #takeWork(): Promise<void> {
+    const { w, d, list } = this.#built;
+    if (w.push?.owner?.running) await w.push.owner.resume();
+    await list.start(w.push?.owner, w.push?.inbox, w.worker, d);
+  }
+
+  #missingNodes(): string | null {
+    return stillForming(this.#built.b.membership.nodes(), this.#settings.cluster.minimumNodes);
+  }
+
+  /** Waits for the others, then takes work. */
+  async #form(): Promise<void> {
+    const { p } = this.#built;
+    const { signal } = this.#stopped;
+    p.log.info({ missing: p.state.forming }, "waiting for the cluster to gather");
+    while (!signal.aborted && p.state.forming !== null) {
+      await p.clock.sleep(FORMING_CHECK_MS, signal);
+      p.state.forming = this.#missingNodes();
+    }
+    if (signal.aborted) return;
+    this.#change(async () => {
+      if (p.state.draining) return; // a resume takes work then
+      await this.#takeWork();
+      await this.#setStatus("active");
+      p.log.info({}, "the cluster has gathered");
+    });
+  }
+
+  async #followRequests(signal: AbortSignal): Promise<void> {
+    const { p, b, e, w, list } = this.#built;
+    let callOff = new AbortController();
+    for await (const request of b.membership.requests(signal)) {
+      // A resume does not wait until the node has drained, and what runs is not interrupted for nothing.
+      if (request === "resume") callOff.abort();
+      else callOff = new AbortController();
+      const { signal: calledOff } = callOff;
+      this.#change(async () => {
+        if ((request === "drain") === p.state.draining) return;
+        p.log.info({}, request === "drain" ? "asked to drain" : "asked to take work again");
+        if (request === "drain") {
+          if (await this.#drain(calledOff)) await list.stop(w.push?.inbox, w.worker);
+          await e.observe(true);
+        } else await this.#resume();
+      });
+    }
+  }
+
+  /** One change of state after the other, and none after the stop. */
+  #change(step: () => Promise<void>): void {
+    this.#changing = this.#changing.then(async () => {
+      if (this.#stopped.signal.aborted) return;
+      await step().catch((error: unknown) =>
+        this.#built.p.log.error({ err: error }, "a change of state failed"),
+      );
+    });
+  }
+
+  async #setStatus(status: NodeStatus): Promise<void> {
+    const { p, b } = this.#built;
+    await b.membership.setStatus(status);
+    p.events.emit("node.status", status);
+  }
+
+  /** The other nodes find out by themselves when they cannot be informed. */
+  async #announceStatus(status: NodeStatus): Promise<void> {
+    try {
+      await this.#setStatus(status);
+    } catch (error) {
+      this.#built.p.log.warn({ err: error, status }, "could not inform the other nodes");
+    }
+  }
+
+  /**
+   * A store of our own is ours whatever we were called before (container hosts have a new name at each start): waits for our
+   * first term as its compactor and takes back what an earlier incarnation left running. In a shared store the leader does it.
+   */
+  async #takeBackOwnJobs(): Promise<void> {
+    const { p, e, w } = this.#built;
+    const giveUp = new AbortController();
+    const cancel = p.clock.after(FIRST_TERM_MS, () => giveUp.abort());
+    for await (const term of e.compactor.changes(giveUp.signal)) if (term) break;
+    cancel();
+    const term = e.compactor.held();
+    if (!term)
+      throw new BatonError(
+        "NO_LEADER",
+        `no leadership of the own store within ${FIRST_TERM_MS / 1_000} s; see the log for the reason`,
+      );
+    await w.reaper.recover({ by: "everybody", except: p.identity.incarnation }, term);
+  }
+}

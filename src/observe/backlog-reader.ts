@@ -1,0 +1,78 @@
+/**
+ * How much waits, for people, metrics, health and autoscalers: read from the store when somebody asks, and kept for as long as they say. A
+ * store that is slow or away costs them an old answer, and they are told how old.
+ */
+
+import type { Clock } from "../platform/clock.ts";
+import type { Agent } from "../store/agents.ts";
+import type { QueueInfo, Store } from "../store/store.ts";
+import { Aged } from "../platform/cached-value.ts";
+
+export interface BacklogOptions {
+  readonly store: Pick<Store, "queues" | "agents">;
+  readonly clock: Clock;
+}
+
+export interface QueueBacklog extends QueueInfo {
+  /** Wall time of the store: since when the longest wait lasts; null when nothing waits. */
+  readonly oldestAt: number | null;
+}
+
+export interface Backlog {
+  readonly queues: readonly QueueBacklog[];
+  readonly agents: readonly Agent[];
+  /** How old this is. */
+  readonly ageMs: number;
+}
+
+/** For those who only watch. */
+const FRESH_MS = 5_000;
+
+export class BacklogReader {
+  readonly #counted: Aged<Omit<Backlog, "ageMs">>;
+
+  constructor({ store, clock }: BacklogOptions) {
+    this.#counted = new Aged({
+      clock,
+      freshMs: FRESH_MS,
+      async look() {
+        const [queues, oldest, agents] = await Promise.all([
+          store.queues.list(),
+          store.queues.waitingSince(),
+          store.agents.list(false),
+        ]);
+        return {
+          queues: queues.map((queue) => ({ ...queue, oldestAt: oldest.get(queue.name) ?? null })),
+          agents,
+        };
+      },
+    });
+  }
+
+  /** Reads that the store did not answer. */
+  get failures(): number {
+    return this.#counted.failures;
+  }
+
+  /** What is wrong with the store, if anything. */
+  get trouble(): string | null {
+    return this.#counted.trouble;
+  }
+
+  /** What the last read took. */
+  get tookMs(): number {
+    return this.#counted.tookMs;
+  }
+
+  /** As it was known last, which may be never. */
+  known(): Backlog | null {
+    const { value, ageMs } = this.#counted;
+    return value && { ...value, ageMs };
+  }
+
+  /** No older than a few seconds, unless the store needs longer than `withinMs`, or so much to count that it must rest. Never rejects. */
+  async read(withinMs: number, freshMs?: number): Promise<Backlog | null> {
+    await this.#counted.get(withinMs, freshMs);
+    return this.known();
+  }
+}

@@ -1,0 +1,136 @@
+import type { ClusterSample } from "./metrics/metrics-duty.ts";
+import type { Channels } from "../channels/channels.ts";
+import type { Coordination, Leadership, NodeRequest } from "../leadership/coordination.ts";
+import { BatonError } from "../core/errors.ts";
+import type { NodeName } from "../core/ids.ts";
+import { countNodes, type NodeInfo } from "../core/node.ts";
+import { LEADER_ROLES, type LeaderRole } from "../core/leadership/term.ts";
+import type { NodeEvents } from "../platform/node-events.ts";
+import type { Store } from "../store/store.ts";
+import { readSamples } from "./metrics/metrics-duty.ts";
+
+export interface LeaderInfo {
+  readonly role: LeaderRole;
+  readonly node: NodeName;
+  readonly incarnation: string;
+  readonly epoch: number;
+  readonly acquiredAt: number;
+  readonly leaseUntil: number;
+}
+
+export interface ClusterFabric {
+  /** Who keeps each port, as `postgres` or `redis`. */
+  readonly coordination: string;
+  readonly channels: string;
+  readonly dispatch: "pull" | "push";
+}
+
+export interface ClusterInfo {
+  readonly name: string;
+  readonly totalNodes: number;
+  readonly activeNodes: number;
+  readonly drainingNodes: number;
+  readonly deadNodes: number;
+  readonly joiningNodes: number;
+  readonly schedulerLeader: NodeName | null;
+  readonly minimumNodes: number;
+  /** Whether so many nodes have gathered that callers are served. */
+  readonly formed: boolean;
+  /** What holds it together. */
+  readonly fabric: ClusterFabric;
+  /** What people should know of how this cluster works. */
+  readonly notes: readonly string[];
+  /** What is not promised because of the backends in use. */
+  readonly limits?: readonly string[];
+}
+
+export type Cluster = Pick<ClusterView, "info" | "nodes" | "leaders" | "ask" | "remove" | "metrics">;
+
+export interface ClusterViewOptions {
+  readonly name: string;
+  readonly minimumNodes: number;
+  readonly forming: () => string | null;
+  readonly coordination: Coordination;
+  readonly channels: Pick<Channels, "kind" | "limits">;
+  readonly dispatch: ClusterFabric["dispatch"];
+  readonly leadership: Pick<Leadership, "current">;
+  readonly store: Pick<Store, "samples">;
+  readonly events: NodeEvents;
+  /** Of the configuration, to be said with the notes. */
+  readonly warnings?: readonly string[];
+}
+
+/** What people ask about the cluster as a whole; the same whichever node they ask. */
+export class ClusterView {
+  readonly #o: ClusterViewOptions;
+
+  constructor(options: ClusterViewOptions) {
+    this.#o = options;
+  }
+
+  info(): ClusterInfo {
+    const {
+      name,
+      minimumNodes,
+      coordination,
+      channels,
+      dispatch,
+      leadership,
+      forming,
+      warnings = [],
+    } = this.#o;
+    const counts = countNodes(this.nodes());
+    return {
+      name,
+      totalNodes: counts.total,
+      activeNodes: counts.active,
+      drainingNodes: counts.draining,
+      deadNodes: counts.dead,
+      joiningNodes: counts.joining,
+      schedulerLeader: leadership.current()?.leader ?? null,
+      minimumNodes,
+      formed: forming() === null,
+      fabric: { coordination: coordination.kind, channels: channels.kind, dispatch },
+      notes: [...warnings, ...coordination.notes()],
+      limits: channels.limits,
+    };
+  }
+
+  nodes(): readonly NodeInfo[] {
+    return this.#o.coordination.membership.nodes();
+  }
+
+  async leaders(): Promise<readonly LeaderInfo[]> {
+    const tenures = await Promise.all(LEADER_ROLES.map((role) => this.#o.coordination.lock(role).tenure()));
+    return tenures.flatMap((tenure) => {
+      if (!tenure) return [];
+      const { role, leader, incarnation, epoch, acquiredAt, leaseUntil } = tenure;
+      return [{ role, node: leader, incarnation, epoch, acquiredAt, leaseUntil }];
+    });
+  }
+
+  /** False when there is no such node. */
+  ask(node: NodeName, request: NodeRequest): Promise<boolean> {
+    return this.#o.coordination.membership.ask(node, request);
+  }
+
+  /** False when there is no such node. Rejects with BAD_REQUEST where nodes are not removed by hand. */
+  async remove(node: NodeName): Promise<boolean> {
+    const { coordination, events } = this.#o;
+    const { membership } = coordination;
+    if (membership.remove) {
+      const removed = await membership.remove(node);
+      if (removed) events.emit("node.removed", node);
+      return removed;
+    }
+    throw new BatonError(
+      "BAD_REQUEST",
+      "only nodes that have joined are removed; here a node leaves when it is stopped, and a dead one is forgotten by itself",
+    );
+  }
+
+  /** Newest first; samples that the metrics aggregator wrote. */
+  metrics(limit: number): Promise<readonly ClusterSample[]> {
+    return readSamples(this.#o.store, limit);
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * Writes down what happens, in the background: whoever tells of something goes on at once and never hears whether it was written.
+ *
+ * While the store is away entries wait, at most `WAITING_MAX` of them; then the oldest are let go, and how many is logged. What a process
+ * that dies had not written yet is lost: the journal is for people, and nothing is decided by it.
+ */
+
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import { JOURNAL_KINDS } from "../../store/journal.ts";
+import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../../store/journal.ts";
+
+/** What is told; the rest is known here. */
+export interface Note {
+  readonly kind: JournalKind;
+  readonly actor?: string | null;
+  readonly subject?: string | null;
+  readonly detail?: Readonly<Record<string, unknown>>;
+  /** How long ago it happened; now, if it is left out. */
+  readonly agoMs?: number;
+}
+
+export type JournalService = Pick<Journal, "note" | "list" | "counts">;
+
+export interface JournalOptions {
+  readonly store: { readonly journal: Pick<JournalStore, "append" | "list"> };
+  readonly node: string;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+}
+
+/** What comes in so short a time is written together. Longer, and more is lost with a process that dies. */
+const GATHER_MS = 20;
+const RETRY_MS = 1_000;
+const WAITING_MAX = 2_000;
+const BATCH_MAX = 200;
+/** What a stop waits for at most. */
+const LAST_WORDS_MS = 1_000;
+/** Of one entry; what is larger says only that it was. */
+const DETAIL_LENGTH_MAX = 16_384;
+
+interface Waiting {
+  readonly entry: Omit<NewEntry, "agoMs">;
+  /** Monotonic. */
+  readonly happenedAt: number;
+}
+
+export class Journal extends Lifecycle {
+  readonly #o: JournalOptions;
+  #waiting: Waiting[] = [];
+  #writing: Promise<void> | null = null;
+  #callOff: (() => void) | null = null;
+  #failing = false;
+  #dropped = 0;
+  readonly #counts = Object.fromEntries(JOURNAL_KINDS.map((kind) => [kind, 0])) as Record<
+    JournalKind,
+    number
+  >;
+
+  constructor(options: JournalOptions) {
+    super();
+    this.#o = options;
+  }
+
+  note({ kind, actor = null, subject = null, detail = {}, agoMs = 0 }: Note): void {
+    const { node, clock } = this.#o;
+    const stands = detail["count"];
+    this.#counts[kind] += kind === "write.refused" && typeof stands === "number" ? stands : 1;
+    const entry = { kind, node, actor, subject, detail: bounded(detail) };
+    this.#waiting.push({ entry, happenedAt: clock.monotonic() - agoMs });
+    if (this.#waiting.length > WAITING_MAX) {
+      this.#waiting.shift();
+      this.#dropped++;
+    }
+    if (this.running) this.#writeIn(GATHER_MS);
+  }
+
+  async list(query: JournalQuery): Promise<readonly JournalEntry[]> {
+    return this.#o.store.journal.list(query);
+  }
+
+  /** What this node has told of since its start, by kind: refused writes each by itself, whether they have an entry or not. */
+  counts(): Readonly<Record<JournalKind, number>> {
+    return { ...this.#counts };
+  }
+
+  /** Resolves when all that was told so far is written, or could not be. */
+  async flush(): Promise<void> {
+    await this.#writing;
+    await this.#write();
+  }
+
+  protected override onStart(): void {
+    if (this.#waiting.length > 0) this.#writeIn(GATHER_MS);
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#callOff?.();
+    this.#callOff = null;
+    const over = new AbortController();
+    await Promise.race([this.flush(), this.#o.clock.sleep(LAST_WORDS_MS, over.signal)]);
+    over.abort();
+    this.#waiting = [];
+  }
+
+  #writeIn(ms: number): void {
+    if (this.#callOff || this.#writing) return;
+    this.#callOff = this.#o.clock.after(ms, () => {
+      this.#callOff = null;
+      void this.#write();
+    });
+  }
+
+  #write(): Promise<void> {
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = null;
+      if (this.running && this.#waiting.length > 0) this.#writeIn(this.#failing ? RETRY_MS : GATHER_MS);
+    });
+    return this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    const { store, clock, log } = this.#o;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, BATCH_MAX);
+      const now = clock.monotonic();
+      try {
+        await store.journal.append(
+          batch.map(({ entry, happenedAt }) => ({ ...entry, agoMs: Math.max(0, now - happenedAt) })),
+        );
+      } catch (error) {
+        if (!this.#failing) log.warn({ err: error, entries: batch.length }, "the journal cannot be written");
+        this.#failing = true;
+        return;
+      }
+      this.#failing = false;
+      const written = new Set(batch);
+      this.#waiting = this.#waiting.filter((one) => !written.has(one));
+      if (this.#dropped > 0) log.warn({ entries: this.#dropped }, "entries of the journal were let go");
+      this.#dropped = 0;
+    }
+  }
+}
+
+function bounded(detail: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const length = JSON.stringify(detail).length;
+  return length <= DETAIL_LENGTH_MAX ? detail : { left_out: `${length} characters` };
+}

@@ -1,0 +1,83 @@
+/**
+ * Notes in the journal which writes were refused because another writer has a newer epoch. A leader that was paused, or a worker that was
+ * cut off, may have thousands of them: a few in a second have an entry of their own, the others are counted in one entry.
+ */
+
+import type { JobId } from "../../core/ids.ts";
+import { describeRefusal, type Refusal } from "../../core/leadership/refused-write.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { Note } from "./journal.ts";
+
+export interface RefusedWritesOptions {
+  readonly journal: { note(note: Note): void };
+  readonly clock: Clock;
+  /** The epoch that a job is in now. */
+  readonly epochOf: (job: JobId) => Promise<number | null>;
+}
+
+const WINDOW_MS = 1_000;
+/** Entries in a window, without the one that counts the rest. */
+const ENTRIES_MAX = 3;
+
+/** Stops before the journal does: the last count is an entry. */
+export class RefusedWrites extends Lifecycle {
+  readonly #o: RefusedWritesOptions;
+  #entries = 0;
+  #rest = 0;
+  #last: Refusal | null = null;
+  /** Ends the window; null while there is none. */
+  #callOff: (() => void) | null = null;
+
+  constructor(options: RefusedWritesOptions) {
+    super();
+    this.#o = options;
+  }
+
+  add(refusal: Refusal): void {
+    this.#callOff ??= this.#o.clock.after(WINDOW_MS, () => void this.#endWindow());
+    if (this.#entries < ENTRIES_MAX) {
+      this.#entries++;
+      void this.#note(refusal, 1);
+      return;
+    }
+    this.#rest++;
+    this.#last = refusal;
+  }
+
+  protected override onStart(): void {}
+
+  protected override onStop(): Promise<void> {
+    return this.#endWindow();
+  }
+
+  async #endWindow(): Promise<void> {
+    const [rest, last] = [this.#rest, this.#last];
+    this.#entries = 0;
+    this.#rest = 0;
+    this.#last = null;
+    this.#callOff?.();
+    this.#callOff = null;
+    if (last) await this.#note(last, rest);
+  }
+
+  async #note(refusal: Refusal, count: number): Promise<void> {
+    const { journal, clock, epochOf } = this.#o;
+    const { write, carried, current, job } = refusal;
+    const since = clock.monotonic();
+    const known = current ?? (job === null ? null : await epochOf(job).catch(() => null));
+    journal.note({
+      kind: "write.refused",
+      subject: job,
+      detail: {
+        write,
+        what: describeRefusal(refusal),
+        carried_epoch: carried,
+        current_epoch: known,
+        job_id: job,
+        count,
+      },
+      agoMs: clock.monotonic() - since,
+    });
+  }
+}

@@ -1,0 +1,50 @@
+/** Requests by route, as the table of operations names them, so that no id ever becomes a label. Called for every request. */
+
+import type { Instruments, Labels, Reading } from "./instruments.ts";
+import { Tally } from "./fast-histogram.ts";
+
+/** Seconds. Streams last as long as somebody reads, and are counted without a time. */
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+const CLASSES = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
+
+class RouteCounts {
+  readonly statuses = [0, 0, 0, 0, 0];
+  readonly took = new Tally(BOUNDS);
+}
+
+export class HttpMetrics {
+  readonly #routes = new Map<
+    string,
+    { readonly labels: { readonly method: string; readonly route: string }; readonly counts: RouteCounts }
+  >();
+
+  constructor(instruments: Instruments) {
+    instruments.counter(
+      {
+        name: "baton_http_requests_total",
+        help: "Requests that were answered, by route and class of status.",
+        labels: ["method", "route", "status"],
+      },
+      () =>
+        [...this.#routes.values()].flatMap(({ labels, counts }) =>
+          counts.statuses.flatMap((count, at): Reading[] =>
+            count === 0 ? [] : [[{ ...labels, status: CLASSES[at]! }, count]],
+          ),
+        ),
+    );
+    instruments.histogram({ name: "baton_http_request_seconds", help: "How long answers took." }, () =>
+      [...this.#routes.values()].flatMap(({ labels, counts }): [Labels, Tally][] =>
+        counts.took.count === 0 ? [] : [[labels, counts.took]],
+      ),
+    );
+  }
+
+  answered(method: string, route: string, status: number, tookMs: number | null): void {
+    const key = `${method} ${route}`;
+    let known = this.#routes.get(key);
+    if (!known) this.#routes.set(key, (known = { labels: { method, route }, counts: new RouteCounts() }));
+    const at = Math.floor(status / 100) - 1;
+    if (at >= 0 && at < CLASSES.length) known.counts.statuses[at]!++;
+    if (tookMs !== null) known.counts.took.observe(tookMs / 1_000);
+  }
+}

@@ -1,0 +1,71 @@
+/** Who leads, how terms end, and what was refused because it came too late. */
+
+import type { Leadership } from "../../leadership/coordination.ts";
+import {
+  STALE_WRITERS,
+  staleWriter,
+  type Refusal,
+  type StaleWriter,
+} from "../../core/leadership/refused-write.ts";
+import { LEADER_ROLES, TERM_ENDS, type LeaderRole, type TermChange } from "../../core/leadership/term.ts";
+import type { Instruments, Reading } from "./instruments.ts";
+
+export class LeaderMetrics {
+  readonly #started = Object.fromEntries(LEADER_ROLES.map((role) => [role, 0])) as Record<LeaderRole, number>;
+  readonly #ended = new Map<string, { readonly labels: { role: string; reason: string }; count: number }>();
+  readonly #refused: Record<StaleWriter, number> = { run: 0, lease: 0, owner: 0, leader: 0 };
+
+  constructor() {
+    for (const role of LEADER_ROLES)
+      for (const reason of Object.keys(TERM_ENDS))
+        this.#ended.set(`${role} ${reason}`, { labels: { role, reason }, count: 0 });
+  }
+
+  /** Registers all of them, once the elections have been built. */
+  describe(instruments: Instruments, leadership: (role: LeaderRole) => Leadership): void {
+    const byRole = (value: (role: LeaderRole) => number) => (): Reading[] =>
+      LEADER_ROLES.map((role) => [{ role }, value(role)]);
+    instruments.gauge(
+      { name: "baton_leader", help: "1 while this node leads in that role.", labels: ["role"] },
+      byRole((role) => (leadership(role).held() ? 1 : 0)),
+    );
+    instruments.gauge(
+      {
+        name: "baton_leader_epoch",
+        help: "The epoch of whoever leads, as this node last saw it; 0 while nobody is known.",
+        labels: ["role"],
+      },
+      byRole((role) => leadership(role).current()?.epoch ?? 0),
+    );
+    instruments.counter(
+      { name: "baton_leader_terms_total", help: "Terms that this node has begun.", labels: ["role"] },
+      byRole((role) => this.#started[role]),
+    );
+    instruments.counter(
+      {
+        name: "baton_leader_terms_ended_total",
+        help: "Terms of this node that have ended. lapsed: not renewed in time; superseded: taken over; slept: the machine slept; resigned and stopped: on purpose.",
+        labels: ["role", "reason"],
+      },
+      () => [...this.#ended.values()].map(({ labels, count }): Reading => [labels, count]),
+    );
+    instruments.counter(
+      {
+        name: "baton_stale_writes_total",
+        help: "Writes that the store refused because somebody else has a newer number. run: results and logs; lease: renewals; owner: events; leader: what an earlier leader would write.",
+        labels: ["what"],
+      },
+      () => STALE_WRITERS.map((what): Reading => [{ what }, this.#refused[what]]),
+    );
+  }
+
+  changed(change: TermChange): void {
+    const { role } = change.term;
+    if (change.is === "started") this.#started[role]++;
+    else this.#ended.get(`${role} ${change.reason}`)!.count++;
+  }
+
+  refused({ write }: Pick<Refusal, "write">): void {
+    this.#refused[staleWriter(write)]++;
+  }
+}

@@ -1,0 +1,93 @@
+import { FINAL_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
+import type { NodeInfo } from "../../core/node.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { NodeEvents } from "../../platform/node-events.ts";
+import type { QueueInfo, Store } from "../../store/store.ts";
+import type { Duty } from "../../core/leadership/term.ts";
+
+export interface ClusterSample {
+  readonly at: number;
+  readonly leaderEpoch: number;
+  readonly nodes: number;
+  readonly jobs: Readonly<Record<JobStatus, number>>;
+  readonly finishedPerSecond: number;
+  readonly load: {
+    /** Shares between 0 and 1, the mean of the nodes. */
+    readonly cpu: number;
+    readonly memory: number;
+    readonly loopLagMsMax: number;
+    readonly running: number;
+  };
+}
+
+export interface MetricsDutyOptions {
+  readonly store: Pick<Store, "queues" | "samples">;
+  readonly nodes: () => readonly NodeInfo[];
+  readonly clock: Clock;
+  readonly events: NodeEvents;
+  readonly intervalMs?: number;
+}
+
+type Measured = Omit<ClusterSample, "at" | "leaderEpoch">;
+
+const INTERVAL_MS = 10_000;
+const KEPT_MS = 24 * 3_600_000;
+/** A purge for every so many samples. */
+const PURGE_EVERY = 60;
+
+/** The duty of the metrics aggregator: what the whole cluster looks like, noted every few seconds and kept for a day. */
+export function metricsDuty(options: MetricsDutyOptions): Duty {
+  const { store, nodes, clock, events, intervalMs = INTERVAL_MS } = options;
+  return async (term, signal) => {
+    let before: { finished: number; at: number } | null = null;
+    for (let n = 0; !signal.aborted; n++) {
+      const jobs = total(await store.queues.list());
+      const finished = FINAL_STATUSES.reduce((sum, status) => sum + jobs[status], 0);
+      const at = clock.monotonic();
+      // Retention removes finished jobs from the counts: a negative rate is that, and not work undone.
+      const perSecond = before ? Math.max(0, (finished - before.finished) / ((at - before.at) / 1_000)) : 0;
+      before = { finished, at };
+      const sample: Measured = {
+        ...ofNodes(nodes()),
+        jobs,
+        finishedPerSecond: Math.round(perSecond * 10) / 10,
+      };
+      await events.fenced("samples.note", store.samples.note(JSON.stringify(sample), term));
+      if (n % PURGE_EVERY === 0) await events.fenced("samples.purge", store.samples.purge(KEPT_MS, term));
+      await clock.sleep(intervalMs, signal);
+    }
+  };
+}
+
+/** As the duty wrote them; what is not readable any more is left out. */
+export async function readSamples(store: Pick<Store, "samples">, limit: number): Promise<ClusterSample[]> {
+  const samples = await store.samples.list(limit);
+  return samples.map(({ at, leaderEpoch, sample }) => ({
+    at,
+    leaderEpoch,
+    ...(JSON.parse(sample) as Measured),
+  }));
+}
+
+function total(queues: readonly QueueInfo[]): Record<JobStatus, number> {
+  const sum = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+  for (const { counts } of queues) {
+    for (const status of Object.keys(sum) as JobStatus[]) sum[status] += counts[status];
+  }
+  return sum;
+}
+
+function ofNodes(all: readonly NodeInfo[]): Pick<Measured, "nodes" | "load"> {
+  const living = all.filter(({ status }) => status !== "dead");
+  const mean = (pick: (node: NodeInfo) => number): number =>
+    living.length === 0 ? 0 : living.reduce((sum, node) => sum + pick(node), 0) / living.length;
+  return {
+    nodes: living.length,
+    load: {
+      cpu: Math.round(mean(({ load }) => load.cpu) * 1_000) / 1_000,
+      memory: Math.round(mean(({ load }) => load.memory) * 1_000) / 1_000,
+      loopLagMsMax: Math.max(0, ...living.map(({ load }) => load.loopLagMs)),
+      running: living.reduce((sum, { load }) => sum + load.jobs, 0),
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** Whether schedules fire when they should: told by whoever leads. */
+
+import type { ScheduleSink } from "../../jobs/schedules/schedule-duty.ts";
+import type { FireVerdict } from "../../store/store.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Instruments, Reading } from "./instruments.ts";
+import { Tally } from "./fast-histogram.ts";
+
+const LATE_BOUNDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+export class ScheduleMetrics implements ScheduleSink {
+  readonly #fires: Record<FireVerdict | "failed", number> = {
+    fired: 0,
+    skipped: 0,
+    already: 0,
+    changed: 0,
+    failed: 0,
+  };
+  readonly #late = new Tally(LATE_BOUNDS);
+  #known = 0;
+  #nextAt: number | null = null;
+
+  constructor(instruments: Instruments, clock: Clock) {
+    instruments.gauge(
+      {
+        name: "baton_schedule_lag_seconds",
+        help: "How long the schedule that is most overdue waits to be fired; 0 while none does, and on nodes that do not lead.",
+      },
+      () => (this.#nextAt === null ? 0 : Math.max(0, clock.now() - this.#nextAt) / 1_000),
+    );
+    instruments.gauge(
+      { name: "baton_schedules", help: "Schedules that this node looks after, as the leader." },
+      () => this.#known,
+    );
+    instruments.counter(
+      {
+        name: "baton_schedule_fires_total",
+        help: "Occurrences of schedules. skipped: the one before had not ended; already: another leader had noted it; changed: the schedule was; failed: tried again.",
+        labels: ["result"],
+      },
+      () => Object.entries(this.#fires).map(([result, count]): Reading => [{ result }, count]),
+    );
+    instruments.histogram(
+      { name: "baton_schedule_late_seconds", help: "How much later than planned occurrences were fired." },
+      () => [[{}, this.#late]],
+    );
+  }
+
+  known(schedules: number): void {
+    this.#known = schedules;
+  }
+
+  next(at: number | null): void {
+    this.#nextAt = at;
+  }
+
+  fired(verdict: FireVerdict | "failed", lateMs: number): void {
+    this.#fires[verdict]++;
+    if (verdict === "fired") this.#late.observe(lateMs / 1_000);
+  }
+}

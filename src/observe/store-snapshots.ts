@@ -1,0 +1,152 @@
+/**
+ * What people want to know of the store, looked up at most once a second however many ask, and not at all while nobody does. Each part has
+ * its own age (platform/cached-value.ts): counting a million waiting jobs takes a database a while, so that is done again only after it has rested.
+ *
+ *   backlog           counts, the oldest of each queue, agents; until it is there, the counts of the last sample of the metrics
+ *   times             of the newest finished jobs
+ *   late, refused     every few seconds
+ */
+
+import type { JobStatus } from "../core/jobs/job.ts";
+import { quantiles, type Quantiles } from "../core/health/quantiles.ts";
+import type { Schedule } from "../core/schedules/schedule.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { QueueInfo, Store } from "../store/store.ts";
+import { Aged } from "../platform/cached-value.ts";
+import type { Backlog, BacklogReader } from "./backlog-reader.ts";
+import { readSamples } from "./metrics/metrics-duty.ts";
+
+export interface StoreLook {
+  /** Wall time of the counts; null when they could not be had. */
+  readonly countedAt: number | null;
+  readonly jobs: Readonly<Record<JobStatus, number>>;
+  /** As counted; empty while only a sample is known. */
+  readonly queues: readonly QueueInfo[];
+  readonly waiting: readonly { readonly queue: string; readonly since: number; readonly paused: boolean }[];
+  readonly times: { readonly wait: Quantiles | null; readonly run: Quantiles | null; readonly of: number };
+  readonly late: readonly { readonly schedule: string; readonly dueAt: number }[];
+  readonly refused: { readonly count: number; readonly lastAt: number } | null;
+  readonly agents: number;
+  readonly trouble: string | null;
+}
+
+export interface StoreLookOptions {
+  readonly store: Pick<Store, "jobs" | "samples" | "journal" | "problem">;
+  readonly backlog: Pick<BacklogReader, "known" | "read" | "tookMs" | "trouble">;
+  readonly schedules: () => Promise<readonly Schedule[]>;
+  readonly agentStaleMs: number;
+  readonly clock: Clock;
+}
+
+const FRESH_MS = 1_000;
+const SELDOM_MS = 5_000;
+/** A sample stands in for a count so long. */
+const SAMPLE_MS = 15_000;
+/** Whoever asks does not wait longer for a store. */
+const PATIENCE_MS = 1_000;
+/** What takes longer is not waited for. */
+const QUICK_MS = 10;
+const TIMINGS = 500;
+const TIMINGS_WITHIN_MS = 5 * 60_000;
+const REFUSED_WITHIN_MS = 5 * 60_000;
+const REFUSED_MAX = 200;
+
+const NOTHING = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+
+export class StoreLooks {
+  readonly #o: StoreLookOptions;
+  readonly #times: Aged<StoreLook["times"]>;
+  readonly #late: Aged<StoreLook["late"]>;
+  readonly #refused: Aged<StoreLook["refused"]>;
+
+  constructor(options: StoreLookOptions) {
+    this.#o = options;
+    const { clock, store, schedules } = options;
+    this.#times = new Aged({
+      clock,
+      freshMs: FRESH_MS,
+      async look() {
+        const timings = await store.jobs.timings(TIMINGS, TIMINGS_WITHIN_MS);
+        return {
+          wait: quantiles(timings.map(({ waitMs }) => Math.max(0, waitMs))),
+          run: quantiles(timings.map(({ runMs }) => runMs)),
+          of: timings.length,
+        };
+      },
+    });
+    this.#late = new Aged({
+      clock,
+      freshMs: SELDOM_MS,
+      look: async () => lateOf(await schedules(), clock.now()),
+    });
+    this.#refused = new Aged({ clock, freshMs: SELDOM_MS, look: () => this.#refusedLately() });
+  }
+
+  async look(): Promise<StoreLook> {
+    const { store, backlog, clock, agentStaleMs } = this.#o;
+    const aged = [this.#times, this.#late, this.#refused] as const;
+    const [counted] = await Promise.all([this.#counted(), ...aged.map((each) => each.get(patience(each)))]);
+    const living = clock.now() - agentStaleMs;
+    return {
+      countedAt: counted?.at ?? null,
+      jobs: counted?.jobs ?? NOTHING,
+      queues: counted?.queues ?? [],
+      waiting: (counted?.queues ?? []).flatMap(({ name, oldestAt, paused }) =>
+        oldestAt === null ? [] : [{ queue: name, since: oldestAt, paused }],
+      ),
+      times: this.#times.value ?? { wait: null, run: null, of: 0 },
+      late: this.#late.value ?? [],
+      refused: this.#refused.value,
+      agents: (counted?.agents ?? []).filter(({ lastSeenAt }) => lastSeenAt >= living).length,
+      trouble: [store.problem, backlog.trouble, ...aged.map(({ trouble }) => trouble)].find(Boolean) ?? null,
+    };
+  }
+
+  async #counted(): Promise<Counted | null> {
+    const { clock, store, backlog } = this.#o;
+    const known = backlog.known();
+    const counting = backlog.read(patience({ value: known, tookMs: backlog.tookMs }), FRESH_MS);
+    if (!known) {
+      const [sample] = await readSamples(store, 1).catch(() => []);
+      if (sample && clock.now() - sample.at < SAMPLE_MS)
+        return { jobs: sample.jobs, queues: [], agents: [], at: sample.at };
+    }
+    const counted = await counting;
+    return counted && { ...counted, jobs: total(counted.queues), at: clock.now() - counted.ageMs };
+  }
+
+  async #refusedLately(): Promise<StoreLook["refused"]> {
+    const { store, clock } = this.#o;
+    const since = clock.now() - REFUSED_WITHIN_MS;
+    const entries = await store.journal.list({ kinds: ["write.refused"], limit: REFUSED_MAX });
+    const lately = entries.filter(({ at }) => at >= since);
+    if (lately.length === 0) return null;
+    const count = lately.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0);
+    return { count, lastAt: lately[0]!.at };
+  }
+}
+
+interface Counted extends Omit<Backlog, "ageMs"> {
+  readonly jobs: Readonly<Record<JobStatus, number>>;
+  /** Wall time. */
+  readonly at: number;
+}
+
+/** What takes long is not waited for once there is a value. */
+function patience({ value, tookMs }: { readonly value: unknown; readonly tookMs: number }): number {
+  return value !== null && tookMs >= QUICK_MS ? 0 : PATIENCE_MS;
+}
+
+function total(queues: readonly QueueInfo[]): Record<JobStatus, number> {
+  const sum = { ...NOTHING };
+  for (const { counts } of queues) {
+    for (const status of Object.keys(sum) as JobStatus[]) sum[status] += counts[status];
+  }
+  return sum;
+}
+
+function lateOf(schedules: readonly Schedule[], now: number): StoreLook["late"] {
+  return schedules
+    .filter(({ paused, nextAt }) => !paused && nextAt !== null && nextAt < now)
+    .map(({ name, nextAt }) => ({ schedule: name, dueAt: nextAt! }));
+}

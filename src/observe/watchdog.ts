@@ -1,0 +1,122 @@
+/**
+ * Notices loops that do not come round. Each gets a clock of its own: whoever sleeps by it rests, and whoever does not is busy. A duty of
+ * a leader that waits for a store which never answers is busy for ever, and nothing else would tell.
+ */
+
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Duty } from "../core/leadership/term.ts";
+
+export interface WatchdogOptions {
+  readonly clock: Clock;
+  readonly log: Pick<Log, "error" | "info">;
+  /** Longer than a store call may take with its tries, or every outage of a database is told once more here. */
+  readonly limitMs?: number;
+}
+
+export interface StuckLoop {
+  readonly duty: string;
+  readonly busyMs: number;
+}
+
+interface Watched {
+  /** Since when it has been busy; null while it rests or does not run. */
+  busySince: number | null;
+  running: boolean;
+  failures: number;
+  told: boolean;
+}
+
+const LIMIT_MS = 60_000;
+
+export class Watchdog {
+  readonly #o: WatchdogOptions;
+  readonly #watched = new Map<string, Watched>();
+
+  constructor(options: WatchdogOptions) {
+    this.#o = options;
+  }
+
+  /** A duty that is made with the clock it is given is watched for as long as it runs. */
+  duty(name: string, make: (clock: Clock) => Duty): Duty {
+    const watched: Watched = { busySince: null, running: false, failures: 0, told: false };
+    this.#watched.set(name, watched);
+    const duty = make(this.#clockOf(watched));
+    return async (term, signal) => {
+      watched.running = true;
+      this.#busy(watched);
+      try {
+        await duty(term, signal);
+      } catch (error) {
+        if (!signal.aborted) watched.failures++;
+        throw error;
+      } finally {
+        watched.running = false;
+        watched.busySince = null;
+      }
+    };
+  }
+
+  /** How long each has been busy; 0 for those that rest. */
+  busy(): readonly StuckLoop[] {
+    const now = this.#o.clock.monotonic();
+    return [...this.#watched].map(([duty, { busySince }]) => {
+      return { duty, busyMs: busySince === null ? 0 : now - busySince };
+    });
+  }
+
+  /** How often each has thrown within its term. */
+  failures(): readonly { readonly duty: string; readonly failures: number }[] {
+    return [...this.#watched].map(([duty, { failures }]) => ({ duty, failures }));
+  }
+
+  stuck(): readonly StuckLoop[] {
+    const { limitMs = LIMIT_MS } = this.#o;
+    return this.busy().filter(({ busyMs }) => busyMs >= limitMs);
+  }
+
+  /** Tells of what hangs, and of what goes on; to be called now and then. */
+  look(): void {
+    const stuck = new Map(this.stuck().map(({ duty, busyMs }) => [duty, busyMs]));
+    for (const [duty, watched] of this.#watched) {
+      const busyMs = stuck.get(duty);
+      if (busyMs !== undefined && !watched.told)
+        this.#o.log.error({ duty, busyMs: Math.round(busyMs) }, "a leader's duty hangs");
+      if (busyMs === undefined && watched.told) this.#o.log.info({ duty }, "a leader's duty goes on");
+      watched.told = busyMs !== undefined;
+    }
+  }
+
+  #busy(watched: Watched): void {
+    // A timer that outlives its duty is not the duty.
+    if (watched.running) watched.busySince = this.#o.clock.monotonic();
+  }
+
+  #clockOf(watched: Watched): Clock {
+    const { clock } = this.#o;
+    const rests = (): void => {
+      watched.busySince = null;
+    };
+    const wakes = (): void => this.#busy(watched);
+    return {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      sleep: async (ms, signal) => {
+        rests();
+        await clock.sleep(ms, signal);
+        wakes();
+      },
+      after: (ms, callback) => {
+        rests();
+        const callOff = clock.after(ms, () => {
+          wakes();
+          callback();
+        });
+        return () => {
+          wakes();
+          callOff();
+        };
+      },
+    };
+  }
+}

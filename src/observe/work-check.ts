@@ -1,0 +1,114 @@
+/** Gathers what `/workz` judges by (core/health/work-health.ts). Every look at the store has a deadline: the answer comes while it hangs. */
+
+import { isSuspect, type Budgets } from "../core/jobs/job.ts";
+import { judgeWork, UNTAKEN_MS, type WorkFacts, type WorkVerdict } from "../core/health/work-health.ts";
+import { servesQueue, type WorkerSettings } from "../jobs/run/worker-settings.ts";
+import type { WorkerWatch } from "../jobs/run/worker-monitor.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { JobStore } from "../store/store.ts";
+import type { BacklogReader } from "./backlog-reader.ts";
+import type { Watchdog } from "./watchdog.ts";
+
+export interface WorkReport extends WorkVerdict {
+  readonly slots: number;
+  readonly running: number;
+  /** Jobs that are due in the queues that it serves; null when that is not known. */
+  readonly ready: number | null;
+  /** Since it last asked for jobs; null before the first time. */
+  readonly lastClaimMs: number | null;
+  readonly claimUnderWayMs: number | null;
+}
+
+export type WorkHealth = Pick<WorkCheck, "check">;
+
+export interface WorkCheckOptions {
+  readonly watch: Pick<WorkerWatch, "claims">;
+  readonly watchdog: Pick<Watchdog, "stuck">;
+  readonly backlog: Pick<BacklogReader, "read">;
+  readonly jobs: Pick<JobStore, "list">;
+  readonly tasks: { names(): ReadonlySet<string> };
+  readonly served: Pick<WorkerSettings, "queues" | "exceptQueues">;
+  readonly slots: number;
+  readonly running: () => number;
+  readonly state: () => WorkFacts["state"];
+  readonly budgets: Budgets;
+  readonly clock: Clock;
+}
+
+/** Whoever probes gives up after a second or a few. */
+const LOOK_MS = 500;
+/** What is older says nothing of now. */
+const KNOWN_MS = 30_000;
+/** Looked through for one that this node should have taken: so many queues, so many jobs of each. */
+const QUEUES_MAX = 4;
+const JOBS_MAX = 50;
+
+export class WorkCheck {
+  readonly #o: WorkCheckOptions;
+
+  constructor(options: WorkCheckOptions) {
+    this.#o = options;
+  }
+
+  async check(): Promise<WorkReport> {
+    const { watch, watchdog, tasks, slots, running, state } = this.#o;
+    const waiting = await this.#waiting();
+    const claims = watch.claims();
+    const ready = waiting && waiting.reduce((sum, { queued }) => sum + queued, 0);
+    const suspicious = ready !== null && ready > 0 && claims.idleMs >= UNTAKEN_MS && running() < slots;
+    const facts: WorkFacts = {
+      state: state(),
+      slots,
+      running: running(),
+      tasks: tasks.names().size,
+      claims,
+      ready,
+      oldestMs: suspicious ? await this.#oldest(waiting!.map(({ queue }) => queue)) : null,
+      stuck: watchdog.stuck(),
+    };
+    return {
+      ...judgeWork(facts),
+      slots,
+      running: facts.running,
+      ready,
+      lastClaimMs: claims.sentAgoMs,
+      claimUnderWayMs: claims.underWayMs,
+    };
+  }
+
+  /** Queues that this node serves, with what waits in them; null when that is not known. */
+  async #waiting(): Promise<readonly { readonly queue: string; readonly queued: number }[] | null> {
+    const { backlog, served } = this.#o;
+    const known = await backlog.read(LOOK_MS);
+    if (!known || known.ageMs > KNOWN_MS) return null;
+    return known.queues
+      .filter(({ name, paused, counts }) => !paused && counts.queued > 0 && servesQueue(served, name))
+      .map(({ name, counts }) => ({ queue: name, queued: counts.queued }));
+  }
+
+  /** How long a job waits that is certainly for us: of a task that we know, and that may run beside others. */
+  async #oldest(queues: readonly string[]): Promise<number | null> {
+    const { clock } = this.#o;
+    const over = new AbortController();
+    const late = clock.sleep(LOOK_MS, over.signal).then(() => null);
+    try {
+      return await Promise.race([this.#look(queues.slice(0, QUEUES_MAX)), late]);
+    } catch {
+      return null;
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #look(queues: readonly string[]): Promise<number | null> {
+    const { jobs, tasks, budgets, clock } = this.#o;
+    const pages = await Promise.all(
+      queues.map((queue) => jobs.list({ status: "queued", queue, limit: JOBS_MAX })),
+    );
+    const ours = pages
+      .flatMap((page) => page.jobs)
+      .filter(({ task, crashes }) => tasks.names().has(task) && !isSuspect(crashes, budgets));
+    const since = Math.min(...ours.map(({ runAt }) => runAt));
+    return since === Infinity ? null : clock.now() - since;
+  }
+}

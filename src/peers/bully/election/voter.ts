@@ -1,0 +1,270 @@
+/**
+ * This node's vote, and the set of peers that it has noted. It decides by core/leadership/ballot.ts and answers only when its promise is on
+ * disk.
+ *
+ * A decision is made at once, in memory, and binds from then on; writes follow one after the other. If a write fails the answer
+ * is an error and the promise stays: a voter that cannot write makes no other promise either.
+ */
+
+import {
+  BLANK,
+  decidePromise,
+  decideRelease,
+  decideRenewal,
+  holderOf,
+  recollect,
+  sameLife,
+  voteAfterRestart,
+  type Ballot,
+  type Decision,
+  type HeldTerm,
+  type PromiseAsked,
+  type RenewalAsked,
+  type Vote,
+} from "../../../core/leadership/ballot.ts";
+import type { NodeIdentity } from "../../../core/node.ts";
+import { compareSets, type PeerSet, type SetNumber } from "../../../core/leadership/peer-set.ts";
+import { termFields, type Term } from "../../../core/leadership/term.ts";
+import type { Clock } from "../../../platform/clock.ts";
+import type { Log } from "../../../platform/log.ts";
+import type { TermStore } from "../../../store/store.ts";
+import { ROLE } from "../leader-view.ts";
+import { readMessage, voteRecord } from "../messages.ts";
+import type { PeerEvents } from "../peer-events.ts";
+import type { Presences } from "../presences.ts";
+import type { BullySettings } from "../bully-settings.ts";
+import type { VoteFile } from "./vote-file.ts";
+
+export interface VoterOptions {
+  readonly identity: NodeIdentity;
+  readonly file: VoteFile;
+  /** Of this node's own store. */
+  readonly terms: TermStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly settings: Pick<BullySettings, "quorum" | "leaseMs">;
+  readonly presences: Presences;
+  readonly events: PeerEvents;
+}
+
+export type Voice = "granted" | "acknowledged" | "denied" | "behind" | "abstains";
+
+export class Voter {
+  readonly #o: VoterOptions;
+  #vote: Vote = { ...BLANK, until: -Infinity };
+  #set: PeerSet | null = null;
+  #votes = false;
+  /** The highest epoch that the store knows: it is never promised again, even if the file was lost. */
+  #floor = 0;
+  #startedAt = 0;
+  /** When it began to vote without a file; -Infinity if it found one. */
+  #enteredAt = -Infinity;
+  #heard: { readonly term: HeldTerm; readonly since: number; last: number } | null = null;
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(options: VoterOptions) {
+    this.#o = options;
+  }
+
+  /** False for a voter that has lost the record of its promises. */
+  get votes(): boolean {
+    return this.#votes;
+  }
+
+  get ballot(): Ballot {
+    const { epoch, to, ttlMs, released } = this.#vote;
+    return { epoch, to, ttlMs, released };
+  }
+
+  /** The set of peers that this node has noted; null if there was none yet. */
+  get peers(): PeerSet | null {
+    return this.#set;
+  }
+
+  get floor(): number {
+    return this.#floor;
+  }
+
+  /** Asks the store to admit a term. False when it knows a later one, or does not answer. */
+  async admit(term: Term): Promise<boolean> {
+    const { terms, log } = this.#o;
+    try {
+      const admitted = await terms.admit(term);
+      const epoch = admitted ? term.epoch : ((await terms.read(ROLE))?.epoch ?? 0);
+      this.#floor = Math.max(this.#floor, epoch);
+      return admitted;
+    } catch (error) {
+      log.warn({ ...termFields(term), err: error }, "the store could not note a leader's term");
+      return false;
+    }
+  }
+
+  /** The highest epoch that this node knows to be used up. */
+  get epoch(): number {
+    return Math.max(this.#vote.epoch, this.#floor, this.#set?.epoch ?? 0);
+  }
+
+  async load(): Promise<void> {
+    const { identity, file, terms, clock, log, settings } = this.#o;
+    this.#floor = (await terms.read(ROLE))?.epoch ?? 0;
+    this.#startedAt = clock.monotonic();
+    this.#heard = null;
+    this.#enteredAt = -Infinity;
+    this.#votes = false;
+    this.#set = null;
+    this.#vote = { ...BLANK, until: -Infinity };
+    const text = await file.read();
+    if (text !== null) {
+      try {
+        const { votes, ballot, set } = readMessage(voteRecord, text);
+        this.#vote = voteAfterRestart(ballot, identity.name, clock.monotonic());
+        this.#set = set;
+        this.#votes = votes;
+      } catch (error) {
+        log.error({ err: error }, "the file of votes cannot be read; going on as if it were lost");
+      }
+    }
+    // A node that may lead alone does not wait for the end of a lease that no other node relies on.
+    if (settings.quorum === "none") {
+      this.#votes = true;
+      this.#vote = { ...this.#vote, until: -Infinity };
+    }
+  }
+
+  /** For how long it has voted; Infinity if it found its file. */
+  get votingMs(): number {
+    return this.#o.clock.monotonic() - this.#enteredAt;
+  }
+
+  /** The holder of the lease, by the promises of this voter and the evidence of this node. */
+  holder(): HeldTerm | null {
+    const { clock, presences } = this.#o;
+    return holderOf(this.#vote, clock.monotonic(), (node) => presences.gone(node));
+  }
+
+  willing(candidate: NodeIdentity, set: SetNumber | null): boolean {
+    const holder = this.holder();
+    return this.#votes && !this.#outdated(set) && (holder === null || sameLife(holder, candidate));
+  }
+
+  async promise(asked: PromiseAsked, set: SetNumber | null): Promise<Voice> {
+    if (!this.#votes) return "abstains";
+    if (asked.epoch <= this.#floor || this.#outdated(set)) return "denied";
+    return this.#settle(decidePromise(this.#vote, asked, this.#o.clock.monotonic(), this.holder()));
+  }
+
+  async renew(asked: RenewalAsked): Promise<Voice> {
+    if (asked.granted) this.hear(asked.term);
+    if (!this.#votes) return "abstains";
+    const { settings, clock } = this.#o;
+    const { term } = asked;
+    const rival = term.epoch === this.#vote.epoch && this.#vote.to !== null && !sameLife(this.#vote.to, term);
+    if (settings.quorum === "none" && rival && asked.granted) {
+      // Both halves of a split cluster used this epoch. Both terms end, and the next epoch belongs to one.
+      this.#vote = { ...this.#vote, released: true, until: -Infinity };
+      return "denied";
+    }
+    return this.#settle(decideRenewal(this.#vote, asked, clock.monotonic()));
+  }
+
+  release(term: HeldTerm): void {
+    this.#vote = decideRelease(this.#vote, term, this.#o.clock.monotonic());
+  }
+
+  /** Lets a voter without a record vote if it has learned enough from the others. True when it votes now. */
+  async recollect(
+    voters: number,
+    others: readonly { readonly votes: boolean; readonly ballot: Ballot }[],
+  ): Promise<boolean> {
+    if (this.#votes) return false;
+    const { clock, log } = this.#o;
+    const { leaseMs } = this.#o.settings;
+    const heard = this.#heard;
+    const ballot = recollect({
+      voters,
+      others,
+      upMs: clock.monotonic() - this.#startedAt,
+      leader: heard ? ballotOf(heard.term, leaseMs) : BLANK,
+      leaderHeardMs: heard ? heard.last - heard.since : 0,
+      leaseMs,
+    });
+    if (!ballot) return false;
+    await this.enter(ballot);
+    log.info({ epoch: ballot.epoch }, "this node votes from now on");
+    return true;
+  }
+
+  /**
+   * Begins to vote, with what is known of earlier promises. The lease of a leader that was heard counts too: otherwise several
+   * new voters could be a majority that knows nothing of it.
+   */
+  async enter(known: Ballot = BLANK): Promise<void> {
+    const { clock, identity, settings } = this.#o;
+    const heard = this.#heard ? ballotOf(this.#heard.term, settings.leaseMs) : BLANK;
+    const ballot = heard.epoch > known.epoch ? heard : known;
+    if (ballot.epoch >= this.#vote.epoch) {
+      this.#vote = voteAfterRestart(ballot, identity.name, clock.monotonic());
+    }
+    this.#votes = true;
+    this.#enteredAt = clock.monotonic();
+    await this.#save();
+  }
+
+  /** Takes over a set that is newer than ours. */
+  async note(set: PeerSet): Promise<boolean> {
+    const newer = this.#set === null || this.#set.cluster !== set.cluster || compareSets(set, this.#set) > 0;
+    const before = this.#set;
+    if (newer) {
+      this.#set = set;
+      this.#o.events.emit("peers", before);
+    }
+    // Also when it is ours already: the write may be under way.
+    await this.#save();
+    return newer;
+  }
+
+  /** Leaves a cluster that this node founded by mistake: its promises there count nowhere else. */
+  async forget(): Promise<void> {
+    this.#set = null;
+    this.#votes = this.#o.settings.quorum === "none";
+    this.#startedAt = this.#o.clock.monotonic();
+    await this.#save();
+  }
+
+  async idle(): Promise<void> {
+    await this.#saving;
+  }
+
+  #outdated(set: SetNumber | null): boolean {
+    return this.#set !== null && (set === null || compareSets(set, this.#set) < 0);
+  }
+
+  async #settle(decision: Decision): Promise<Voice> {
+    if (decision.answer === "denied" || decision.answer === "behind") return decision.answer;
+    this.#vote = decision.vote;
+    if (decision.durable) await this.#save();
+    return decision.answer;
+  }
+
+  /** A leader was heard; this matters also to a voter that does not vote yet. */
+  hear(term: HeldTerm): void {
+    const at = this.#o.clock.monotonic();
+    const heard = this.#heard;
+    const same = heard && heard.term.epoch === term.epoch && sameLife(heard.term, term);
+    if (same && at - heard.last < this.#o.settings.leaseMs) heard.last = at;
+    else if (!heard || term.epoch >= heard.term.epoch) this.#heard = { term, since: at, last: at };
+  }
+
+  #save(): Promise<void> {
+    const saved = this.#saving.then(() => {
+      const record = { format: 1, votes: this.#votes, ballot: this.ballot, set: this.#set };
+      return this.#o.file.write(`${JSON.stringify(record)}\n`);
+    });
+    this.#saving = saved.catch(() => {});
+    return saved;
+  }
+}
+
+function ballotOf({ name, incarnation, epoch }: HeldTerm, ttlMs: number): Ballot {
+  return { epoch, to: { name, incarnation }, ttlMs, released: false };
+}

@@ -1,0 +1,251 @@
+/**
+ * The leader lock of the peers: a term is what a majority of voters has promised, each on its own disk.
+ *
+ * `acquire` polls first, so that only a candidate that can win uses up an epoch, then asks for promises. Promises that did not
+ * suffice are released at once. `renew` is true when a majority acknowledges it, false when so many deny it that no majority
+ * is possible, and rejects in between: then the elector's trust window decides.
+ */
+
+import { sameLife, type HeldTerm } from "../../core/leadership/ballot.ts";
+import {
+  compareNames,
+  judgePoll,
+  judgePromises,
+  judgeRenewal,
+  type Heard,
+  type PollAnswer,
+  type PromiseAnswer,
+  type RenewalAnswer,
+  type Round,
+} from "../../core/leadership/bully.ts";
+import { BatonError } from "../../core/errors.ts";
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import { termFields, type Term } from "../../core/leadership/term.ts";
+import { requireRunning, type LeaseLock, type Tenure } from "../../leadership/coordination.ts";
+import { askPeers } from "./election/ask-peers.ts";
+import type { Candidacy } from "./election/candidacy.ts";
+import { sameHeld, termOf } from "./leader-view.ts";
+import type { ElectionAnswer, VoteAnswer } from "./messages.ts";
+import type { PeerState } from "./peer-state.ts";
+import type { VoteRequests } from "./election/vote-requests.ts";
+
+/** A request that was not answered is sent so many times within its deadline. */
+const ATTEMPTS = 4;
+/** How many election timeouts the first election of a cluster waits for all voters. Fewer, and nodes that start a moment later miss it. */
+const GATHER_ROUNDS = 2;
+
+export class BullyLock implements LeaseLock {
+  readonly #state: PeerState;
+  readonly #candidacy: Candidacy;
+  readonly #requests: VoteRequests;
+  /** The newest term that a majority has granted through this lock; no other can be valid. */
+  #granted: { readonly term: HeldTerm; readonly acquiredAt: number } | null = null;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(state: PeerState, candidacy: Candidacy, requests: VoteRequests) {
+    this.#state = state;
+    this.#candidacy = candidacy;
+    this.#requests = requests;
+  }
+
+  /** One attempt at a time: two of this node would only take votes from each other. */
+  acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    const attempt = this.#turn.then(() => this.#attempt(candidate, ttlMs));
+    this.#turn = attempt.catch(() => {});
+    return attempt;
+  }
+
+  async renew(term: Term, ttlMs: number): Promise<boolean> {
+    const { clock, settings, leader, identity, peers } = this.#state;
+    requireRunning(this.#state);
+    const held = heldTerm(term);
+    const voters = peers.names();
+    if (!voters.includes(identity.name)) {
+      // This node was removed, perhaps by itself. The others wait only for the release, which comes after this answer.
+      setImmediate(() => void this.release(term).catch(() => {}));
+      return false;
+    }
+    const granted = this.#granted !== null && sameHeld(this.#granted.term, held);
+    const acquiredAt = granted ? this.#granted!.acquiredAt : clock.now();
+    const request = { op: "renew", term: held, ttlMs, granted, acquiredAt } as const;
+    const sentAt = clock.monotonic();
+    let floor = 0;
+    const answerOf = (answer: VoteAnswer): RenewalAnswer => {
+      floor = Math.max(floor, answer.floor);
+      return renewalAnswer(answer.answer);
+    };
+    const { verdict } = await this.#round<RenewalAnswer, boolean>(voters, settings.heartbeatTimeoutMs, {
+      own: async () => answerOf(await this.#requests.own(request)),
+      ask: (peer, deadlineMs) => this.#requests.vote(peer, request, deadlineMs, answerOf),
+      judge: judgeRenewal,
+      awaited: this.#reachable(voters),
+    });
+    if (verdict === null) {
+      throw new BatonError("DEADLINE", `no majority of ${voters.length} peers confirmed term ${term.epoch}`);
+    }
+    // A member's store knows a later term, perhaps of an earlier cluster, and would refuse the writes of this one.
+    const outgrown = floor > term.epoch;
+    if (verdict && !outgrown) leader.note({ term: held, acquiredAt, until: sentAt + ttlMs });
+    else leader.end(held);
+    return verdict && !outgrown;
+  }
+
+  async release(term: Term): Promise<void> {
+    const { leader, identity } = this.#state;
+    requireRunning(this.#state);
+    const held = heldTerm(term);
+    if (term.leader === identity.name) this.#candidacy.rest();
+    leader.end(held);
+    await this.#requests.own({ op: "release", term: held });
+    await this.#giveBack(held);
+    this.#candidacy.hint();
+  }
+
+  async read(): Promise<Term | null> {
+    requireRunning(this.#state);
+    return this.#state.leader.current();
+  }
+
+  async tenure(): Promise<Tenure | null> {
+    requireRunning(this.#state);
+    return this.#state.leader.tenure();
+  }
+
+  released(signal: AbortSignal): AsyncIterable<void> {
+    return this.#candidacy.hints(signal);
+  }
+
+  async #attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
+    const { identity, leader, voter, clock, peers } = this.#state;
+    requireRunning(this.#state);
+    const own = sameLife(candidate, identity);
+    if (own) this.#candidacy.stand();
+    const voters = peers.names();
+    if (!voters.includes(identity.name) || !voter.votes || this.#gathering()) return null;
+    const leading = leader.sighting();
+    if (leading && !sameLife(leading.term, candidate)) return null;
+    const poll = await this.#poll(candidate, own, voters);
+    if (poll.verdict !== "stand") return null;
+    const sentAt = clock.monotonic();
+    const term: HeldTerm = { ...candidate, epoch: poll.epoch + 1 };
+    if (!(await this.#promises(term, ttlMs, voters))) {
+      await this.#requests.own({ op: "release", term });
+      void this.#giveBack(term);
+      return null;
+    }
+    return this.#begin(term, ttlMs, sentAt);
+  }
+
+  /** There was no leader ever, and more voters may be about to come: an election now would leave them without a vote for a lease. */
+  #gathering(): boolean {
+    const { voter, peers, presences, settings } = this.#state;
+    if (voter.epoch > 0 || voter.votingMs >= GATHER_ROUNDS * settings.electionTimeoutMs) return false;
+    return !peers.others().every((name) => presences.get(name)?.votes);
+  }
+
+  async #poll(candidate: NodeIdentity, own: boolean, voters: readonly NodeName[]) {
+    const { settings, identity, voter, peers } = this.#state;
+    let epoch = voter.epoch;
+    const answerOf =
+      (peer: NodeName) =>
+      (answer: ElectionAnswer): PollAnswer => {
+        epoch = Math.max(epoch, answer.epoch);
+        const stands = own && answer.stands && this.#candidacy.standsBackFor(peer);
+        return { willing: answer.willing && answer.votes, stands };
+      };
+    const above = (peer: NodeName): boolean => compareNames(peer, identity.name, settings.order) > 0;
+    const awaited = this.#reachable(voters).filter(
+      (peer) => settings.quorum === "none" || (own && above(peer)),
+    );
+    const { verdict } = await this.#round(voters, settings.electionTimeoutMs, {
+      own: async () => ({ willing: voter.willing(candidate, peers.number), stands: false }),
+      ask: (peer, deadlineMs) => this.#requests.poll(peer, candidate, deadlineMs, answerOf(peer)),
+      judge: judgePoll,
+      awaited,
+    });
+    return { verdict, epoch };
+  }
+
+  async #promises(term: HeldTerm, ttlMs: number, voters: readonly NodeName[]): Promise<boolean> {
+    const { settings } = this.#state;
+    const { name, incarnation, epoch } = term;
+    const request = { op: "promise", candidate: { name, incarnation }, epoch, ttlMs } as const;
+    const answerOf = ({ answer }: VoteAnswer): PromiseAnswer => (answer === "granted" ? "granted" : "denied");
+    const { verdict } = await this.#round<PromiseAnswer, "won" | "lost">(voters, settings.electionTimeoutMs, {
+      own: async () => answerOf(await this.#requests.own(request)),
+      ask: (peer, deadlineMs) => this.#requests.vote(peer, request, deadlineMs, answerOf),
+      judge: judgePromises,
+      awaited: this.#reachable(voters),
+    });
+    return verdict === "won";
+  }
+
+  async #begin(held: HeldTerm, ttlMs: number, sentAt: number): Promise<Term | null> {
+    const { clock, leader, voter, log, peers } = this.#state;
+    const acquiredAt = clock.now();
+    const term = termOf(held);
+    if (!(await voter.admit(term))) {
+      log.warn(termFields(term), "the store of this node knows a later term; trying again above it");
+      await this.#requests.own({ op: "release", term: held });
+      void this.#giveBack(held);
+      return null;
+    }
+    this.#granted = { term: held, acquiredAt };
+    leader.note({ term: held, acquiredAt, until: sentAt + ttlMs });
+    for (const peer of peers.others()) void this.#requests.announce(peer, { term: held, ttlMs, acquiredAt });
+    return term;
+  }
+
+  /** Waits until all peers that can be reached know, and no longer than one call takes. */
+  async #giveBack(term: HeldTerm): Promise<void> {
+    const { settings, peers, presences } = this.#state;
+    const release = (peer: NodeName) =>
+      this.#requests.vote(
+        peer,
+        { op: "release", term },
+        settings.electionTimeoutMs,
+        () => "released" as const,
+      );
+    const sent = peers.others().map((peer) => [presences.alive(peer), release(peer)] as const);
+    await Promise.all(sent.filter(([alive]) => alive).map(([, answered]) => answered));
+  }
+
+  #reachable(voters: readonly NodeName[]): readonly NodeName[] {
+    return voters.filter((peer) => this.#state.alive(peer));
+  }
+
+  #round<Answer, Verdict>(
+    voters: readonly NodeName[],
+    deadlineMs: number,
+    how: {
+      own: () => Promise<Answer>;
+      ask: (peer: NodeName, deadlineMs: number) => Promise<Heard<Answer> | null>;
+      judge: (round: Round<Answer>) => Verdict | null;
+      awaited: readonly NodeName[];
+    },
+  ) {
+    const { clock, identity, settings } = this.#state;
+    const { own, ask, judge, awaited } = how;
+    const { quorum } = settings;
+    return askPeers<Answer, Verdict>({
+      clock,
+      self: identity.name,
+      others: voters.filter((peer) => peer !== identity.name),
+      own,
+      ask,
+      judge: (round) => judge({ ...round, quorum, voters: voters.length, awaited }),
+      deadlineMs,
+      againMs: deadlineMs / ATTEMPTS,
+    });
+  }
+}
+
+function heldTerm({ leader, incarnation, epoch }: Term): HeldTerm {
+  return { name: leader, incarnation, epoch };
+}
+
+function renewalAnswer(answer: VoteAnswer["answer"]): RenewalAnswer {
+  if (answer === "acknowledged" || answer === "denied" || answer === "behind") return answer;
+  return "abstains";
+}

@@ -1,0 +1,250 @@
+/**
+ * The seed's manager API on a listener of its own: joining, leaving and elections for whoever has the cluster's user and
+ * password, as the seed's nodes and scripts speak it. Wrong credentials are a 400, as there.
+ *
+ * `/join` and `/remove` change who is a member. `/election` and `/coordinator` carry no proof, so here they are hints: this node
+ * looks who leads, and stands if nobody does. What peers say to each other (`/peer/…`, signed) is answered here too, because a node
+ * that joins knows no other address.
+ */
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { z } from "zod";
+import { BatonError } from "../../../core/errors.ts";
+import { NODE_NAME, type NodeName } from "../../../core/ids.ts";
+import type { Clock } from "../../../platform/clock.ts";
+import type { Log } from "../../../platform/log.ts";
+import { Lifecycle } from "../../../platform/service.ts";
+import type { PeerHandler } from "../../../transport/transport.ts";
+import type { BullyCoordination } from "../coordination.ts";
+import { failure } from "../request-handler.ts";
+import { addressField, MESSAGE_BYTES_MAX, readMessage } from "../messages.ts";
+
+export interface JoinServerOptions {
+  readonly host: string;
+  /** 0 for a free one. */
+  readonly port: number;
+  readonly user: string;
+  readonly pass: string;
+  readonly coordination: Pick<
+    BullyCoordination,
+    "join" | "remove" | "leader" | "hint" | "voters" | "address" | "manager" | "running"
+  >;
+  /** Answers `/peer/…` after it has made sure who asks; without it there is nothing under that path. */
+  readonly peers?: PeerHandler;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Slow senders hold a socket no longer than this. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const CHECK_INTERVAL_MS = 1_000;
+/** A join waits for a majority; whatever needs longer than this hangs. */
+const STOP_MS_MAX = 5_000;
+
+const id = z
+  .string()
+  .regex(NODE_NAME, "must be the name of a node")
+  .transform((text) => text as NodeName);
+/** The seed's nodes give host and port; an url is taken too. */
+const addr = z
+  .string()
+  .transform((text) => (/^https?:\/\//.test(text) ? text : `http://${text}`))
+  .pipe(addressField);
+const joinBody = z.strictObject({ id, addr });
+const idBody = z.object({ id });
+
+export class JoinServer extends Lifecycle {
+  readonly #o: JoinServerOptions;
+  readonly #expected: Buffer;
+  #app: FastifyInstance | null = null;
+  #url = "";
+  #down = false;
+  #stopping = new AbortController();
+
+  constructor(options: JoinServerOptions) {
+    super();
+    this.#o = options;
+    for (const field of ["user", "pass"] as const) {
+      // An empty secret would let everybody in.
+      if (options[field] === "") throw new BatonError("BAD_CONFIG", `${field} must not be empty`, { field });
+    }
+    this.#expected = digest(`${options.user}:${options.pass}`);
+  }
+
+  get url(): string {
+    if (this.#url === "") throw new BatonError("STOPPED", "the join server has not been started");
+    return this.#url;
+  }
+
+  /** From now on `/heartbeat` says that this node goes away. */
+  goDown(): void {
+    this.#down = true;
+  }
+
+  protected async onStart(): Promise<void> {
+    const { host, port } = this.#o;
+    this.#down = false;
+    this.#stopping = new AbortController();
+    const app = this.#build();
+    try {
+      await app.listen({ host, port });
+    } catch (error) {
+      await app.close();
+      const { code } = error as NodeJS.ErrnoException;
+      throw new BatonError(
+        "BAD_CONFIG",
+        `the join server cannot listen at ${host}:${port} (${code ?? String(error)}); see manager.addr`,
+        { field: "manager.addr" },
+        { cause: error },
+      );
+    }
+    this.#app = app;
+    this.#url = `http://${host.includes(":") ? `[${host}]` : host}:${(app.server.address() as AddressInfo).port}`;
+  }
+
+  protected async onStop(): Promise<void> {
+    this.#down = true;
+    // Held requests are answered: nobody waits for them here.
+    this.#stopping.abort();
+    const app = this.#app!;
+    this.#app = null;
+    const callOff = this.#o.clock.after(STOP_MS_MAX, () => app.server.closeAllConnections());
+    await app.close();
+    callOff();
+  }
+
+  #build(): FastifyInstance {
+    const app = Fastify({
+      logger: false,
+      bodyLimit: MESSAGE_BYTES_MAX,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      forceCloseConnections: "idle",
+      http: {
+        headersTimeout: REQUEST_TIMEOUT_MS,
+        requestTimeout: REQUEST_TIMEOUT_MS,
+        connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      },
+    });
+    // The seed's clients send JSON under whatever name.
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
+    app.setErrorHandler((error, _request, reply) => answer(reply, asBatonError(error), this.#o.log));
+    app.setNotFoundHandler((request, reply) => {
+      answer(
+        reply,
+        new BatonError("NOT_FOUND", `there is nothing at ${request.url.slice(0, 200)}`),
+        this.#o.log,
+      );
+    });
+    const { coordination } = this.#o;
+    app.get("/heartbeat", (_request, reply) => {
+      const up = !this.#down && coordination.running;
+      return reply.code(up ? 200 : 503).send();
+    });
+    this.#guarded(app, "/join", async (body) => {
+      const { id, addr } = readMessage(joinBody, body);
+      await coordination.join(id, addr);
+      return this.#roll();
+    });
+    this.#guarded(app, "/remove", async (body) => {
+      await coordination.remove(readMessage(idBody, body).id);
+      return null;
+    });
+    this.#guarded(app, "/election", async () => {
+      coordination.hint();
+      return null;
+    });
+    this.#guarded(app, "/coordinator", async (body) => {
+      readMessage(idBody, body);
+      coordination.hint();
+      return null;
+    });
+    const { peers } = this.#o;
+    if (peers) {
+      app.route({
+        method: ["GET", "POST"],
+        url: "/peer/*",
+        handler: (request, reply) => pass(request, reply, peers, this.#stopping.signal),
+      });
+    }
+    return app;
+  }
+
+  #guarded(app: FastifyInstance, path: string, act: (body: string) => Promise<object | null>): void {
+    app.post(path, async (request, reply) => {
+      if (!this.#allowed(request.headers.authorization)) {
+        // The seed's status; a 401 would be right, and its clients do not know it.
+        throw new BatonError("BAD_REQUEST", "the cluster's user and password are missing or wrong", {
+          field: "authorization",
+        });
+      }
+      const answer = await act(typeof request.body === "string" ? request.body : "");
+      if (answer === null) return reply.code(200).send();
+      return reply.code(200).send(answer);
+    });
+  }
+
+  /** Both sides are hashed, so that the comparison takes as long for a wrong length as for a wrong letter. */
+  #allowed(header: string | undefined): boolean {
+    const [, encoded = ""] = /^Basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? "") ?? [];
+    const given = digest(Buffer.from(encoded, "base64").toString("utf8"));
+    return timingSafeEqual(given, this.#expected) && encoded !== "";
+  }
+
+  /** As the seed answers a join: with the join servers of all; of one that has none, or was not heard yet, where it is known to be. */
+  #roll(): object {
+    const { coordination } = this.#o;
+    const peers = coordination.voters().map((name) => {
+      const address = coordination.address(name);
+      const known = address === null ? "" : new URL(address).host;
+      return [name, coordination.manager(name) ?? known] as const;
+    });
+    return { peers: Object.fromEntries(peers), leader: coordination.leader()?.leader ?? "" };
+  }
+}
+
+async function pass(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  peers: PeerHandler,
+  stopping: AbortSignal,
+): Promise<FastifyReply> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  }
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  const answer = await peers({
+    from: "",
+    method: request.method as "GET" | "POST",
+    path: request.url,
+    headers,
+    body: typeof request.body === "string" ? request.body : "",
+    signal: AbortSignal.any([gone.signal, stopping]),
+  });
+  return reply
+    .code(answer.status)
+    .headers({ ...answer.headers })
+    .send(answer.body ?? "");
+}
+
+function answer(reply: FastifyReply, error: unknown, log: Log): void {
+  const { status, headers = {}, body } = failure(error, log);
+  reply.code(status).headers(headers).send(body);
+}
+
+/** What Fastify refuses by itself: a body that is too large, a request that is no HTTP. */
+function asBatonError(error: unknown): unknown {
+  const { statusCode, code } = error as { statusCode?: number; code?: string };
+  if (error instanceof BatonError || statusCode === undefined || statusCode >= 500) return error;
+  if (statusCode === 413)
+    return new BatonError("BODY_TOO_LARGE", `the body is larger than ${MESSAGE_BYTES_MAX} bytes`);
+  return new BatonError("BAD_REQUEST", code ?? "the request cannot be read");
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

@@ -1,0 +1,210 @@
+/**
+ * What this node knows of its cluster: its own vote, the set of peers, what each peer said last, what proves that a peer is gone,
+ * and who leads. It is built first. Actors (heartbeats, leader watch, lock, joining, request handler) read it, change it through
+ * its methods and subscribe to `events`; they do not call each other through it.
+ *
+ * It makes no calls to peers. The only IO is the voter's: its file, and the terms that the store admits.
+ */
+
+import { EventEmitter } from "node:events";
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
+import {
+  compareSets,
+  isMember,
+  type PeerSet,
+  type RemovedLife,
+  type SetNumber,
+} from "../../core/leadership/peer-set.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { silentLog, type Log } from "../../platform/log.ts";
+import type { TermStore } from "../../store/store.ts";
+import { LeaderView } from "./leader-view.ts";
+import type { Presence } from "./messages.ts";
+import type { PeerEventMap, PeerEvents } from "./peer-events.ts";
+import { PeerList, type PeerSource } from "./peer-list.ts";
+import { Presences } from "./presences.ts";
+import { checkBullySettings, DEFAULT_SETTINGS, type BullySettings } from "./bully-settings.ts";
+import { voteFileIn, type VoteFile } from "./election/vote-file.ts";
+import { Voter } from "./election/voter.ts";
+
+export interface PeerStateOptions {
+  readonly identity: NodeIdentity;
+  /** Read whenever the node is shown: its load changes, and its url is known only when it listens. */
+  readonly info: () => OwnInfo;
+  /** Where peers reach this node, if not at `info().url`. */
+  readonly address?: () => string | null;
+  /** Where the join server of this node is reached, as `host:port`. */
+  readonly manager?: () => string | null;
+  readonly clock: Clock;
+  readonly log?: Log;
+  /** The directory of the vote file. */
+  readonly dir: string;
+  /** Instead of a file in `dir`. */
+  readonly file?: VoteFile;
+  /** Of this node's own store. */
+  readonly terms: TermStore;
+  readonly source: PeerSource;
+  readonly settings?: Partial<BullySettings>;
+}
+
+const STRANGERS_MAX = 100;
+
+export class PeerState {
+  readonly identity: NodeIdentity;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly settings: BullySettings;
+  readonly events: PeerEvents = new EventEmitter<PeerEventMap>();
+  readonly presences: Presences;
+  readonly leader: LeaderView;
+  readonly voter: Voter;
+  readonly peers: PeerList;
+  /** Nodes that call this one and are not in the configured list. */
+  readonly strangers = new Set<NodeName>();
+  /** Whether the coordination runs; it sets this itself. */
+  running = false;
+  readonly #o: PeerStateOptions;
+  #status: NodeStatus = "joining";
+  #removed: RemovedLife["why"] | null = null;
+  #beat = 0;
+
+  constructor(options: PeerStateOptions) {
+    const { identity, clock, log = silentLog, source, terms } = options;
+    this.#o = options;
+    this.settings = { ...DEFAULT_SETTINGS, ...options.settings };
+    checkBullySettings(this.settings);
+    this.identity = identity;
+    this.clock = clock;
+    this.log = log;
+    const { events, settings } = this;
+    this.presences = new Presences(clock, settings.deadAfterMs, events);
+    this.leader = new LeaderView(clock, this.presences, events);
+    const file = options.file ?? voteFileIn(options.dir);
+    const { presences } = this;
+    this.voter = new Voter({ identity, file, terms, clock, log, settings, presences, events });
+    this.peers = new PeerList(identity.name, source, this.voter);
+    events.on("peers", (before) => this.#checkMembership(before));
+  }
+
+  /** Begins anew: what peers said to an earlier run counts no more, except what proves that one is gone. */
+  async load(): Promise<void> {
+    this.#removed = null;
+    this.strangers.clear();
+    this.#status = "joining";
+    this.presences.clear();
+    this.leader.clear();
+    await this.voter.load();
+  }
+
+  get address(): string | null {
+    return this.#o.address ? this.#o.address() : this.info.url;
+  }
+
+  get manager(): string | null {
+    return this.#o.manager?.() ?? null;
+  }
+
+  get info(): OwnInfo {
+    return this.#o.info();
+  }
+
+  /** A node that is ready and in no cluster yet is still joining. A removed node keeps its status: it does not join again. */
+  get status(): NodeStatus {
+    const { peers, identity } = this;
+    const outside = !peers.has(identity.name) && peers.removal(identity) !== "removed";
+    return this.#status === "active" && outside ? "joining" : this.#status;
+  }
+
+  setStatus(status: NodeStatus): void {
+    this.#status = status;
+  }
+
+  /** How this node describes itself to peers. */
+  presence(): Presence {
+    const { identity, peers, voter, clock } = this;
+    const seen = this.leader.sighting();
+    const leftMs = seen ? seen.until - clock.monotonic() : 0;
+    const { roles, capabilities, ...info } = this.info;
+    return {
+      node: identity,
+      beat: ++this.#beat,
+      address: this.address,
+      manager: this.manager,
+      info: { ...info, roles: [...roles], capabilities: [...capabilities] },
+      status: this.status,
+      hash: peers.hash,
+      cluster: peers.set?.cluster ?? null,
+      votes: voter.votes,
+      ballot: voter.ballot,
+      leader: seen && leftMs > 0 ? { term: seen.term, leftMs, acquiredAt: seen.acquiredAt } : null,
+    };
+  }
+
+  alive(name: NodeName): boolean {
+    return name === this.identity.name || this.presences.alive(name);
+  }
+
+  /** Live peers whose configured list of nodes differs from ours. */
+  otherLists(): readonly NodeName[] {
+    const { peers, presences } = this;
+    return peers.names().filter((name) => presences.alive(name) && presences.get(name)?.hash !== peers.hash);
+  }
+
+  /** Whether our set is newer than the one with this number. */
+  newerThan(set: SetNumber | null): boolean {
+    const ours = this.peers.set;
+    return ours !== null && (set === null || compareSets(set, ours) < 0);
+  }
+
+  /** Takes over a newer set of our cluster, or the first that names us. */
+  async adopt(set: PeerSet): Promise<void> {
+    const { peers, voter } = this;
+    const ours = peers.set;
+    const older = ours !== null && (ours.cluster !== set.cluster || compareSets(set, ours) <= 0);
+    if (peers.agreed && !older) await voter.note(set);
+  }
+
+  /** The same for callers that do not wait. */
+  offer(set: PeerSet): void {
+    this.adopt(set).catch((error: unknown) => this.log.error({ err: error }, "the members cannot be noted"));
+  }
+
+  /** Whether this node was removed for good; one that was only forgotten joins again. */
+  get removed(): boolean {
+    return this.#removed === "removed";
+  }
+
+  joined(): void {
+    this.#removed = null;
+    this.events.emit("ready");
+  }
+
+  /** A peer says that this node is not a member any more. */
+  hearRemoval(why: RemovedLife["why"], peers: PeerSet | null): void {
+    if (peers) this.offer(peers);
+    else this.#leave(why);
+  }
+
+  /** A node that is not a member called this one; `presence` is what it says of itself, if it does. */
+  meetStranger(name: NodeName, presence: Presence | null): void {
+    const { peers, strangers } = this;
+    if (!peers.agreed && strangers.size < STRANGERS_MAX) strangers.add(name);
+    if (presence?.cluster && presence.address && peers.set && presence.cluster !== peers.set.cluster)
+      this.events.emit("stranger", presence);
+  }
+
+  #checkMembership(before: PeerSet | null): void {
+    const { peers, identity } = this;
+    const member = before !== null && isMember(before, identity.name);
+    // Without an entry an earlier incarnation was removed while it was away, and this one started since.
+    if (member && !peers.has(identity.name)) this.#leave(peers.removal(identity) ?? "forgotten");
+  }
+
+  #leave(why: RemovedLife["why"]): void {
+    if (this.#removed !== null) return;
+    this.#removed = why;
+    this.log.warn({ why }, "this node was removed from the cluster");
+    this.events.emit("removed", why);
+  }
+}

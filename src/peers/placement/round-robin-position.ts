@@ -1,0 +1,113 @@
+/**
+ * The position of a round, kept in a small file so that a restart goes on where it was. A position is a wish and no promise: the
+ * file is written behind, not for each job, and whatever is wrong with it costs a warning and a start somewhere in the round.
+ */
+
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Random } from "../../platform/random.ts";
+import { Lifecycle } from "../../platform/service.ts";
+
+export interface PositionOptions {
+  /** Null keeps it in memory alone. */
+  readonly file: string | null;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+/** Shorter, and a busy node writes all the time; longer, and a crash repeats more of the round. */
+const WRITE_BEHIND_MS = 500;
+/** A random start is one of so many: a multiple of many small numbers of nodes. */
+const STARTS = 5_040;
+
+export class Position extends Lifecycle {
+  readonly #o: PositionOptions;
+  #index: number;
+  #written: number | null = null;
+  #warned = false;
+  #callOff: (() => void) | null = null;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: PositionOptions) {
+    super();
+    this.#o = options;
+    this.#index = Math.floor(options.random.chance() * STARTS);
+  }
+
+  /** The first of so many positions in a row, which nobody else gets from here. */
+  next(count = 1): number {
+    const index = this.#index;
+    this.#move(index + count);
+    return index;
+  }
+
+  /** Somebody has given out all positions below this one. */
+  follow(index: number): void {
+    if (index > this.#index) this.#move(index);
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { file } = this.#o;
+    if (file === null) return;
+    try {
+      this.#index = parse(await readFile(file, "utf8"));
+      this.#written = this.#index;
+    } catch (error) {
+      // A node that starts for the first time has none.
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+      this.#warn(error, "no position of the round could be read; starting at a random one");
+    }
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#callOff?.();
+    this.#callOff = null;
+    await this.#writing;
+    await this.#write();
+  }
+
+  #move(index: number): void {
+    this.#index = index < Number.MAX_SAFE_INTEGER ? index : 0;
+    if (this.#o.file === null || this.#callOff !== null || !this.running) return;
+    this.#callOff = this.#o.clock.after(WRITE_BEHIND_MS, () => {
+      this.#callOff = null;
+      this.#writing = this.#writing.then(() => this.#write());
+    });
+  }
+
+  /** To another name first: whoever reads never sees half of it. */
+  async #write(): Promise<void> {
+    const { file } = this.#o;
+    const index = this.#index;
+    if (file === null || index === this.#written) return;
+    try {
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(`${file}.new`, `${JSON.stringify({ index })}\n`);
+      await rename(`${file}.new`, file);
+      this.#written = index;
+    } catch (error) {
+      this.#warn(
+        error,
+        "the position of the round could not be written; a restart will start at another one",
+      );
+    }
+  }
+
+  /** Once: what cannot be read can often not be written either, and is no worse the tenth time. */
+  #warn(error: unknown, message: string): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    this.#o.log.warn({ file: this.#o.file, err: error }, message);
+  }
+}
+
+function parse(text: string): number {
+  const { index } = JSON.parse(text) as { readonly index?: unknown };
+  if (!Number.isSafeInteger(index) || (index as number) < 0) {
+    throw new Error('"index" must be a whole number from 0');
+  }
+  return index as number;
+}

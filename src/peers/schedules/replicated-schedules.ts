@@ -1,0 +1,251 @@
+/**
+ * The schedules of a cluster where every node has a store of its own.
+ *
+ * What it promises, as long as a majority of the disks survives: a change that was answered is not lost; no occurrence
+ * makes two jobs; none that was due is forgotten. Definitions are on every node, so reading needs nobody else and may be a
+ * moment behind; changing and firing are the leader's, and need a majority (core/schedules/schedule-register.ts).
+ *
+ * What it does not promise: that an occurrence whose node falls silent while it is given the job runs soon. Nobody can tell
+ * whether the job is there, so the node is waited for, visibly (`awaits` in the history); the schedule itself goes on.
+ */
+
+import type { Leadership } from "../../leadership/coordination.ts";
+import { BatonError } from "../../core/errors.ts";
+import type { NodeName } from "../../core/ids.ts";
+import { jobId, parseJobId } from "../../core/ids.ts";
+import { isFinal } from "../../core/jobs/job.ts";
+import type { Schedule, ScheduleDefinition } from "../../core/schedules/schedule.ts";
+import type { PlannedRun, ScheduleNote } from "../../core/schedules/schedule-register.ts";
+import {
+  fireNote,
+  openRuns,
+  pauseNote,
+  putNote,
+  removeNote,
+  templateOf,
+} from "../../core/schedules/schedule-register.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { sameTerm } from "../../core/leadership/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type {
+  Author,
+  FireVerdict,
+  Firing,
+  NewJob,
+  NotedOccurrence,
+  ScheduleStore,
+} from "../../store/store.ts";
+import type { PeerReply, ReceivedRequest } from "../../transport/transport.ts";
+import type { Duty } from "../../core/leadership/term.ts";
+import type { ScheduleDoorOptions } from "./schedule-request-handler.ts";
+import { notesOf, ScheduleDoor } from "./schedule-request-handler.ts";
+import type { SchedulePeersOptions } from "./schedule-peers.ts";
+import { SchedulePeers } from "./schedule-peers.ts";
+import { RunPlacing } from "./run-placement.ts";
+import type { Change } from "./schedule-term.ts";
+import { ScheduleTerm } from "./schedule-term.ts";
+import { ScheduleUpkeep } from "./schedule-maintenance.ts";
+
+export interface ReplicatedSchedulesOptions extends SchedulePeersOptions, ScheduleDoorOptions {
+  readonly leadership: Pick<Leadership, "require" | "held">;
+  /** Where the job of an occurrence may go, best first; of none, this node takes it. */
+  readonly targets: (job: Pick<NewJob, "task" | "queue">) => readonly NodeName[];
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "info" | "warn">;
+}
+
+interface Reign {
+  readonly term: ScheduleTerm;
+  readonly placing: RunPlacing;
+}
+
+export class ReplicatedSchedules implements ScheduleStore {
+  /**
+   * The same for the duty that fires: what it reads is what its term has taken over, and waits for that. A node's own
+   * copy may lack a schedule that this term is to fire.
+   */
+  readonly leading: Pick<ScheduleStore, "list" | "get" | "fire">;
+  /** Beside the one that fires, for each term. */
+  readonly duty: Duty;
+  readonly #options: ReplicatedSchedulesOptions;
+  readonly #door: ScheduleDoor;
+  readonly #peers: SchedulePeers;
+  #reign: Reign | null = null;
+
+  constructor(options: ReplicatedSchedulesOptions) {
+    this.#options = options;
+    this.#door = new ScheduleDoor(options);
+    this.#peers = new SchedulePeers(options, this.#door);
+    this.leading = {
+      list: async () => (await this.#led()).notes().flatMap(({ schedule }) => schedule ?? []),
+      get: async (name) => (await this.#led()).note(name)?.schedule ?? null,
+      fire: (...firing) => this.fire(...firing),
+    };
+    this.duty = async (term, signal) => {
+      if (this.#reign && this.#reign.term.term.epoch > term.epoch) return;
+      const reign = this.#reignOf(term);
+      const parts = { ...options, peers: this.#peers };
+      await new ScheduleUpkeep(parts, reign.term, reign.placing, signal).run();
+    };
+  }
+
+  /** For requests to `/peer/schedules/...`, whose sender has been verified. */
+  handle(request: ReceivedRequest): Promise<PeerReply> {
+    return this.#door.handle(request);
+  }
+
+  /**
+   * On the leader what its term has taken over: a change is computed from what was read, and this node's own copy may be
+   * ahead of the cluster, with an occurrence that no majority ever noted.
+   */
+  get(name: string): Promise<Schedule | null> {
+    return this.#options.leadership.held() ? this.leading.get(name) : this.#options.store.schedules.get(name);
+  }
+
+  list(): Promise<readonly Schedule[]> {
+    return this.#options.store.schedules.list();
+  }
+
+  async history(name: string, limit: number): Promise<readonly NotedOccurrence[]> {
+    const rows = await this.#options.store.schedules.history(name, limit);
+    const note = await notesOf(this.#options.store).get(name);
+    if (!note || note.open.length === 0) return rows;
+    const open = openRuns(note).filter((run) => !this.#reign?.placing.isDone(name, run));
+    const awaited = new Map(open.map(({ at, target }) => [at, target]));
+    return rows.map((row) => {
+      const awaits = awaited.get(row.at);
+      return awaits ? { ...row, awaits } : row;
+    });
+  }
+
+  put(
+    definition: ScheduleDefinition,
+    nextAt: number | null,
+  ): Promise<{ schedule: Schedule; outcome: "created" | "replaced" | "unchanged" }> {
+    const wanted = structuredClone(definition);
+    return this.#change(wanted.name, (note, now) => {
+      const { draft, ...result } = putNote(note, wanted, nextAt, now);
+      return { draft, result };
+    });
+  }
+
+  remove(name: string): Promise<boolean> {
+    return this.#change(name, (note, now) =>
+      note?.schedule ? { draft: removeNote(note, now), result: true } : { draft: null, result: false },
+    );
+  }
+
+  setPaused(name: string, paused: boolean, nextAt: number | null): Promise<Schedule | null> {
+    return this.#change(name, (note, now) => {
+      if (!note?.schedule) return { draft: null, result: null };
+      const draft = pauseNote(note, paused, nextAt, now);
+      return { draft, result: draft.schedule };
+    });
+  }
+
+  /** The author is whoever gets the job; what a leader writes carries its term. */
+  async fire(firing: Firing, _author: Author, fence: Term): Promise<readonly FireVerdict[]> {
+    const { term, placing } = this.#reignOf(fence);
+    const { schedule: name, expectedNextAt, overlap, nextAt } = firing;
+    const planned = firing.occurrences.map((occurrence) => plan(occurrence, placing));
+    const verdicts = await term.change<readonly FireVerdict[]>(name, async (note) => {
+      const schedule = note?.schedule;
+      if (!schedule || schedule.paused || schedule.nextAt !== expectedNextAt) {
+        return { draft: null, result: planned.map(() => "changed") };
+      }
+      const noted = await this.#noted(term, note, planned);
+      const predecessorRuns = overlap === "skip" && (await this.#isUnfinished(term, note));
+      const now = this.#options.clock.now();
+      const facts = { nextAt, noted, overlap, predecessorRuns, epoch: fence.epoch, now };
+      const { draft, rows, runs, verdicts: result } = fireNote(note, planned, facts);
+      placing.mint(name, runs);
+      return { draft, rows, result };
+    });
+    if (verdicts.includes("fired")) await placing.attempt(term, [name]);
+    return verdicts;
+  }
+
+  async #change<T>(
+    name: string,
+    step: (note: ScheduleNote | undefined, now: number) => Change<T>,
+  ): Promise<T> {
+    const { term } = this.#reignOf(this.#options.leadership.require());
+    return term.change(name, (note) => step(note, this.#options.clock.now()));
+  }
+
+  async #led(): Promise<ScheduleTerm> {
+    const { term } = this.#reignOf(this.#options.leadership.require());
+    await term.ready();
+    return term;
+  }
+
+  #reignOf(term: Term): Reign {
+    const known = this.#reign;
+    if (known && sameTerm(known.term.term, term)) return known;
+    if (known && known.term.term.epoch >= term.epoch) {
+      throw new BatonError(
+        "STALE_EPOCH",
+        `term ${term.epoch} is over; this node knows ${known.term.term.epoch}`,
+        {
+          epoch: term.epoch,
+          newest: known.term.term.epoch,
+        },
+      );
+    }
+    const { self, targets, clock, log } = this.#options;
+    const isMember = (node: NodeName): boolean => this.#peers.members().includes(node);
+    const placing = new RunPlacing({ targets, self, isMember, clock, ...(log && { log }) });
+    const done: RunPlacing["isDone"] = (schedule, run) => placing.isDone(schedule, run);
+    const reign = {
+      term: new ScheduleTerm({ term, peers: this.#peers, done, ...(log && { log }) }),
+      placing,
+    };
+    this.#reign = reign;
+    return reign;
+  }
+
+  /**
+   * Which of these are noted already. Only a schedule that was put back has any that early, so a majority is asked; a
+   * row behind `notedThrough` is what an older leader left that had no majority, and counts for nothing.
+   */
+  async #noted(
+    term: ScheduleTerm,
+    note: ScheduleNote,
+    planned: readonly PlannedRun[],
+  ): Promise<ReadonlySet<number>> {
+    const through = note.notedThrough ?? -Infinity;
+    const instants = planned.map(({ at }) => at).filter((at) => at <= through);
+    if (instants.length === 0) return new Set();
+    const answers = await this.#peers.poll("occurrences cannot be looked up", (node) =>
+      term.ask(node, "noted", { schedule: note.name, instants }),
+    );
+    return new Set([...answers.values()].flatMap(({ occurrences }) => occurrences.map(({ at }) => at)));
+  }
+
+  /** Of a job that its owner does not tell of, the worst is assumed: an occurrence skipped, not two running at once. */
+  async #isUnfinished(term: ScheduleTerm, { name, schedule, open }: ScheduleNote): Promise<boolean> {
+    const job = schedule!.lastJob;
+    const owner = job === null ? undefined : parseJobId(job)?.birthplace;
+    // What a node that was removed still runs is no longer the cluster's; waiting for it would stop the schedule for ever.
+    if (!owner || !this.#peers.members().includes(owner)) return false;
+    if (open.some(({ runs }) => runs.some((run) => run.job === job))) return true;
+    const answer = await term.ask(owner, "job", { job: job as NewJob["id"] });
+    if (answer.got === "answer") return answer.value.status !== null && !isFinal(answer.value.status);
+    this.#options.log?.warn(
+      { schedule: name, job, owner, reason: answer.reason },
+      "nobody tells whether the job before has ended; this occurrence is taken to overlap it",
+    );
+    return true;
+  }
+}
+
+function plan(occurrence: Firing["occurrences"][number], placing: RunPlacing): PlannedRun {
+  const { at, reason, job } = occurrence;
+  if (!job) return { at, do: occurrence.do, reason, run: null };
+  const target = placing.choose(job);
+  const uuid = parseJobId(job.id)?.uuid;
+  if (!uuid) throw new BatonError("BAD_ID", `${job.id} is not the id of a job`, { field: "job.id" });
+  const run = { at, runAt: job.runAt, job: jobId(target, uuid), target, template: templateOf(job) };
+  return { at, do: occurrence.do, reason, run };
+}

@@ -1,0 +1,218 @@
+/**
+ * Brings the jobs of intended runs to their targets: once, and for certain.
+ *
+ *     intended --> asked --+--> stored, or there already: done with, leaves the note at its next change
+ *        ^                 +--> certainly not there: another target is noted, and asked
+ *        '------ later ----+--> nobody knows: the same target is asked again until it answers
+ *
+ * "Certainly not there" is a target's own word (it drains), which it keeps towards whatever is still on its way to it; or
+ * a call that did not reach it, of a run that this very term intended and of which no try has ended in the dark.
+ */
+
+import { jobId, parseJobId } from "../../core/ids.ts";
+import type { NodeName } from "../../core/ids.ts";
+import type { OpenRun, RunToPlace } from "../../core/schedules/schedule-register.ts";
+import { moveRuns, openRuns } from "../../core/schedules/schedule-register.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Placing, PlaceVerdict } from "../../store/schedule-notes.ts";
+import type { NewJob } from "../../store/store.ts";
+import type { Answer } from "./schedule-peers.ts";
+import type { ScheduleTerm } from "./schedule-term.ts";
+import { pieces } from "./schedule-messages.ts";
+
+export interface PlacingOptions {
+  /** Where the job of an occurrence may go, best first; of none, this node takes it. */
+  readonly targets: (job: Pick<NewJob, "task" | "queue">) => readonly NodeName[];
+  readonly self: NodeName;
+  readonly isMember: (node: NodeName) => boolean;
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "warn">;
+}
+
+/** Shorter, and a list of members that flickers (DNS) makes two jobs of one. */
+const GONE_AFTER_MS = 600_000;
+
+/** What this term knows of a run beyond its note. */
+interface RunFacts {
+  /** Intended by this term, so that no older leader has asked anybody. */
+  minted: boolean;
+  /** A try of this term may have arrived. */
+  dark: boolean;
+  asking: boolean;
+  done: boolean;
+  /** By the monotonic clock: since when its target is no member. */
+  missingSince: number | null;
+  readonly refusedBy: Set<NodeName>;
+}
+
+interface Unplaced {
+  readonly schedule: string;
+  readonly run: RunToPlace;
+  readonly facts: RunFacts;
+}
+
+export class RunPlacing {
+  readonly #options: PlacingOptions;
+  readonly #facts = new Map<string, RunFacts>();
+
+  constructor(options: PlacingOptions) {
+    this.#options = options;
+  }
+
+  choose(job: Pick<NewJob, "task" | "queue">): NodeName {
+    return this.#options.targets(job)[0] ?? this.#options.self;
+  }
+
+  mint(schedule: string, runs: readonly OpenRun[]): void {
+    for (const run of runs) this.#facts.set(keyOf(schedule, run), { ...newFacts(), minted: true });
+  }
+
+  /** Whether the run is at its target; what is done need not be remembered any longer than its note has it. */
+  isDone(schedule: string, run: OpenRun): boolean {
+    return this.#facts.get(keyOf(schedule, run))?.done ?? false;
+  }
+
+  /** Schedules whose notes still have runs that are done with. */
+  unclosed(term: ScheduleTerm): readonly string[] {
+    const names = term.notes().filter((note) => openRuns(note).some((run) => this.isDone(note.name, run)));
+    return names.map(({ name }) => name);
+  }
+
+  /** Forgets what no note has any more. */
+  tidy(term: ScheduleTerm): void {
+    const open = new Set(term.notes().flatMap((note) => openRuns(note).map((run) => keyOf(note.name, run))));
+    for (const key of this.#facts.keys()) if (!open.has(key)) this.#facts.delete(key);
+  }
+
+  /** One try for every open run of these schedules that nobody is asking about. Never rejects. */
+  async attempt(term: ScheduleTerm, schedules: readonly string[]): Promise<void> {
+    const unplaced: Unplaced[] = [];
+    for (const schedule of schedules) {
+      const note = term.note(schedule);
+      if (!note || !term.confirmed(schedule)) continue;
+      for (const run of openRuns(note)) {
+        const facts = this.#factsOf(schedule, run);
+        if (facts.done || facts.asking) continue;
+        facts.asking = true;
+        unplaced.push({ schedule, run, facts });
+      }
+    }
+    try {
+      for (let left = unplaced; left.length > 0;)
+        left = await this.#moveOn(term, await this.#askAll(term, left));
+    } catch (error) {
+      this.#options.log?.warn({ err: error, epoch: term.term.epoch }, "scheduled jobs could not be placed");
+    } finally {
+      for (const { facts } of unplaced) facts.asking = false;
+    }
+  }
+
+  /** Answers with those that are certainly not at their targets. */
+  async #askAll(term: ScheduleTerm, unplaced: readonly Unplaced[]): Promise<Unplaced[]> {
+    const groups = Map.groupBy(unplaced, ({ run }) => run.target);
+    const lanes = [...groups.values()].map(async (group) => {
+      const refused: Unplaced[] = [];
+      for (const piece of pieces(group)) {
+        const { target } = piece[0]!.run;
+        const runs = piece.map(({ schedule, run }) => placingOf(term, schedule, run));
+        const answer = await term.ask(target, "place", { term: term.term, runs });
+        refused.push(...piece.filter((one, index) => this.#isRefusal(one, answer, index)));
+      }
+      return refused;
+    });
+    return (await Promise.all(lanes)).flat();
+  }
+
+  #isRefusal(one: Unplaced, answer: Answer<{ verdicts: readonly PlaceVerdict[] }>, index: number): boolean {
+    const { facts } = one;
+    if (answer.got === "answer") {
+      facts.done = answer.value.verdicts[index] !== "absent";
+      return !facts.done;
+    }
+    if (answer.got === "refused") return this.#isGone(one) || (facts.minted && !facts.dark);
+    if (answer.got === "stale") return false;
+    if (!facts.dark) this.#warn(one, answer.reason);
+    facts.dark = true;
+    return false;
+  }
+
+  /** Removed from the cluster for so long that it is no slip of the list of members. */
+  #isGone({ schedule, run, facts }: Unplaced): boolean {
+    const now = this.#options.clock.monotonic();
+    if (this.#options.isMember(run.target)) {
+      facts.missingSince = null;
+      return false;
+    }
+    facts.missingSince ??= now;
+    if (now - facts.missingSince < GONE_AFTER_MS) return false;
+    this.#options.log?.warn(
+      { schedule, at: run.at, job: run.job, target: run.target },
+      "a scheduled job's node is no member any more; the job goes to another one",
+    );
+    return true;
+  }
+
+  #warn({ schedule, run }: Unplaced, reason: string): void {
+    this.#options.log?.warn(
+      { schedule, at: run.at, job: run.job, target: run.target, reason },
+      "nobody knows whether a scheduled job has been stored; its node is asked until it answers",
+    );
+  }
+
+  /**
+   * Notes other targets and answers with what is to be asked there. What everybody has refused is noted anew, because a
+   * refusal holds for the version that it was given to, and is asked later.
+   */
+  async #moveOn(term: ScheduleTerm, refused: readonly Unplaced[]): Promise<Unplaced[]> {
+    const moved: Unplaced[] = [];
+    for (const [schedule, group] of Map.groupBy(refused, (one) => one.schedule)) {
+      const moves = new Map<number, Pick<OpenRun, "job" | "target">>();
+      for (const { run, facts } of group) {
+        facts.refusedBy.add(run.target);
+        const candidates = [...this.#options.targets(run.template), this.#options.self];
+        const target = candidates.find((node) => !facts.refusedBy.has(node)) ?? candidates[0]!;
+        moves.set(run.at, { target, job: jobId(target, parseJobId(run.job)!.uuid) });
+      }
+      await term.change(schedule, (note) => {
+        const facts = { epoch: term.term.epoch, now: this.#options.clock.now() };
+        return { ...moveRuns(note!, moves, facts), result: null };
+      });
+      for (const { run, facts } of group) {
+        const to = moves.get(run.at)!;
+        Object.assign(facts, { minted: true, dark: false, missingSince: null });
+        if (facts.refusedBy.has(to.target)) facts.refusedBy.clear();
+        else moved.push({ schedule, run: { ...run, ...to }, facts });
+      }
+    }
+    return moved;
+  }
+
+  #factsOf(schedule: string, run: OpenRun): RunFacts {
+    const key = keyOf(schedule, run);
+    let facts = this.#facts.get(key);
+    if (!facts) {
+      facts = newFacts();
+      this.#facts.set(key, facts);
+    }
+    return facts;
+  }
+}
+
+function newFacts(): RunFacts {
+  return { minted: false, dark: false, asking: false, done: false, missingSince: null, refusedBy: new Set() };
+}
+
+function keyOf(schedule: string, { at }: OpenRun): string {
+  return `${schedule} ${at}`;
+}
+
+function placingOf(term: ScheduleTerm, schedule: string, run: RunToPlace): Placing {
+  const { at, runAt, job, template } = run;
+  return {
+    schedule,
+    at,
+    version: term.note(schedule)!.version,
+    job: { ...template, id: job, runAt, delayMs: 0, idempotencyKey: null },
+  };
+}

@@ -1,0 +1,189 @@
+/**
+ * What a leader does for the schedules beside firing them: takes over, brings intended jobs to their targets, closes what
+ * is done with, brings members up to date that have missed something, and forgets removals that everybody knows.
+ *
+ * Every round is bounded: one try a run, one walk through what a member has, a limited number of occurrences.
+ */
+
+import type { NodeName } from "../../core/ids.ts";
+import type { ScheduleNote } from "../../core/schedules/schedule-register.ts";
+import { compareVersions } from "../../core/schedules/schedule-register.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { NotedOccurrence, ScheduleStore } from "../../store/store.ts";
+import { hasCode } from "../../core/errors.ts";
+import type { SchedulePeers } from "./schedule-peers.ts";
+import type { RunPlacing } from "./run-placement.ts";
+import type { HistoryGap, ScheduleTerm } from "./schedule-term.ts";
+import { pieces } from "./schedule-messages.ts";
+
+export interface ScheduleUpkeepOptions {
+  readonly peers: SchedulePeers;
+  readonly store: { readonly schedules: Pick<ScheduleStore, "history"> };
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "warn" | "info">;
+}
+
+/** Shorter, and a silent member is asked too often; longer, and a run in doubt, or a member that is back, waits. */
+const EVERY_MS = 1_000;
+/** Occurrences that a member is told of each schedule when it is back: enough for what people look at. */
+const HISTORY_MAX = 100;
+/** The same of all schedules together, but at least one of each: a new member must not cost what years have written. */
+const HISTORY_TOTAL = 5_000;
+const GAPS_A_ROUND = 50;
+/** Removals are remembered so long that no call of that time is still under way. */
+const REMOVALS_KEPT_MS = 24 * 3_600_000;
+
+export class ScheduleUpkeep {
+  readonly #options: ScheduleUpkeepOptions;
+  readonly #term: ScheduleTerm;
+  readonly #placing: RunPlacing;
+  readonly #signal: AbortSignal;
+  /** Members that are being brought up to date: a silent one holds up nobody else. */
+  readonly #busy = new Map<NodeName, Promise<void>>();
+
+  constructor(options: ScheduleUpkeepOptions, term: ScheduleTerm, placing: RunPlacing, signal: AbortSignal) {
+    this.#options = options;
+    this.#term = term;
+    this.#placing = placing;
+    this.#signal = signal;
+  }
+
+  /** Until the term ends or a newer one is met. */
+  async run(): Promise<void> {
+    while (!this.#signal.aborted && !this.#term.superseded) {
+      try {
+        await this.#round();
+      } catch (error) {
+        if (hasCode(error, "STALE_EPOCH")) break;
+        this.#options.log?.warn({ err: error, epoch: this.#term.term.epoch }, "schedules wait; trying again");
+      }
+      await this.#options.clock.sleep(EVERY_MS, this.#signal);
+    }
+    await Promise.all(this.#busy.values());
+  }
+
+  async #round(): Promise<void> {
+    const term = this.#term;
+    await term.ready();
+    for (const node of term.behind()) this.#bringUp(node);
+    const names = term.notes().map(({ name }) => name);
+    const doubtful = names.filter((name) => !term.confirmed(name));
+    for (const name of doubtful) await this.#touch(name);
+    await this.#placing.attempt(term, names);
+    await Promise.all(this.#placing.unclosed(term).map((name) => this.#touch(name)));
+    this.#placing.tidy(term);
+    await this.#fillGaps();
+    await this.#forgetRemovals();
+  }
+
+  /** A change of nothing confirms what is in doubt and closes what is done with. */
+  #touch(name: string): Promise<void> {
+    return this.#term.change(name, () => ({ draft: null, result: undefined }));
+  }
+
+  #bringUp(node: NodeName): void {
+    if (this.#busy.has(node)) return;
+    const work = this.#catchUp(node)
+      .catch((error: unknown) => {
+        this.#options.log?.warn({ err: error, node }, "a member could not be brought up to date");
+      })
+      .finally(() => this.#busy.delete(node));
+    this.#busy.set(node, work);
+  }
+
+  async #catchUp(node: NodeName): Promise<void> {
+    const term = this.#term;
+    const isUpToDate = term.bringingUp(node);
+    const pages = await term.pages(node, "digest", this.#signal);
+    if (pages.got !== "answer") return;
+    const has = new Map(pages.value.flatMap(({ digests }) => digests).map((digest) => [digest.name, digest]));
+    const unknown = [...has.keys()].some((name) => !term.note(name));
+    if (unknown) await this.#adopt(node);
+    const lacks = term.notes().filter(({ name, version }) => {
+      const known = has.get(name);
+      return !known || compareVersions(known.version, version) < 0;
+    });
+    const each = Math.min(Math.max(Math.floor(HISTORY_TOTAL / (lacks.length || 1)), 1), HISTORY_MAX);
+    const parts: { note: ScheduleNote; rows: readonly NotedOccurrence[] }[] = [];
+    for (const note of lacks) {
+      const rows =
+        note.notedThrough === null ? [] : await this.#options.store.schedules.history(note.name, each);
+      parts.push({ note, rows });
+    }
+    for (const piece of pieces(parts)) {
+      const notes = piece.map(({ note }) => note);
+      if (
+        !(await this.#tell(
+          node,
+          notes,
+          piece.flatMap(({ rows }) => rows),
+          false,
+        ))
+      )
+        return;
+    }
+    if (!(await this.#tell(node, [], [], true))) return;
+    isUpToDate();
+    if (lacks.length > 0) this.#options.log?.info({ node, schedules: lacks.length }, "brought up to date");
+  }
+
+  /**
+   * Schedules that only this member knows: put before it was in the cluster, or by a leader that got no majority. Neither
+   * was ever answered as noted by the cluster, and neither has a job: they are taken in as if they were put now.
+   */
+  async #adopt(node: NodeName): Promise<void> {
+    const pages = await this.#term.pages(node, "read", this.#signal);
+    if (pages.got !== "answer") return;
+    for (const note of pages.value.flatMap(({ notes }) => notes)) {
+      if (this.#term.note(note.name)) continue;
+      await this.#term.change(note.name, (known) => ({ draft: known ? null : note, result: null }));
+    }
+  }
+
+  async #tell(
+    node: NodeName,
+    notes: readonly ScheduleNote[],
+    occurrences: readonly NotedOccurrence[],
+    complete: boolean,
+  ): Promise<boolean> {
+    const { term } = this.#term;
+    const answer = await this.#term.ask(node, "note", { term, notes, occurrences, complete }, this.#signal);
+    return answer.got === "answer";
+  }
+
+  /** What this node itself has missed comes first: the others are told out of its history. */
+  async #fillGaps(): Promise<void> {
+    const { self } = this.#options.peers;
+    const order = (gap: HistoryGap): number => (gap.node === self ? 0 : 1);
+    this.#term.gaps.sort((a, b) => order(a) - order(b));
+    for (const gap of this.#term.gaps.splice(0, GAPS_A_ROUND)) {
+      const from = gap.node === self ? gap.from : self;
+      const ask = { schedule: gap.schedule, limit: HISTORY_MAX };
+      const found = await this.#term.ask(from, "history", ask, this.#signal);
+      if (found.got === "answer") await this.#tell(gap.node, [], found.value.occurrences, false);
+    }
+  }
+
+  async #forgetRemovals(): Promise<void> {
+    const term = this.#term;
+    if (term.behind().length > 0) return;
+    const before = this.#options.clock.now() - REMOVALS_KEPT_MS;
+    const old = term
+      .notes()
+      .filter(({ schedule, changedAt, open }) => !schedule && changedAt < before && open.length === 0)
+      .filter(({ name }) => term.confirmed(name));
+    if (old.length === 0) return;
+    const names = old.map(({ name, version }) => ({ name, version }));
+    for (const piece of pieces(names)) {
+      const told = await Promise.all(
+        this.#options.peers
+          .members()
+          .map((node) => term.ask(node, "forget", { term: term.term, names: piece })),
+      );
+      // One that has not forgotten would bring it back.
+      if (told.every(({ got }) => got === "answer"))
+        for (const one of piece) term.drop(one.name, one.version);
+    }
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * A value that is looked up again when it is old and somebody asks, once for all who ask. Nobody waits longer than they say: a look that
+ * takes long costs them an old value, and they can see how old it is and what was wrong with the newer one.
+ */
+
+import type { Clock } from "./clock.ts";
+
+export interface AgedOptions<Value> {
+  readonly clock: Clock;
+  /** How long a value counts as new, unless whoever asks has another opinion. */
+  readonly freshMs: number;
+  readonly look: () => Promise<Value>;
+}
+
+/** Of its time the store spends at most this part on one look: to count a million jobs takes a database a fifth of a second. */
+const SHARE_MAX = 1 / 20;
+/** A look that takes longer is trouble. */
+const TROUBLE_MS = 1_000;
+
+export class Aged<Value> {
+  readonly #o: AgedOptions<Value>;
+  #value: Value | null = null;
+  #at = -Infinity;
+  #tookMs = 0;
+  #failures = 0;
+  #error: string | null = null;
+  #looking: { readonly done: Promise<void>; readonly since: number } | null = null;
+
+  constructor(options: AgedOptions<Value>) {
+    this.#o = options;
+  }
+
+  /** As it was known last; null if it never was. */
+  get value(): Value | null {
+    return this.#value;
+  }
+
+  get ageMs(): number {
+    return this.#o.clock.monotonic() - this.#at;
+  }
+
+  /** What the last look took that found something. */
+  get tookMs(): number {
+    return this.#tookMs;
+  }
+
+  get failures(): number {
+    return this.#failures;
+  }
+
+  get trouble(): string | null {
+    const looking = this.#looking && this.#o.clock.monotonic() - this.#looking.since >= TROUBLE_MS;
+    return looking ? `no answer within ${TROUBLE_MS} ms` : this.#error;
+  }
+
+  /** Never rejects. */
+  async get(withinMs: number, freshMs = this.#o.freshMs): Promise<Value | null> {
+    const { clock } = this.#o;
+    if (this.ageMs < Math.max(freshMs, this.#tookMs / SHARE_MAX)) return this.#value;
+    this.#looking ??= { done: this.#look(), since: clock.monotonic() };
+    if (withinMs <= 0) return this.#value;
+    const over = new AbortController();
+    await Promise.race([this.#looking.done, clock.sleep(withinMs, over.signal)]);
+    over.abort();
+    return this.#value;
+  }
+
+  async #look(): Promise<void> {
+    const { clock, look } = this.#o;
+    const startedAt = clock.monotonic();
+    try {
+      this.#value = await look();
+      this.#at = clock.monotonic();
+      this.#tookMs = this.#at - startedAt;
+      this.#error = null;
+    } catch (error) {
+      this.#failures++;
+      this.#error = error instanceof Error ? error.message : String(error);
+    }
+    this.#looking = null;
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * How we talk to a server.
+ *
+ * Directly, a session is ours: it is set up once, statements are prepared in it by name, and are sent without waiting for
+ * earlier answers. Behind a pooler (pooler-check.ts) the next transaction runs in another session, and this one is given to
+ * somebody else: nothing may be left in it, so settings end with their transaction, and statements have no names. Nor do
+ * all poolers keep several statements apart that come at once.
+ */
+
+export interface Manner {
+  /** Said on each new connection; null where that is not ours to say. */
+  readonly setUp: string | null;
+  readonly begin: string;
+  /** Under what a statement is prepared; "" is for this one time. */
+  name(statement: { readonly name: string }): string;
+  readonly pipelined: boolean;
+  /** Calls `send` when its turn has come on that connection. */
+  inTurn<T>(connection: object, send: () => Promise<T>): Promise<T>;
+}
+
+/**
+ * Plans must not depend on statistics, which say "empty" about a table that a second ago had no rows: no sequential scan
+ * where an index will do.
+ */
+const PLANS = [
+  // Whatever the database's own default is: our statements see what was committed before each of them.
+  "default_transaction_isolation = 'read committed'",
+  "jit = off",
+  // Starting a process takes longer than any statement of ours: 30 ms for a list of queues that takes 1.
+  "max_parallel_workers_per_gather = 0",
+  "enable_seqscan = off",
+  "enable_bitmapscan = off",
+  "enable_mergejoin = off",
+  "enable_hashjoin = off",
+];
+
+/** How soon the server gives up a connection whose other end is gone: what it holds is then free. */
+const KEEPALIVES = [
+  "tcp_keepalives_idle = 10",
+  "tcp_keepalives_interval = 3",
+  "tcp_keepalives_count = 3",
+  "tcp_user_timeout = 10000",
+];
+
+/**
+ * Behind a pooler nobody can end the session of a leader that stands still inside a transaction, and its successor waits
+ * for this. Shorter, and a node that is held up for a moment loses what it was about to commit.
+ */
+const IDLE_MS_POOLED = 5_000;
+
+export function directly(statementMs: number): Manner {
+  const settings = [
+    `statement_timeout = ${statementMs}`,
+    `idle_in_transaction_session_timeout = ${statementMs}`,
+    ...PLANS,
+    "plan_cache_mode = force_generic_plan",
+    ...KEEPALIVES,
+  ];
+  return {
+    setUp: settings.map((setting) => `SET ${setting}`).join("; "),
+    begin: "BEGIN",
+    name: (statement) => statement.name,
+    pipelined: true,
+    inTurn: (_, send) => send(),
+  };
+}
+
+/** A single statement does without settings: it would take three round trips to have them. Our own deadline covers it. */
+export function throughPooler(statementMs: number): Manner {
+  const settings = [
+    `statement_timeout = ${statementMs}`,
+    `idle_in_transaction_session_timeout = ${Math.min(statementMs, IDLE_MS_POOLED)}`,
+    ...PLANS,
+  ];
+  const last = new WeakMap<object, Promise<unknown>>();
+  return {
+    setUp: null,
+    begin: [
+      "BEGIN ISOLATION LEVEL READ COMMITTED",
+      ...settings.map((setting) => `SET LOCAL ${setting}`),
+    ].join("; "),
+    name: () => "",
+    pipelined: false,
+    inTurn(connection, send) {
+      const sent = (last.get(connection) ?? Promise.resolve()).then(send);
+      last.set(
+        connection,
+        sent.catch(() => {}),
+      );
+      return sent;
+    },
+  };
+}

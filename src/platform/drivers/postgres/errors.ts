@@ -1,0 +1,67 @@
+/** What a failed statement means: rolled back for sure, outcome unknown, refused for good, or a mistake of ours. */
+
+import { DatabaseError } from "pg";
+import { BatonError } from "../../../core/errors.ts";
+
+function sqlState(error: unknown): string | null {
+  return error instanceof DatabaseError ? (error.code ?? null) : null;
+}
+
+/** A row with that key is there already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return sqlState(error) === "23505";
+}
+
+export function isNotPermitted(error: unknown): boolean {
+  return sqlState(error) === "42501";
+}
+
+/** Serialization failure and deadlock: rolled back for sure. */
+export function isAborted(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === "40001" || state === "40P01";
+}
+
+/** The connection is gone or useless: class 08, an ending server or backend, or an error that no server sent. */
+export function isLost(error: unknown): boolean {
+  if (error instanceof BatonError) return false;
+  const state = sqlState(error);
+  if (state === null) return isNetworkError(error);
+  return state.startsWith("08") || (state.startsWith("57P") && state !== "57P05");
+}
+
+const NETWORK = /terminat|timeout|not queryable|closed|ended|no answer/i;
+
+function isNetworkError(error: unknown): boolean {
+  return error instanceof Error && ("syscall" in error || "errno" in error || NETWORK.test(error.message));
+}
+
+/** Lack of resources (53), operator intervention (57), aborted (40), locks (55P03), a standby that takes no writes (25006). */
+const PASSING = /^(?:08|40|53|57|55P03|25006)/;
+/** Wrong password or user, no such database. */
+const REFUSED = /^(?:28|3D000)/;
+
+export function translated(error: unknown): unknown {
+  const state = sqlState(error);
+  const reason = error instanceof Error ? error.message || error.name : String(error);
+  if (state !== null && REFUSED.test(state)) {
+    return new BatonError(
+      "BAD_CONFIG",
+      `the database refused the connection: ${reason}; check user, password and database in its URL`,
+      { field: "store" },
+      { cause: error },
+    );
+  }
+  if (state === null ? isNetworkError(error) || error instanceof AggregateError : PASSING.test(state)) {
+    return new BatonError("STORE_UNAVAILABLE", `${trouble(state)}: ${reason}`, {}, { cause: error });
+  }
+  return error;
+}
+
+const DISK_FULL = "53100";
+
+function trouble(state: string | null): string {
+  return state === DISK_FULL
+    ? "the disk of the database is full; free some space there"
+    : "the database is not available";
+}

@@ -1,0 +1,125 @@
+/**
+ * Whether a pooler stands between us and the server that gives each transaction whichever session is free. What a session
+ * keeps (settings, prepared statements, LISTEN, advisory locks) is then not ours, and some of it would be left behind for
+ * other programs.
+ *
+ * Looked at once, for all who share this object; a look that failed is not remembered. It changes nothing in any session.
+ */
+
+import type { Socket } from "node:net";
+import { Client, type Connection } from "pg";
+import type { Clock } from "../../clock.ts";
+import { translated } from "./errors.ts";
+
+export interface PoolerCheckOptions {
+  readonly url: string;
+  readonly clock: Clock;
+  readonly applicationName?: string;
+  /** For the whole look. */
+  readonly deadlineMs?: number;
+}
+
+const DEADLINE_MS = 5_000;
+/**
+ * Something in between answers with a key of its own; by what it does it may still be a pooler of whole sessions. Fewer
+ * rounds, and one that others keep busy may by chance give us the same sessions all the time.
+ */
+const ROUNDS_PAST_A_PROXY = 10;
+
+const PID = "SELECT pg_backend_pid() AS pid";
+
+export class PoolerCheck {
+  readonly #o: PoolerCheckOptions;
+  #look: Promise<boolean> | null = null;
+
+  constructor(options: PoolerCheckOptions) {
+    this.#o = options;
+  }
+
+  pooled(): Promise<boolean> {
+    this.#look ??= this.#looked().catch((error: unknown) => {
+      this.#look = null;
+      throw translated(error);
+    });
+    return this.#look;
+  }
+
+  async #looked(): Promise<boolean> {
+    const { clock, deadlineMs = DEADLINE_MS } = this.#o;
+    const clients = [this.#client(), this.#client()] as const;
+    let late = false;
+    const callOff = clock.after(deadlineMs, () => {
+      late = true;
+      clients.forEach(cut);
+    });
+    try {
+      await Promise.all(clients.map((client) => client.connect()));
+      return await sharesSessions(...clients);
+    } catch (error) {
+      clients.forEach(cut);
+      throw late ? new Error(`no answer within ${deadlineMs} ms`, { cause: error }) : error;
+    } finally {
+      callOff();
+      clients.forEach(leave);
+    }
+  }
+
+  #client(): Client {
+    const { url, applicationName = "baton" } = this.#o;
+    const client = new Client({ connectionString: url, application_name: applicationName });
+    client.on("error", () => {}); // what waits for an answer fails as well
+    return client;
+  }
+}
+
+/**
+ * Two connections of our own have two sessions, always the same ones. A pooler is seen by what it does with sessions that
+ * are free: it gives the one that was used last, or the next in its round, or the only one. While one connection keeps a
+ * session busy, the other must get a different one, and who comes first then changes.
+ */
+async function sharesSessions(a: Client, b: Client): Promise<boolean> {
+  const own = new Map([
+    [a, await pidOf(a)],
+    [b, await pidOf(b)],
+  ]);
+  if (own.get(a) === own.get(b)) return true;
+  const moved = async (client: Client): Promise<boolean> => (await pidOf(client)) !== own.get(client);
+  const rounds = keyOf(a) === own.get(a) ? 1 : ROUNDS_PAST_A_PROXY;
+  for (let round = 0; round < rounds; round++) {
+    for (const [busy, other] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      await busy.query("BEGIN");
+      const seen = [await moved(busy), await moved(other)];
+      await busy.query("COMMIT");
+      if (seen.includes(true)) return true;
+    }
+    if ((await moved(b)) || (await moved(a))) return true;
+  }
+  return false;
+}
+
+async function pidOf(client: Client): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>(PID);
+  return rows[0]!.pid;
+}
+
+/** The process that the greeting told of. */
+function keyOf(client: Client): number | null {
+  return (client as unknown as { processID: number | null }).processID;
+}
+
+/** Nobody waits for its answer. */
+function leave(client: Client): void {
+  streamOf(client).unref();
+  void client.end();
+}
+
+function cut(client: Client): void {
+  streamOf(client).destroy();
+}
+
+function streamOf(client: Client): Socket {
+  return (client as unknown as { connection: Connection }).connection.stream as Socket;
+}

@@ -1,0 +1,160 @@
+/**
+ * One connection to Redis, from its opening to its end; it is never opened again. The client library only speaks the protocol: it
+ * neither connects again by itself nor keeps commands for later, because a command that is sent again may be done twice.
+ *
+ * Every command has a deadline on our side. When it passes, the whole line ends: answers come in the order of the commands, so
+ * one that is late holds up all behind it. Whatever waits for an answer at the end of a line is rejected here and at once,
+ * whether the library tells of it or not, and an answer that comes afterwards is ignored.
+ */
+
+import { createClient, type RedisArgument, type TypeMapping } from "@redis/client";
+import type { Clock } from "../../clock.ts";
+import { isElsewhere, translated, type RedisOutcome } from "./errors.ts";
+import type { RedisAddress } from "./url.ts";
+
+export interface LineOptions {
+  readonly address: RedisAddress;
+  readonly clock: Clock;
+  readonly connectMs: number;
+  /** Shown in `CLIENT LIST`. No spaces. */
+  readonly name: string;
+  readonly onEnd: (line: RedisLine, reason: unknown) => void;
+}
+
+interface Call {
+  readonly since: number;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Calls with the same deadline, oldest first, and one timer for all of them: a timer each costs more than the command. */
+interface Watch {
+  readonly calls: Set<Call>;
+  callOff: (() => void) | null;
+}
+
+export type RedisClient = ReturnType<typeof newClient>;
+
+/** The first probe of a silent connection; also the system's default of two hours would let half-open lines pile up. */
+const KEEP_ALIVE_MS = 10_000;
+
+export class RedisLine {
+  readonly #o: LineOptions;
+  readonly #client: RedisClient;
+  readonly #watches = new Map<number, Watch>();
+  #ended: { readonly reason: unknown } | null = null;
+
+  constructor(options: LineOptions) {
+    this.#o = options;
+    this.#client = newClient(options);
+    this.#client.on("error", (error) => this.end(error));
+    this.#client.on("end", () => this.end(new Error("connection closed")));
+  }
+
+  /** Once. */
+  async open(): Promise<void> {
+    try {
+      await this.use((client) => client.connect(), this.#o.connectMs);
+    } catch (error) {
+      this.end(error);
+      throw error;
+    }
+  }
+
+  get ended(): boolean {
+    return this.#ended !== null;
+  }
+
+  send<Reply>(args: readonly RedisArgument[], deadlineMs: number, typeMapping?: TypeMapping): Promise<Reply> {
+    return this.use(
+      (client) =>
+        client.sendCommand(args, typeMapping ? { typeMapping } : undefined) as unknown as Promise<Reply>,
+      deadlineMs,
+    );
+  }
+
+  /** What the library offers, such as its parsers, under the same deadline. */
+  use<Reply>(work: (client: RedisClient) => Promise<Reply>, deadlineMs: number): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended) return reject(this.#lost("not_done"));
+      const { calls } = this.#watch(deadlineMs);
+      const call: Call = { since: this.#o.clock.monotonic(), reject };
+      calls.add(call);
+      work(this.#client).then(
+        (reply) => {
+          if (calls.delete(call)) resolve(reply);
+        },
+        (error: unknown) => {
+          if (!calls.delete(call)) return;
+          reject(translated(error, "unknown"));
+          if (isElsewhere(error)) this.end(error);
+        },
+      );
+    });
+  }
+
+  /** Also tells whoever waits for an answer that none will come. */
+  end(reason: unknown): void {
+    if (this.#ended) return;
+    this.#ended = { reason };
+    const waiting = [...this.#watches.values()].flatMap(({ calls }) => [...calls]);
+    for (const { calls, callOff } of this.#watches.values()) {
+      callOff?.();
+      calls.clear();
+    }
+    this.#client.destroy();
+    for (const { reject } of waiting) reject(this.#lost("unknown"));
+    this.#o.onEnd(this, reason);
+  }
+
+  #lost(outcome: RedisOutcome): unknown {
+    return translated(this.#ended?.reason, outcome);
+  }
+
+  #watch(deadlineMs: number): Watch {
+    let watch = this.#watches.get(deadlineMs);
+    if (!watch) {
+      watch = { calls: new Set(), callOff: null };
+      this.#watches.set(deadlineMs, watch);
+    }
+    if (watch.callOff === null) this.#arm(watch, deadlineMs, deadlineMs);
+    return watch;
+  }
+
+  #arm(watch: Watch, inMs: number, deadlineMs: number): void {
+    // When this thread was held up, the answer lies there unread: it is read before the end of this turn of the loop.
+    watch.callOff = this.#o.clock.after(inMs, () => setImmediate(() => this.#look(watch, deadlineMs)));
+  }
+
+  #look(watch: Watch, deadlineMs: number): void {
+    watch.callOff = null;
+    const [oldest] = watch.calls;
+    if (!oldest || this.#ended) return;
+    const leftMs = oldest.since + deadlineMs - this.#o.clock.monotonic();
+    if (leftMs > 0) this.#arm(watch, leftMs, deadlineMs);
+    else this.end(new Error(`no answer within ${deadlineMs} ms`));
+  }
+}
+
+function newClient({ address, name, connectMs }: LineOptions) {
+  const { host, port, tls, username, password, database } = address;
+  const socket = {
+    host,
+    port,
+    connectTimeout: connectMs,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
+    reconnectStrategy: false as const,
+  };
+  return createClient({
+    RESP: 3,
+    socket: tls ? { ...socket, tls: true as const } : socket,
+    ...(username === null ? {} : { username }),
+    ...(password === null ? {} : { password }),
+    database,
+    name,
+    disableOfflineQueue: true,
+    // Deadlines are ours; the library's own would make a timer for every command.
+    commandOptions: { timeout: 0 },
+    maintNotifications: "disabled",
+    disableClientInfo: true,
+  });
+}

@@ -1,0 +1,181 @@
+/**
+ * A connection that is there again after every loss. One is shared by all short commands; whatever blocks (XREADGROUP BLOCK) or must
+ * never wait behind others (leases, heartbeats) has one of its own.
+ *
+ * - It opens by itself, with pauses that grow and are spread. `onOpen` runs first on each new connection, with the subscriptions
+ *   made: what it sets up is there before anybody else's command.
+ * - Commands are sent as they come, without waiting for earlier answers; those of one turn of the loop leave together.
+ * - Nothing is kept for later and nothing is sent twice: while there is no connection a command is rejected at once, and one
+ *   whose connection ends is rejected as `unknown` (see errors.ts). The deadline of a command ends its connection.
+ */
+
+import type { RedisArgument, TypeMapping } from "@redis/client";
+import type { Clock } from "../../clock.ts";
+import type { Random } from "../../random.ts";
+import { Lifecycle } from "../../service.ts";
+import { isNoScript, translated, unavailable } from "./errors.ts";
+import { RedisLine, type RedisClient } from "./connection.ts";
+import type { RedisScript } from "./script.ts";
+import type { RedisAddress } from "./url.ts";
+import { reopen } from "../reconnect.ts";
+
+export interface RedisSessionOptions {
+  readonly address: RedisAddress;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Shown in `CLIENT LIST`. No spaces. */
+  readonly name?: string;
+  readonly connectMs?: number;
+  readonly commandMs?: number;
+  /** Subscribed to on each new connection. */
+  readonly channels?: readonly string[];
+  readonly onMessage?: (channel: string, message: string) => void;
+  /** Until it resolves, the session does not count as open; when it rejects, the connection is given up. */
+  readonly onOpen?: (session: RedisCommands) => Promise<void>;
+  /** Called each time the session counts as open. */
+  readonly onReady?: () => void;
+  /** Called in the moment in which an open connection breaks, also while nobody waits for an answer. */
+  readonly onLost?: (reason: unknown) => void;
+}
+
+export interface SendOptions {
+  /** Above what the command itself may wait for: BLOCK 2000 needs more than two seconds. */
+  readonly deadlineMs?: number;
+  readonly typeMapping?: TypeMapping;
+}
+
+export interface RedisCommands {
+  /** Replies are those of RESP3: a map is an object, a missing value is null. */
+  send<Reply>(args: readonly RedisArgument[], options?: SendOptions): Promise<Reply>;
+  /** By its digest, and once more in full if the server does not know it. */
+  run<Reply>(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (RedisArgument | number)[],
+    options?: SendOptions,
+  ): Promise<Reply>;
+}
+
+const CONNECT_MS = 5_000;
+const COMMAND_MS = 5_000;
+
+export class RedisSession extends Lifecycle implements RedisCommands {
+  readonly #o: RedisSessionOptions;
+  readonly #commandMs: number;
+  /** Set when the connection is open and set up. */
+  #line: RedisLine | null = null;
+  /** The connection in use or in the making. */
+  #current: RedisLine | null = null;
+  #stopping = new AbortController();
+  #opening: Promise<void> = Promise.resolve();
+
+  constructor(options: RedisSessionOptions) {
+    super();
+    this.#o = options;
+    this.#commandMs = options.commandMs ?? COMMAND_MS;
+  }
+
+  get open(): boolean {
+    return this.#line !== null;
+  }
+
+  send<Reply>(args: readonly RedisArgument[], options: SendOptions = {}): Promise<Reply> {
+    const line = this.#line;
+    if (!line) return Promise.reject(unavailable("not connected", "not_done"));
+    return line.send(args, options.deadlineMs ?? this.#commandMs, options.typeMapping);
+  }
+
+  run<Reply>(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (RedisArgument | number)[],
+    options: SendOptions = {},
+  ): Promise<Reply> {
+    const line = this.#line;
+    if (!line) return Promise.reject(unavailable("not connected", "not_done"));
+    return this.#run(line, script, keys, args, options);
+  }
+
+  /** What the library offers, such as its parsers, under the same deadlines. */
+  use<Reply>(work: (client: RedisClient) => Promise<Reply>, options: SendOptions = {}): Promise<Reply> {
+    const line = this.#line;
+    if (!line) return Promise.reject(unavailable("not connected", "not_done"));
+    return line.use(work, options.deadlineMs ?? this.#commandMs);
+  }
+
+  /** Gives the connection up now. A new one is opened. */
+  reset(reason: string): void {
+    this.#current?.end(new Error(`the connection was given up: ${reason}`));
+  }
+
+  /** Waits for the first connection, and rejects with the reason when there is none. */
+  protected async onStart(): Promise<void> {
+    this.#stopping = new AbortController();
+    await this.#connect();
+  }
+
+  protected async onStop(): Promise<void> {
+    this.#stopping.abort();
+    this.#current?.end(new Error("the connection was closed"));
+    await this.#opening;
+  }
+
+  async #connect(): Promise<void> {
+    const { address, clock, connectMs = CONNECT_MS, name = "baton", channels = [], onOpen } = this.#o;
+    const line = new RedisLine({
+      address,
+      clock,
+      connectMs,
+      name,
+      onEnd: (ended, reason) => this.#ended(ended, reason),
+    });
+    this.#current = line;
+    try {
+      await line.open();
+      if (channels.length > 0) {
+        const tell = (message: string, channel: string): void => this.#o.onMessage?.(channel, message);
+        await line.use((client) => client.subscribe([...channels], tell), this.#commandMs);
+      }
+      await onOpen?.({
+        send: (args, { deadlineMs = this.#commandMs, typeMapping } = {}) =>
+          line.send(args, deadlineMs, typeMapping),
+        run: (script, keys, args, options = {}) => this.#run(line, script, keys, args, options),
+      });
+      if (line.ended) throw unavailable("the connection broke at once", "not_done");
+    } catch (error) {
+      line.end(error);
+      throw translated(error, "not_done");
+    }
+    this.#line = line;
+    this.#o.onReady?.();
+  }
+
+  #ended(line: RedisLine, reason: unknown): void {
+    if (this.#current === line) this.#current = null;
+    if (this.#line !== line) return; // `#connect` tells
+    this.#line = null;
+    this.#o.onLost?.(reason);
+    const { signal } = this.#stopping;
+    if (!signal.aborted) this.#opening = reopen(() => this.#connect(), this.#o, signal);
+  }
+
+  async #run<Reply>(
+    line: RedisLine,
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (RedisArgument | number)[],
+    { deadlineMs = this.#commandMs, typeMapping }: SendOptions,
+  ): Promise<Reply> {
+    const rest = [
+      String(keys.length),
+      ...keys,
+      ...args.map((arg) => (typeof arg === "number" ? String(arg) : arg)),
+    ];
+    try {
+      return await line.send<Reply>(["EVALSHA", script.digest, ...rest], deadlineMs, typeMapping);
+    } catch (error) {
+      if (!isNoScript(error)) throw error;
+      return line.send<Reply>(["EVAL", script.text, ...rest], deadlineMs, typeMapping);
+    }
+  }
+}

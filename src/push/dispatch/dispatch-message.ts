@@ -1,0 +1,75 @@
+/** Messages of dispatch queues as a worker handles them: delivered together, split, accepted in part, sent on. */
+
+import type { Delivery, Message } from "../../channels/channels.ts";
+import type { Dispatch } from "../../channels/messages.ts";
+import type { DispatchedJob } from "../../store/ownership.ts";
+
+/** Messages that were delivered together. They are handled when each of them is, and come again when one could not be. */
+export class DeliveryBatch {
+  readonly handled: Promise<void>;
+  #left = 0;
+  readonly #resolve: () => void;
+  readonly #reject: (error: unknown) => void;
+
+  constructor() {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.handled = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  add(): void {
+    this.#left++;
+  }
+
+  done(): void {
+    if (--this.#left === 0) this.#resolve();
+  }
+
+  fail(error: unknown): void {
+    this.#reject(error);
+  }
+}
+
+/** One message, or a part of one: some of its jobs may be accepted while others go back. */
+export class DispatchMessage {
+  readonly channel: string;
+  readonly dispatch: Omit<Dispatch, "jobs">;
+  readonly batch: DeliveryBatch;
+  jobs: readonly DispatchedJob[];
+
+  constructor(
+    channel: string,
+    dispatch: Omit<Dispatch, "jobs">,
+    jobs: readonly DispatchedJob[],
+    batch: DeliveryBatch,
+  ) {
+    this.channel = channel;
+    this.dispatch = dispatch;
+    this.jobs = jobs;
+    this.batch = batch;
+    batch.add();
+  }
+
+  static of(channel: string, { body }: Delivery, batch: DeliveryBatch): DispatchMessage {
+    const { jobs, ...dispatch } = body as Dispatch;
+    return new DispatchMessage(channel, dispatch, jobs, batch);
+  }
+
+  get passed(): number {
+    return this.dispatch.passed ?? 0;
+  }
+
+  /** The first so many of its jobs, as a message of their own. */
+  split(count: number): DispatchMessage {
+    const first = new DispatchMessage(this.channel, this.dispatch, this.jobs.slice(0, count), this.batch);
+    this.jobs = this.jobs.slice(count);
+    return first;
+  }
+
+  /** As it is sent to others. */
+  forwarded(): Message {
+    const body: Dispatch = { ...this.dispatch, jobs: this.jobs, passed: this.passed + 1 };
+    return { key: this.jobs[0]!.id, body };
+  }
+}

@@ -1,0 +1,141 @@
+import type { Channels, Message } from "../../channels/channels.ts";
+import type { Assignment, Dispatch, Dispatching } from "../../channels/messages.ts";
+import { queues, topics } from "../../channels/channel-names.ts";
+import { messageSize, routeOf, type WorkerGroup } from "../../core/push/dispatch.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { DispatchedAssignment, DispatchedJob } from "../../store/ownership.ts";
+
+export interface DispatchPublisherOptions {
+  readonly channels: Pick<Channels, "send" | "publish">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly leaderEpoch: number;
+}
+
+/** So long a dispatch queue is named after its last use. Shorter, and workers come and go from queues with little to do. */
+export const USED_MS = 600_000;
+
+/**
+ * Sends what was marked: to the workers, and to those who compete for its ownership. Both at the same time, for whichever of the two
+ * is lost, the store brings it back: jobs whose mark nobody accepts are dispatched again, and assignments that nobody owns are
+ * offered again.
+ */
+export class DispatchPublisher {
+  readonly #o: DispatchPublisherOptions;
+  /** And when last. */
+  readonly #used = new Map<string, number>();
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(options: DispatchPublisherOptions) {
+    this.#o = options;
+  }
+
+  /** The dispatch queues that were used in this term, lately. */
+  get channels(): string[] {
+    return [...this.#used.keys()];
+  }
+
+  /**
+   * Answers how many jobs are on their way, by dispatch queue, as soon as the portion before has been sent: the next is marked
+   * meanwhile.
+   */
+  async publish(
+    assignments: readonly DispatchedAssignment[],
+    group: WorkerGroup,
+    groups: readonly WorkerGroup[],
+  ): Promise<ReadonlyMap<string, number>> {
+    const { messages, counts } = this.#pack(assignments, group, groups);
+    await this.#sending;
+    this.announce([...counts.keys()].filter((channel) => !this.#used.has(channel)));
+    for (const channel of counts.keys()) this.#used.set(channel, this.#o.clock.monotonic());
+    this.#sending = this.#send(assignments, messages);
+    return counts;
+  }
+
+  /** Workers that are ready for all queues cannot know otherwise which there are. */
+  announce(channels: readonly string[], asks = false): void {
+    if (channels.length > 0 || asks) this.#tell(channels, asks);
+  }
+
+  /** A worker that hears nothing of anybody who dispatches helps itself. */
+  tellThere(): void {
+    const since = this.#o.clock.monotonic() - USED_MS;
+    for (const [channel, at] of this.#used) if (at < since) this.#used.delete(channel);
+    this.#tell(this.channels);
+  }
+
+  #tell(channels: readonly string[], asks = false): void {
+    const body: Dispatching = { channels, ...(asks && { asks }) };
+    void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch((err: unknown) => {
+      this.#o.log.warn({ err, channels }, "workers could not be told of new dispatch queues");
+    });
+  }
+
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void> {
+    return this.#sending;
+  }
+
+  #pack(
+    assignments: readonly DispatchedAssignment[],
+    group: WorkerGroup,
+    groups: readonly WorkerGroup[],
+  ): { messages: Map<string, Message[]>; counts: Map<string, number> } {
+    const { leaderEpoch } = this.#o;
+    const total = assignments.reduce((sum, { jobs }) => sum + jobs.length, 0);
+    const size = messageSize(group, total);
+    const channelOf = channelsFor(groups);
+    const messages = new Map<string, Message[]>();
+    const counts = new Map<string, number>();
+    for (const { id, jobs } of assignments) {
+      for (const [channel, theirs] of Map.groupBy(jobs, channelOf)) {
+        const sent = messages.get(channel) ?? [];
+        messages.set(channel, sent);
+        counts.set(channel, (counts.get(channel) ?? 0) + theirs.length);
+        for (let at = 0; at < theirs.length; at += size) {
+          const part = theirs.slice(at, at + size);
+          const body: Dispatch = { assignment: id, leaderEpoch, jobs: part };
+          // Each under a key of its own: who has one message in hand holds up no other.
+          sent.push({ key: part[0]!.id, body });
+        }
+      }
+    }
+    return { messages, counts };
+  }
+
+  async #send(
+    assignments: readonly DispatchedAssignment[],
+    messages: ReadonlyMap<string, readonly Message[]>,
+  ): Promise<void> {
+    const { channels, clock, log, leaderEpoch } = this.#o;
+    const at = new Date(clock.now()).toISOString();
+    const offers = assignments.map(({ id, jobs }): Message => {
+      const body: Assignment = { assignment: id, ownerEpoch: 0, jobs: jobs.length, leaderEpoch, at };
+      return { key: String(id), body };
+    });
+    const sent = [...messages].map(([channel, theirs]) => channels.send(channel, theirs));
+    sent.push(channels.send(queues.assigned, offers));
+    for (const outcome of await Promise.allSettled(sent)) {
+      if (outcome.status === "fulfilled") continue;
+      log.warn(
+        { err: outcome.reason as unknown },
+        "jobs could not be dispatched; they are marked anew when their marks have timed out",
+      );
+    }
+  }
+}
+
+/** Where a job goes. Asked for each job, so that what was found for a queue and task is remembered. */
+function channelsFor(groups: readonly WorkerGroup[]): (job: DispatchedJob) => string {
+  const found = new Map<string, string>();
+  return ({ queue, task }) => {
+    const key = queues.dispatch(queue, task);
+    let channel = found.get(key);
+    if (channel === undefined) {
+      const route = routeOf(queue, task, groups);
+      found.set(key, (channel = queues.dispatch(queue, route.task ?? undefined)));
+    }
+    return channel;
+  };
+}

@@ -1,0 +1,86 @@
+import type { Channels } from "../../channels/channels.ts";
+import type { WorkerHeartbeat } from "../../channels/messages.ts";
+import { topics } from "../../channels/channel-names.ts";
+import type { NodeIdentity } from "../../core/node.ts";
+import type { Clock } from "../../platform/clock.ts";
+
+export type WorkerState = Omit<WorkerHeartbeat, "node" | "incarnation" | "at">;
+
+export interface WorkerHeartbeatPublisherOptions {
+  readonly channels: Pick<Channels, "publish">;
+  readonly clock: Clock;
+  readonly identity: NodeIdentity;
+  readonly heartbeatMs: number;
+  readonly state: () => WorkerState;
+}
+
+/** Smaller, and every few jobs cost a message to everybody; larger, and a leader hears too late that there is room. */
+const SPACING_MS = 5;
+
+/** Tells how a worker fares: at once after a quiet time, then once for all that changed meanwhile, and now and then in any case. */
+export class WorkerHeartbeatPublisher {
+  readonly #o: WorkerHeartbeatPublisherOptions;
+  #beating = false;
+  #told = "";
+  #toldAt = -Infinity;
+  #callOffNext: (() => void) | null = null;
+  #callOffChange: (() => void) | null = null;
+
+  constructor(options: WorkerHeartbeatPublisherOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    this.#beating = true;
+    this.beat();
+  }
+
+  stop(): void {
+    this.#beating = false;
+    this.#callOffNext?.();
+    this.#callOffChange?.();
+    this.#callOffChange = null;
+  }
+
+  /** Something may have changed that a leader wants to know. */
+  changed(): void {
+    if (!this.#beating || this.#callOffChange) return;
+    const waitMs = this.#toldAt + SPACING_MS - this.#o.clock.monotonic();
+    if (waitMs <= 0) return this.#tellChange();
+    this.#callOffChange = this.#o.clock.after(waitMs, () => {
+      this.#callOffChange = null;
+      this.#tellChange();
+    });
+  }
+
+  beat(): void {
+    this.#tell(this.#o.state());
+  }
+
+  #tellChange(): void {
+    const state = this.#o.state();
+    if (contentOf(state) !== this.#told) this.#tell(state);
+  }
+
+  #tell(state: WorkerState): void {
+    const { channels, clock, identity, heartbeatMs } = this.#o;
+    if (!this.#beating) return;
+    this.#told = contentOf(state);
+    this.#toldAt = clock.monotonic();
+    this.#callOffNext?.();
+    this.#callOffNext = clock.after(heartbeatMs, () => this.beat());
+    const body: WorkerHeartbeat = {
+      node: identity.name,
+      incarnation: identity.incarnation,
+      ...state,
+      at: new Date(clock.now()).toISOString(),
+    };
+    // Only a hint: what it counts is cumulative, so the next one makes up for it.
+    void channels.publish(topics.workerHeartbeat, [{ key: identity.name, body }]).catch(() => {});
+  }
+}
+
+/** What decides over a dispatch. */
+function contentOf({ status, wants, taken, suspects }: WorkerState): string {
+  return JSON.stringify([status, wants, taken, suspects]);
+}

@@ -1,0 +1,60 @@
+import type { CoordinatorHeartbeat } from "../../channels/messages.ts";
+import { topics } from "../../channels/channel-names.ts";
+import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+
+export interface CoordinatorHeartbeatServiceOptions extends Pick<
+  OwnerOptions,
+  "channels" | "identity" | "clock" | "random" | "settings" | "state" | "leadership" | "dispatcher"
+> {
+  readonly owned: OwnedAssignments;
+}
+
+/** Publishes how many jobs this node owns, at intervals and on demand. */
+export class CoordinatorHeartbeatService {
+  readonly #o: CoordinatorHeartbeatServiceOptions;
+  #over = new AbortController();
+  #beating: Promise<void> = Promise.resolve();
+
+  constructor(options: CoordinatorHeartbeatServiceOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    this.#over = new AbortController();
+    this.#beating = this.#run(this.#over.signal);
+  }
+
+  async stop(): Promise<void> {
+    this.#over.abort();
+    await this.#beating;
+  }
+
+  /** A lost heartbeat does no harm: the next one says the same. */
+  async beat(): Promise<void> {
+    const { channels, identity, clock, state, leadership, dispatcher, owned } = this.#o;
+    const heartbeat: CoordinatorHeartbeat = {
+      node: identity.name,
+      incarnation: identity.incarnation,
+      leaderEpoch: leadership.held()?.epoch ?? null,
+      status: state.status,
+      jobs: owned.jobs,
+      dispatches: dispatcher.channels(),
+      at: new Date(clock.now()).toISOString(),
+    };
+    try {
+      await channels.publish(topics.coordinatorHeartbeat, [{ key: identity.name, body: heartbeat }]);
+    } catch {
+      // The channels log when they are unavailable.
+    }
+  }
+
+  async #run(over: AbortSignal): Promise<void> {
+    const { clock, random, settings } = this.#o;
+    while (!over.aborted) {
+      await this.beat();
+      // Jitter, so that many nodes do not publish at the same moment.
+      await clock.sleep(settings.heartbeatMs * (0.9 + random.chance() / 5), over);
+    }
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * Competes for assignments that are offered to another owner, takes them over, and acknowledges that to the node that gave them. An offer
+ * that is not for this node goes back to the queue.
+ */
+
+import type { Delivery, Subscription } from "../../channels/channels.ts";
+import type { Handoff, HandoffAck } from "../../channels/messages.ts";
+import { queues, topics } from "../../channels/channel-names.ts";
+import type { NodeName } from "../../core/ids.ts";
+import { takesMore } from "../../core/push/rebalance.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import type { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+import type { OwnershipClaims } from "./ownership-claims.ts";
+
+export interface JobHandoffSubscriberOptions extends Pick<
+  OwnerOptions,
+  "channels" | "identity" | "clock" | "log" | "events"
+> {
+  readonly owned: OwnedAssignments;
+  readonly claims: OwnershipClaims;
+  readonly health: CoordinatorHealthMonitor;
+  readonly heartbeats: CoordinatorHeartbeatService;
+  readonly publisher: JobHandoffPublisher;
+}
+
+/** Taken together, in one write of the store. */
+const BATCH_MAX = 100;
+/** The pause after an offer that is not for us. Shorter, and we get it again before the others do. */
+const PAUSE_MS = 250;
+
+type Judgement = "claim" | "put back" | "drop";
+
+export class JobHandoffSubscriber {
+  readonly #o: JobHandoffSubscriberOptions;
+  #subscription: Subscription | null = null;
+  #wanted = false;
+  #pauses = 0;
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(options: JobHandoffSubscriberOptions) {
+    this.#o = options;
+  }
+
+  get isOpen(): boolean {
+    return this.#wanted;
+  }
+
+  open(): void {
+    this.#wanted = true;
+    this.#consume();
+  }
+
+  /** Takes no more; claims that are under way are completed. */
+  async close(): Promise<void> {
+    this.#wanted = false;
+    this.#leave();
+    await Promise.all(this.#closing);
+  }
+
+  /** Takes none until the returned function is called. */
+  pause(): () => void {
+    this.#pauses++;
+    this.#leave();
+    let paused = true;
+    return () => {
+      if (!paused) return;
+      paused = false;
+      this.#pauses--;
+      this.#consume();
+    };
+  }
+
+  #consume(): void {
+    if (!this.#wanted || this.#pauses > 0) return;
+    this.#subscription ??= this.#o.channels.consume(queues.handoff, (batch) => this.#handle(batch), {
+      batchMax: BATCH_MAX,
+    });
+  }
+
+  #leave(): void {
+    const closing = this.#subscription?.close().catch(() => {});
+    this.#subscription = null;
+    if (!closing) return;
+    this.#closing.add(closing);
+    void closing.then(() => this.#closing.delete(closing));
+  }
+
+  async #handle(batch: readonly Delivery[]): Promise<void> {
+    const offers = Map.groupBy(
+      batch.map(({ body }) => body as Handoff),
+      (offer) => this.#judge(offer),
+    );
+    const claimed = offers.get("claim") ?? [];
+    const epochs = await this.#o.claims.claim(
+      claimed.map((offer) => ({ ...offer, jobs: offer.jobs ?? null })),
+    );
+    for (const [at, { assignment, from, jobs = null, reason }] of claimed.entries()) {
+      const ownerEpoch = epochs[at] ?? null;
+      if (ownerEpoch === null) continue;
+      this.#o.events.emit("assignment.taken_over", { assignment, from, ownerEpoch, jobs, reason });
+    }
+    await this.#acknowledge(claimed, epochs);
+    // A node that rebalances next should know what we have now.
+    if (claimed.some(({ reason }) => reason === "rebalance")) await this.#o.heartbeats.beat();
+    await this.#putBack(offers.get("put back") ?? []);
+  }
+
+  #judge({ assignment, ownerEpoch, from, reason }: Handoff): Judgement {
+    const { owned, publisher, health } = this.#o;
+    if (owned.get(assignment)?.ownerEpoch === ownerEpoch) {
+      // Our own offer: it is still wanted, or we have kept the assignment meanwhile.
+      return publisher.isHandingOver(assignment) ? "put back" : "drop";
+    }
+    if (!this.#wanted) return "put back";
+    if (reason !== "rebalance") return "claim";
+    const peers = health.peers();
+    // If no node wants it, its owner gets the offer back and drops it; if that node is gone, none would.
+    if (!peers.some(({ name }) => name === from)) return "claim";
+    const others = peers.flatMap(({ jobs }) => (jobs === null ? [] : [jobs]));
+    return takesMore(owned.jobs, others) ? "claim" : "put back";
+  }
+
+  /** Many at a time. A lost acknowledgement costs the giver a read of the store. */
+  async #acknowledge(offers: readonly Handoff[], epochs: readonly (number | null)[]): Promise<void> {
+    const { channels, identity, log } = this.#o;
+    const acks = new Map<NodeName, HandoffAck[]>();
+    for (const [at, { assignment, from, reason }] of offers.entries()) {
+      const ownerEpoch = epochs[at];
+      // A dead node waits for no answer.
+      if (from === null || reason === "node_crash" || ownerEpoch === null || ownerEpoch === undefined)
+        continue;
+      const ack = { assignment, newOwner: identity.name, ownerEpoch };
+      acks.set(from, [...(acks.get(from) ?? []), ack]);
+    }
+    for (const [from, bodies] of acks) {
+      try {
+        await channels.publish(
+          topics.handoffAck(from),
+          bodies.map((body) => ({ key: `${body.assignment}`, body })),
+        );
+      } catch (error) {
+        log.debug({ err: error, from, acks: bodies.length }, "acknowledgements may not have arrived");
+      }
+    }
+  }
+
+  async #putBack(offers: readonly Handoff[]): Promise<void> {
+    if (offers.length === 0) return;
+    const { channels, clock } = this.#o;
+    await channels.send(
+      queues.handoff,
+      offers.map((body) => ({ key: `${body.assignment}`, body })),
+    );
+    clock.after(PAUSE_MS, this.pause());
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * The owner's side of push dispatch: which jobs' events this node writes, and how another node takes over. An owner builds its
+ * services in order, each from finished ones; they share OwnedAssignments and subscribe to its changes.
+ *
+ *   job.assigned ──> AssignmentSubscriber ──┐
+ *   job.handoff ───> JobHandoffSubscriber ──┴> OwnershipClaims ──> OwnedAssignments ──> AssignmentCleaner
+ *   job.N.status ──> JobEventConsumer ──> JobEventWriter ──> store         |
+ *                        '──> receipts                                      '──> JobHandoffPublisher ──> job.handoff
+ *                                                     drain and rebalancing ──────────^
+ */
+
+import type { DrainProgress, NodeIdentity } from "../../core/node.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import { AssignmentCleaner } from "./assignment-cleaner.ts";
+import { AssignmentSubscriber } from "./assignment-subscriber.ts";
+import {
+  CoordinatorDrainService,
+  type DrainOptions,
+  type DrainOutcome,
+} from "./coordinator-drain-service.ts";
+import { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
+import { JobEventConsumer } from "./job-event-consumer.ts";
+import { JobEventWriter } from "./job-event-writer.ts";
+import { JobHandoffAckListener } from "./job-handoff-ack-listener.ts";
+import { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
+import { OrphanJobDetector } from "./orphan-job-detector.ts";
+import { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+import { OwnershipClaims } from "./ownership-claims.ts";
+import { Rebalancer } from "./rebalancer.ts";
+import { StoreRetry } from "./store-retry.ts";
+
+/** What a stop waits for at most: messages that an unavailable store holds up go to the next owner anyway. */
+const LAST_WRITES_MS = 2_000;
+
+/** How long a drain may take to learn how many jobs it has. */
+const COUNT_MS = 1_000;
+
+interface Draining {
+  readonly done: Promise<DrainOutcome>;
+  readonly hurry: AbortController;
+  readonly cancel: AbortController;
+}
+
+export class Owner extends Lifecycle {
+  readonly #o: OwnerOptions;
+  readonly #owned = new OwnedAssignments();
+  readonly #writer: JobEventWriter;
+  readonly #claims: OwnershipClaims;
+  readonly #cleaner: AssignmentCleaner;
+  readonly #health: CoordinatorHealthMonitor;
+  readonly #heartbeats: CoordinatorHeartbeatService;
+  readonly #acks: JobHandoffAckListener;
+  readonly #assigned: AssignmentSubscriber;
+  readonly #offers: JobHandoffSubscriber;
+  readonly #drains: CoordinatorDrainService;
+  readonly #rebalancer: Rebalancer;
+  readonly #orphans: OrphanJobDetector;
+  #draining: Draining | null = null;
+
+  constructor(options: OwnerOptions) {
+    super();
+    this.#o = options;
+    const owned = this.#owned;
+    const base = { ...options, owned, retry: new StoreRetry(options) };
+    const writer = (this.#writer = new JobEventWriter(base));
+    owned.subscribe(new JobEventConsumer({ ...base, writer }));
+    const claims = (this.#claims = new OwnershipClaims(base));
+    this.#cleaner = new AssignmentCleaner({ ...base, claims });
+    owned.subscribe(this.#cleaner);
+    this.#assigned = new AssignmentSubscriber({ ...base, claims });
+    const health = (this.#health = new CoordinatorHealthMonitor(base));
+    const heartbeats = (this.#heartbeats = new CoordinatorHeartbeatService(base));
+    const publisher = new JobHandoffPublisher(base);
+    owned.subscribe(publisher);
+    this.#acks = new JobHandoffAckListener({ ...base, publisher });
+    const peers = { ...base, health, heartbeats, publisher };
+    const offers = (this.#offers = new JobHandoffSubscriber({ ...peers, claims }));
+    this.#drains = new CoordinatorDrainService(peers);
+    this.#rebalancer = new Rebalancer({ ...peers, offers });
+    this.#orphans = new OrphanJobDetector({ ...base, health, offers });
+  }
+
+  /** Unfinished jobs that it owns. */
+  get jobs(): number {
+    return this.#owned.jobs;
+  }
+
+  get assignments(): number {
+    return this.#owned.size;
+  }
+
+  /** Assignments without an owner, as the leader last found them. */
+  orphans(): { readonly count: number; readonly oldestMs: number } {
+    return this.#orphans.orphans();
+  }
+
+  /** Of a drain that is under way or has ended; null after a resume. */
+  progress(): DrainProgress | null {
+    return this.#drains.progress();
+  }
+
+  /** Takes no more, and hands over what it owns. A second call joins the first, and may hurry it. */
+  drain(options: DrainOptions): Promise<DrainOutcome> {
+    if (!this.#draining) {
+      const [hurry, cancel] = [new AbortController(), new AbortController()];
+      const done = this.#drain({ ...options, hurry: hurry.signal }, cancel.signal);
+      this.#draining = { hurry, cancel, done };
+    }
+    const { done, hurry, cancel } = this.#draining;
+    passOn(options.hurry, hurry);
+    if (options.callOff) passOn(options.callOff, cancel);
+    return done;
+  }
+
+  /** Takes assignments and offers again. A drain that is under way ends, and what it has not handed over stays. */
+  async resume(): Promise<void> {
+    this.#draining?.cancel.abort();
+    await this.#draining?.done.catch(() => {});
+    this.#draining = null;
+    this.#drains.resume();
+    if (this.running) this.#open();
+    await this.#heartbeats.beat();
+  }
+
+  /** The leader's duty: finds assignments without an owner. */
+  orphanDuty(term: Term, signal: AbortSignal): Promise<void> {
+    return this.#orphans.duty(term, signal);
+  }
+
+  /** The leader reports that these incarnations have ended. Returns how many assignments have lost their owner. */
+  disown(ended: readonly NodeIdentity[], term: Term): Promise<number> {
+    return this.#orphans.disown(ended, term);
+  }
+
+  protected override onStart(): void {
+    this.#draining = null;
+    this.#drains.resume();
+    this.#writer.start();
+    this.#claims.start();
+    this.#health.start();
+    this.#acks.start();
+    this.#cleaner.start();
+    this.#heartbeats.start();
+    this.#open();
+  }
+
+  protected override async onStop(): Promise<void> {
+    const { clock } = this.#o;
+    this.#draining?.hurry.abort();
+    this.#claims.stop();
+    await this.#draining?.done.catch(() => {});
+    await this.#close();
+    if (this.#owned.size > 0) await this.#drains.releaseAll();
+    this.#writer.stop();
+    for (const one of this.#owned.all()) this.#owned.end(one, "given");
+    const waited = new AbortController();
+    await Promise.race([this.#owned.allClosed(), clock.sleep(LAST_WRITES_MS, waited.signal)]);
+    waited.abort();
+    await Promise.all([
+      this.#cleaner.stop(),
+      this.#acks.stop(),
+      this.#health.stop(),
+      this.#heartbeats.stop(),
+    ]);
+  }
+
+  async #drain(options: DrainOptions, cancel: AbortSignal): Promise<DrainOutcome> {
+    const { log } = this.#o;
+    await this.#close();
+    await this.#heartbeats.beat();
+    // A guess is good enough for a drain that cannot ask.
+    if (this.#owned.size > 0)
+      await this.#cleaner
+        .count(options.hurry, COUNT_MS)
+        .catch((error: unknown) => log.debug({ err: error }, "owned jobs could not be counted"));
+    return this.#drains.drain(options, cancel);
+  }
+
+  #open(): void {
+    this.#assigned.open();
+    this.#offers.open();
+    this.#rebalancer.start();
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([this.#assigned.close(), this.#offers.close(), this.#rebalancer.stop()]);
+  }
+}
+
+function passOn(from: AbortSignal, to: AbortController): void {
+  if (from.aborted) to.abort();
+  else from.addEventListener("abort", () => to.abort(), { once: true });
+}

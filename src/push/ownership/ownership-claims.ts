@@ -1,0 +1,97 @@
+/** Takes ownership in the store, a batch at a time. A claim that was not answered may have been granted: `recall` finds out. */
+
+import type { AssignmentId, Held } from "../../store/ownership.ts";
+import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+import type { StoreRetry } from "./store-retry.ts";
+
+export interface OwnershipClaimsOptions extends Pick<OwnerOptions, "ownership" | "identity" | "log"> {
+  readonly owned: OwnedAssignments;
+  readonly retry: StoreRetry;
+}
+
+export interface OwnershipClaim extends Held {
+  /** Null when it is not known. */
+  readonly jobs: number | null;
+}
+
+/** After this time a claim is returned to its queue: another node may reach the store. */
+const PATIENCE_MS = 1_000;
+
+export class OwnershipClaims {
+  readonly #o: OwnershipClaimsOptions;
+  /** Claims without an answer: they may be ours, and the next node that gets their messages would then leave them to us. */
+  readonly #unanswered = new Set<AssignmentId>();
+  #over = new AbortController();
+
+  constructor(options: OwnershipClaimsOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    this.#over = new AbortController();
+  }
+
+  stop(): void {
+    this.#over.abort();
+  }
+
+  /** The epoch under which each is ours now; null for those that are not. */
+  async claim(given: readonly OwnershipClaim[]): Promise<(number | null)[]> {
+    const claims = given.filter((claim) => this.#readable(claim));
+    if (claims.length === 0) return given.map(() => null);
+    const { ownership, owned, identity } = this.#o;
+    const wanted = claims.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
+    const ids = claims.map(({ assignment }) => assignment);
+    let epochs: (number | null)[];
+    let ours: ReadonlyMap<AssignmentId, number>;
+    try {
+      epochs = [...(await this.#call(() => ownership.own(wanted, identity)))];
+      ours = await this.#ours(ids.filter((_, at) => epochs[at] === null));
+    } catch (error) {
+      for (const id of ids) this.#unanswered.add(id);
+      throw error;
+    }
+    for (const [at, { assignment, jobs }] of claims.entries()) {
+      const epoch = epochs[at] ?? null;
+      const found = epoch === null ? (ours.get(assignment) ?? null) : epoch;
+      if (found === null) continue;
+      owned.take({ assignment, ownerEpoch: found }, epoch === null ? null : jobs);
+      epochs[at] = found;
+    }
+    const byClaim = new Map(claims.map((claim, at) => [claim, epochs[at] ?? null]));
+    return given.map((claim) => byClaim.get(claim) ?? null);
+  }
+
+  /** A malformed assignment is logged and dropped: it would be delivered for ever, and the rest of its batch with it. */
+  #readable({ assignment, ownerEpoch }: OwnershipClaim): boolean {
+    const readable = Number.isSafeInteger(assignment) && Number.isSafeInteger(ownerEpoch);
+    if (!readable)
+      this.#o.log.error({ assignment, ownerEpoch }, "an assignment is not readable; it is dropped");
+    return readable;
+  }
+
+  /** Takes assignments whose claim was granted without an answer. */
+  async recall(): Promise<void> {
+    const unanswered = [...this.#unanswered];
+    for (const [assignment, ownerEpoch] of await this.#ours(unanswered))
+      this.#o.owned.take({ assignment, ownerEpoch }, null);
+    for (const id of unanswered) this.#unanswered.delete(id);
+  }
+
+  /** Assignments that are ours although this claim did not grant them: an earlier claim without an answer, or a repeated message. */
+  async #ours(lost: readonly AssignmentId[]): Promise<ReadonlyMap<AssignmentId, number>> {
+    if (lost.length === 0) return new Map();
+    const { ownership, identity } = this.#o;
+    const found = await this.#call(() => ownership.read(lost));
+    return new Map(
+      found
+        .filter((one) => one?.owner?.incarnation === identity.incarnation)
+        .map((one) => [one!.assignment, one!.ownerEpoch]),
+    );
+  }
+
+  #call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    return this.#o.retry.call(call, this.#over.signal, PATIENCE_MS);
+  }
+}

@@ -1,0 +1,90 @@
+/** Gives assignments away when this node owns many more jobs than the node that owns least. */
+
+import { chooseSizes, jobsToGive } from "../../core/push/rebalance.ts";
+import type { CoordinatorHeartbeatService } from "./coordinator-heartbeat-service.ts";
+import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
+import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
+import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
+import type { OwnedAssignments } from "./owned-assignments.ts";
+import type { OwnerOptions } from "./owner-options.ts";
+
+export interface RebalancerOptions extends Pick<
+  OwnerOptions,
+  "identity" | "clock" | "random" | "log" | "settings"
+> {
+  readonly owned: OwnedAssignments;
+  readonly health: CoordinatorHealthMonitor;
+  readonly heartbeats: CoordinatorHeartbeatService;
+  readonly publisher: JobHandoffPublisher;
+  readonly offers: JobHandoffSubscriber;
+}
+
+export class Rebalancer {
+  readonly #o: RebalancerOptions;
+  #over = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #movedAt = -Infinity;
+
+  constructor(options: RebalancerOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    this.#over.abort();
+    this.#over = new AbortController();
+    if (this.#o.settings.rebalance) this.#running = this.#run(this.#over.signal);
+  }
+
+  async stop(): Promise<void> {
+    this.#over.abort();
+    await this.#running;
+  }
+
+  async #run(over: AbortSignal): Promise<void> {
+    const { clock, random, settings, log } = this.#o;
+    while (!over.aborted) {
+      // Jitter, so that no two nodes decide at the same moment by the same old numbers.
+      await clock.sleep(settings.rebalanceMs * (1 + random.chance() / 4), over);
+      if (over.aborted) return;
+      try {
+        await this.#balance(over);
+      } catch (error) {
+        log.error({ err: error }, "owned jobs could not be balanced; trying again later");
+      }
+    }
+  }
+
+  async #balance(over: AbortSignal): Promise<void> {
+    const { owned, health, heartbeats, publisher, offers, identity, clock, log, settings } = this.#o;
+    const peers = health.peers().flatMap(({ name, jobs, heardAt }) => {
+      // A heartbeat from before the last move does not count what that peer got in it.
+      return jobs === null || heardAt === null || heardAt < this.#movedAt ? [] : [{ name, jobs }];
+    });
+    const wanted = jobsToGive({ name: identity.name, jobs: owned.jobs }, peers, {
+      ratio: settings.rebalanceRatio,
+    });
+    const all = owned.all().filter(({ counted }) => counted);
+    const sizes = all.map(({ left }) => left);
+    const given = chooseSizes(sizes, wanted).map((place) => all[place]!);
+    if (given.length === 0) return;
+
+    const resume = offers.pause();
+    let jobs = 0;
+    try {
+      await publisher.handOver(given, {
+        reason: "rebalance",
+        whenSilent: "keep",
+        stop: over,
+        onOver: (one, end) => (jobs += end === "handed_over" ? one.left : 0),
+      });
+    } finally {
+      resume();
+      this.#movedAt = clock.monotonic();
+    }
+    log.info(
+      { jobs, assignments: given.length, left: owned.jobs },
+      "owned jobs were given to nodes with less",
+    );
+    await heartbeats.beat();
+  }
+}

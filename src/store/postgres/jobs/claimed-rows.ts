@@ -1,0 +1,132 @@
+/** Jobs as claims and dispatches answer with them. */
+
+import type { JobId } from "../../../core/ids.ts";
+import type { DispatchedJob } from "../../ownership.ts";
+import type { Ledger } from "./store-cache.ts";
+
+/** Of a job `j`. The trace stands behind it in the few that have one: a column of its own would cost all of them. */
+export const SHAPE =
+  "concat_ws(' ', j.kind, j.priority, j.birthplace, j.max_attempts, coalesce(j.timeout_ms, 0), j.trace)";
+/** Of its row `t` among `taken`, as the run has them. */
+export const COUNTERS = "concat_ws(' ', t.job_epoch, t.attempts, t.failures, t.interruptions, t.crashes)";
+
+/**
+ * Each column costs the server half a microsecond a row and us as much, so what says nothing new is null: jobs of one shape
+ * tend to come together. A job that ran before has a second row, with its due time and counters in place of the rest.
+ */
+export type Row = [
+  seq: number | null,
+  uuid: string | null,
+  payload: string,
+  createdAt: number,
+  runAt: number | null,
+  /** Null when it is the shape that was expected. */
+  shape: string | null,
+  counters: string | null,
+];
+
+/** The rows of `taken`: the expected shape is in the parameters from the one of this number on; `others` are more columns. */
+export const takenRows = (shape: number, others: string): string => `
+  SELECT j.seq, j.id, j.payload, j.created_at, j.run_at,
+    CASE WHEN (j.kind, j.priority, j.birthplace, j.max_attempts)
+          = ($${shape}::int, $${shape + 1}::int, $${shape + 2}::int, $${shape + 3}::int)
+        AND coalesce(j.timeout_ms, 0) = $${shape + 4}::bigint AND j.trace IS NULL THEN NULL ELSE ${SHAPE} END,
+    NULL::text, ${others}
+  FROM baton.job j WHERE j.id = ANY (ARRAY(SELECT id FROM taken))
+  UNION ALL
+  SELECT t.seq, NULL, NULL, NULL, t.run_at, NULL, ${COUNTERS}, ${others}
+  FROM taken t WHERE t.job_epoch > 1 OR t.interruptions > 0`;
+
+/** What jobs that were submitted alike have in common. No timeout is 0. */
+export type Shape = readonly [
+  kind: number,
+  priority: number,
+  birthplace: number,
+  maxAttempts: number,
+  timeoutMs: number,
+];
+const NO_SHAPE: Shape = [0, 0, 0, 0, 0];
+const SHAPE_LENGTH = NO_SHAPE.length;
+
+type Counters = readonly [
+  jobEpoch: number,
+  attempts: number,
+  failures: number,
+  interruptions: number,
+  crashes: number,
+];
+const FIRST_RUN: Counters = [1, 1, 0, 0, 0];
+
+export class TakenRows {
+  readonly #ledger: Ledger;
+  #shape = NO_SHAPE;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  /** The shape of the last job: the next ones are likely to have it too. */
+  get expected(): Shape {
+    return this.#shape;
+  }
+
+  /** In the order of their line. Rows that stand for no job are passed over; what is `common` is added to each job. */
+  async jobs<T extends object>(
+    rows: readonly (readonly [...Row, ...unknown[]])[],
+    expected: Shape,
+    common: T,
+  ): Promise<(DispatchedJob & T)[]> {
+    const ledger = this.#ledger;
+    const shapes = new Map<string | null, { readonly shape: Shape; readonly trace: string | null }>();
+    shapes.set(null, { shape: expected, trace: null });
+    for (const row of rows) if (!shapes.has(row[5])) shapes.set(row[5], shapeAndTrace(row[5]!));
+    const known = [...shapes.values()].map(({ shape }) => shape).filter((shape) => shape !== NO_SHAPE);
+    await ledger.learnKinds(new Set(known.map((shape) => shape[0])));
+    await ledger.learnNames(new Set(known.map((shape) => shape[2])));
+    const earlier = new Map<number, readonly [...Row, ...unknown[]]>();
+    for (const row of rows) if (row[6] !== null) earlier.set(row[0]!, row);
+    const jobs: (DispatchedJob & T)[] = [];
+    for (const [seq, uuid, payload, createdAt, runAt, told] of rows) {
+      if (uuid === null) continue;
+      const before = earlier.get(seq!);
+      const { shape, trace } = shapes.get(told)!;
+      const [kind, priority, birthplace, maxAttempts, timeoutMs] = (this.#shape = shape);
+      const { queue, task } = ledger.kind(kind);
+      const [jobEpoch, attempts, failures, interruptions, crashes] = before ? numbers(before[6]!) : FIRST_RUN;
+      jobs.push({
+        id: `${ledger.name(birthplace)}-${uuid}` as JobId,
+        jobEpoch,
+        ref: seq,
+        task,
+        queue,
+        priority,
+        payload,
+        attempts,
+        failures,
+        interruptions,
+        crashes,
+        maxAttempts,
+        timeoutMs: timeoutMs === 0 ? null : timeoutMs,
+        createdAt,
+        runAt: before ? before[4]! : (runAt ?? createdAt),
+        trace,
+        ...common,
+      });
+    }
+    return jobs.sort(inOrder);
+  }
+}
+
+function shapeAndTrace(text: string): { readonly shape: Shape; readonly trace: string | null } {
+  const parts = text.split(" ");
+  const trace = parts.splice(SHAPE_LENGTH).join(" ");
+  return { shape: parts.map(Number) as unknown as Shape, trace: trace === "" ? null : trace };
+}
+
+function numbers(text: string): readonly [number, number, number, number, number] {
+  return text.split(" ").map(Number) as [number, number, number, number, number];
+}
+
+function inOrder(a: DispatchedJob, b: DispatchedJob): number {
+  return b.priority - a.priority || a.runAt - b.runAt || (a.ref as number) - (b.ref as number);
+}

@@ -1,0 +1,129 @@
+import type { JobId } from "../../../core/ids.ts";
+import { isFinal, type JobStatus } from "../../../core/jobs/job.ts";
+import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
+import type { CancelAnswer } from "../../store.ts";
+import { type Ending, endRuns, NOTHING } from "./run-endings.ts";
+import { birthplaceOf, type Ledger, NOW, statusName, uuidOf, withoutNul } from "./store-cache.ts";
+import { STATUS } from "../schema.ts";
+
+interface Place {
+  readonly seq: number;
+  readonly status: JobStatus;
+}
+
+/** Who steers a job holds its row in `job`, which neither claims nor results touch. */
+const HOLD = write(
+  "steer-hold",
+  `SELECT j.seq FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
+   WHERE j.id = $1 AND b.name = $2 FOR UPDATE OF j`,
+);
+/** `live` first: a result may move the job to `done` meanwhile, and nothing but a steerer moves it back. */
+const IN_LIVE = write(
+  "steer-in-live",
+  `SELECT CASE WHEN running THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status
+   FROM baton.live WHERE seq = $2 FOR UPDATE`,
+);
+const IN_DONE = write("steer-in-done", "SELECT status FROM baton.done WHERE seq = $1 FOR UPDATE");
+const WISH = write(
+  "steer-wish",
+  `UPDATE baton.live SET cancel_requested = true, cancel_reason = $3, updated_at = ${NOW}
+   WHERE seq = $2 AND NOT cancel_requested`,
+);
+const MARK_CANCELLED = write(
+  "steer-mark-cancelled",
+  "UPDATE baton.live SET cancel_requested = true WHERE seq = $1",
+);
+/** As new, but for the starts so far and the logs, and under a new epoch: its last run is history. */
+const REVIVE = write(
+  "steer-revive",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   gone AS (
+     DELETE FROM baton.done WHERE seq = $2
+     RETURNING seq, id, job_epoch, attempts, author, logs, status, started_at, finished_at, worker, assignment, error
+   ),
+   kept_runs AS (
+     INSERT INTO baton.past_run (seq, job_epoch, started_at, ended_at, worker, author, assignment, outcome, error)
+     SELECT seq, job_epoch, started_at, finished_at, worker, author, assignment,
+       CASE status WHEN ${STATUS.failed} THEN 'failed' ELSE 'cancelled' END, error
+     FROM gone WHERE started_at IS NOT NULL ON CONFLICT DO NOTHING
+   ),
+   back AS (
+     INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, job_epoch, attempts, logs, priority, later)
+     SELECT g.seq, g.id, clock.now, clock.now, j.kind, g.author, g.job_epoch + 1, g.attempts, g.logs, j.priority, false
+     FROM clock, gone g JOIN baton.job j ON j.id = g.id
+   )
+   INSERT INTO baton.tally (kind, status, n) SELECT j.kind, g.status, -1 FROM gone g JOIN baton.job j ON j.id = g.id`,
+);
+const REMOVE = write(
+  "steer-remove",
+  `WITH job AS (DELETE FROM baton.job WHERE id = $2 RETURNING kind),
+   live AS (DELETE FROM baton.live WHERE seq = $1),
+   logs AS (DELETE FROM baton.log WHERE seq = $1),
+   past AS (DELETE FROM baton.past_run WHERE seq = $1),
+   done AS (DELETE FROM baton.done WHERE seq = $1 RETURNING status)
+   INSERT INTO baton.tally (kind, status, n) SELECT job.kind, done.status, -1 FROM job, done`,
+);
+
+/** What people do to jobs: cancel, retry by hand, remove. */
+export class Steer {
+  readonly #ledger: Ledger;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+    return this.#steer<CancelAnswer>(id, { outcome: "missing" }, async (tx, { seq, status }) => {
+      if (isFinal(status)) return { outcome: "finished", status };
+      const text = reason === null ? null : withoutNul(reason);
+      const now = this.#ledger.now();
+      if (status === "processing") {
+        await tx.query(WISH, [now, seq, text]);
+        return { outcome: "requested" };
+      }
+      const error = { code: "CANCELLED", message: text ?? "cancelled before it started" };
+      await tx.query(MARK_CANCELLED, [seq]);
+      await endRuns(tx, [cancelled(seq, JSON.stringify(error))], now);
+      return { outcome: "cancelled" };
+    });
+  }
+
+  retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
+    return this.#steer<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
+      if (status !== "failed" && status !== "cancelled") return status;
+      await tx.query(REVIVE, [this.#ledger.now(), seq]);
+      return "retried";
+    });
+  }
+
+  remove(id: JobId): Promise<"removed" | "running" | "missing"> {
+    return this.#steer<"removed" | "running" | "missing">(id, "missing", async (tx, { seq, status }) => {
+      if (status === "processing") return "running";
+      await tx.query(REMOVE, [seq, uuidOf(id)]);
+      return "removed";
+    });
+  }
+
+  #steer<T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> {
+    return this.#ledger.db.transaction(async (tx) => {
+      const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
+      if (!job) return missing;
+      const [live] = await tx.query<{ status: number }>(IN_LIVE, [this.#ledger.now(), job.seq]);
+      const [found] = live ? [live] : await tx.query<{ status: number }>(IN_DONE, [job.seq]);
+      return found ? work(tx, { seq: job.seq, status: statusName(found.status) }) : missing;
+    });
+  }
+}
+
+function cancelled(seq: number, error: string): Ending {
+  return {
+    seq,
+    status: STATUS.cancelled,
+    error,
+    result: null,
+    spent: NOTHING,
+    taken: false,
+    killed: null,
+    author: null,
+  };
+}

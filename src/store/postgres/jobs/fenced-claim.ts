@@ -1,0 +1,143 @@
+/**
+ * The claim of a leader on behalf of somebody else, under its term. Each of these comes with a lease of its own: so the lease is
+ * made in the same statement, and only with something to hold. One that finds nothing writes nothing, and waits for no disk.
+ */
+
+import type { Term } from "../../../core/leadership/term.ts";
+import type { Statement } from "../../../platform/drivers/postgres/postgres.ts";
+import { texts } from "../../../platform/drivers/postgres/arrays.ts";
+import { authorUnder } from "../../write-author.ts";
+import type { Claimed, ClaimRequest } from "../../store.ts";
+import { openLease, prolongLease, startRun } from "./leases.ts";
+import { type Ledger, NOW } from "./store-cache.ts";
+import { heads, IN_ORDER, kinds, PROMOTE } from "./queue-order.ts";
+import { type Row, type Shape, TakenRows, takenRows } from "./claimed-rows.ts";
+import { newest, type PostgresTerms, termValues } from "../terms.ts";
+
+/**
+ * As CLAIM, but for `fence`, which is held from before anything is written, and `made`. Who has picked jobs and could not take them
+ * has met another claim under the same new lease, and looks again.
+ */
+const CLAIM_FENCED: Statement = {
+  name: "claim-fenced",
+  readOnly: false,
+  arrays: true,
+  text: `
+  WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+  ${openLease("$10")},
+  may AS MATERIALIZED (
+    SELECT true FROM open
+    UNION ALL SELECT true WHERE $10::boolean AND NOT EXISTS (SELECT FROM baton.lease e WHERE e.name = $2)
+  ),
+  ${kinds("$4", "$5", "$11", "EXISTS (SELECT FROM may)")},
+  picked AS MATERIALIZED (
+    SELECT at FROM (
+      (${heads(false, "$6::int")})
+      UNION ALL (${heads(true, "CASE WHEN $7::boolean THEN 1 ELSE 0 END")} ${IN_ORDER} LIMIT 1)
+    ) AS line ${IN_ORDER} LIMIT $6::int
+  ),
+  fence AS MATERIALIZED (
+    ${newest(17)} AND (EXISTS (SELECT FROM picked) OR EXISTS (SELECT FROM open)) FOR SHARE
+  ),
+  made AS (
+    INSERT INTO baton.lease (name, expires_at) SELECT $2::text, clock.now + $3::bigint FROM clock
+    WHERE EXISTS (SELECT FROM picked) AND EXISTS (SELECT FROM fence) AND NOT EXISTS (SELECT FROM open)
+    ON CONFLICT DO NOTHING RETURNING id
+  ),
+  kept AS MATERIALIZED (
+    SELECT e.id FROM baton.lease e
+    WHERE e.id = (SELECT id FROM open) AND EXISTS (SELECT FROM picked) AND EXISTS (SELECT FROM fence) FOR KEY SHARE
+  ),
+  held AS MATERIALIZED (SELECT id FROM kept UNION ALL SELECT id FROM made),
+  taken AS (
+    UPDATE baton.live l SET ${startRun("$8", "$9")}, assignment = NULL
+    FROM held WHERE l.ctid = ANY (ARRAY(SELECT at FROM picked))
+    RETURNING l.seq, l.id, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
+  ),
+  ${prolongLease("EXISTS (SELECT FROM fence)")}
+  ${takenRows(12, "NULL::boolean, NULL::boolean, NULL::boolean")}
+  UNION ALL
+  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    EXISTS (SELECT FROM may),
+    EXISTS (SELECT FROM picked) OR (SELECT count(*) FROM kinds) > 1 AND EXISTS (
+      SELECT FROM kinds CROSS JOIN LATERAL (
+        SELECT FROM baton.live l WHERE l.kind = kinds.id AND NOT l.running AND NOT l.later AND NOT l.suspect LIMIT 1
+      ) AS in_sight
+    ),
+    CASE WHEN EXISTS (SELECT FROM picked) OR EXISTS (SELECT FROM open) THEN EXISTS (SELECT FROM fence)
+      ELSE EXISTS (${newest(17)}) END
+  WHERE NOT EXISTS (SELECT FROM taken)`,
+};
+
+type FencedRow = [
+  ...row: Row,
+  /** These three only in the one row that stands for no job. */
+  held: boolean | null,
+  contended: boolean | null,
+  fenced: boolean | null,
+];
+
+/**
+ * Another claimant holds more rows for a moment than it takes, if it merges several lines. Who finds nothing but those
+ * looks again instead of going to sleep.
+ */
+export const CONTENDED_TRIES = 4;
+
+export class FencedClaim {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+  readonly #rows: TakenRows;
+
+  constructor(ledger: Ledger, terms: PostgresTerms) {
+    this.#ledger = ledger;
+    this.#terms = terms;
+    this.#rows = new TakenRows(ledger);
+  }
+
+  async run(request: ClaimRequest, fence: Term): Promise<Claimed> {
+    const ledger = this.#ledger;
+    const author = await ledger.authorId(authorUnder(request.author, fence));
+    const worker = await ledger.nameId(request.worker);
+    const common = { lease: request.lease, leaderEpoch: fence.epoch };
+    for (let tries = 1; ; tries++) {
+      const { expected } = this.#rows;
+      const { rows, nextDueInMs } = await this.#take(request, fence, { worker, author, expected });
+      const [seq, , , , , , , held, contended, fenced] = rows[0]!;
+      if (seq !== null)
+        return { jobs: await this.#rows.jobs(rows, expected, common), held: true, nextDueInMs };
+      if (!fenced) throw await this.#terms.refusal(fence);
+      if (!held || !contended || tries === CONTENDED_TRIES)
+        return { jobs: [], held: held === true, nextDueInMs };
+    }
+  }
+
+  async #take(
+    request: ClaimRequest,
+    fence: Term,
+    by: { readonly worker: number; readonly author: number; readonly expected: Shape },
+  ): Promise<{ rows: FencedRow[]; nextDueInMs: number | null }> {
+    const now = this.#ledger.now();
+    const [due, rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, FencedRow>(
+      [PROMOTE, [now]],
+      [
+        CLAIM_FENCED,
+        [
+          now,
+          request.lease,
+          request.leaseMs,
+          texts([...request.tasks]),
+          request.queues && texts([...request.queues]),
+          Math.max(request.limit, 0),
+          request.suspect,
+          by.worker,
+          by.author,
+          request.opens,
+          texts([...request.exceptQueues]),
+          ...by.expected,
+          ...termValues(fence),
+        ],
+      ],
+    );
+    return { rows, nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
+  }
+}

@@ -1,0 +1,78 @@
+/** The jobs of a PostgreSQL store: each call is one statement or one transaction. */
+
+import { hasCode } from "../../../core/errors.ts";
+import type { Postgres } from "../../../platform/drivers/postgres/postgres.ts";
+import type { JobStore } from "../../jobs.ts";
+import { Claim } from "./claim.ts";
+import type { Ledger } from "./store-cache.ts";
+import { List } from "./list.ts";
+import { PastRuns } from "./past-runs.ts";
+import { Purge } from "./purge.ts";
+import { Read } from "./read.ts";
+import { Recover } from "./recover.ts";
+import { Report } from "./report.ts";
+import { Settle } from "./settle.ts";
+import { Steer } from "./control.ts";
+import type { Submit } from "./submit.ts";
+import { SubmitWithin } from "./submit-within.ts";
+import type { PostgresTerms } from "../terms.ts";
+
+export interface PostgresJobsParts {
+  readonly ledger: Ledger;
+  readonly terms: PostgresTerms;
+  readonly submit: Submit;
+  readonly renewals: Pick<Postgres, "query">;
+}
+
+export function postgresJobs({ ledger, terms, submit, renewals }: PostgresJobsParts): JobStore {
+  const submitWithin = new SubmitWithin(ledger);
+  const claim = new Claim(ledger, terms);
+  const settle = new Settle(ledger, terms);
+  const report = new Report(ledger, settle, terms);
+  const recover = new Recover(ledger, terms, renewals);
+  const control = new Steer(ledger);
+  const purge = new Purge(ledger, terms);
+  const read = new Read(ledger);
+  const list = new List(ledger);
+  const past = new PastRuns(ledger);
+  /** Two calls take two connections, and the second may be the faster one. */
+  const reporting = new Set<Promise<unknown>>();
+  return {
+    submit: (jobs, author, wakes = false, fence) => submit.run(jobs, author, wakes, fence),
+    submitWithin: (client, jobs, author) => submitWithin.run(client, jobs, author),
+    claim: (request) => claim.run(request),
+    // After the reports that are under way, and not if one of them fails: a run that has ended may report nothing more.
+    settle: async (settlements, fence) => {
+      if (reporting.size > 0) await Promise.all(reporting);
+      return settle.run(settlements, fence);
+    },
+    report: async (reports, fence) => {
+      const reported = report.run(reports, fence);
+      // One that came too late with its term has reported nothing, and fails nobody else's settlement.
+      const over = fence ? reported.catch(unlessStale) : reported;
+      reporting.add(over);
+      try {
+        return await reported;
+      } finally {
+        reporting.delete(over);
+      }
+    },
+    renew: (lease, ttlMs, fence) => recover.renew(lease, ttlMs, fence),
+    recover: (which, budgets, fence) => recover.run(which, budgets, fence),
+    cancel: (id, reason) => control.cancel(id, reason),
+    retry: (id) => control.retry(id),
+    remove: (id) => control.remove(id),
+    purge: (retention, limit, fence) => purge.run(retention, limit, fence),
+    get: (id) => read.get(id),
+    result: (id) => read.result(id),
+    list: (query) => list.whole(query),
+    brief: (query) => list.brief(query),
+    runs: (id) => past.of(id),
+    timings: (limit, withinMs) => read.timings(limit, withinMs),
+    logs: (id, after, limit) => read.logs(id, after, limit),
+  };
+}
+
+function unlessStale(error: unknown): void {
+  if (!hasCode(error, "STALE_EPOCH")) throw error;
+}

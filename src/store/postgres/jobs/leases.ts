@@ -1,0 +1,49 @@
+/** The lease under which jobs are claimed, whichever way they come: what a claim and an accept have in common. */
+
+import type { LeaseId } from "../../../core/ids.ts";
+import { read, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { type Ledger, NOW } from "./store-cache.ts";
+
+/** A lease is prolonged by this part more than asked for, and then for a while not at all: spares most claims a write of its row. */
+const LEASE_SURPLUS = 32;
+
+/** The lease, as `open`: it is there and has not run out, or has nothing under it and the claimant may open it again. */
+export const openLease = (opens: string): string => `
+  open AS MATERIALIZED (
+    SELECT e.id FROM baton.lease e
+    WHERE e.name = $2 AND (e.expires_at > (SELECT now FROM clock)
+      OR ${opens}::boolean AND NOT EXISTS (SELECT FROM baton.live l WHERE l.running AND l.lease = e.id))
+  )`;
+
+export const prolongLease = (only?: string): string => `
+  prolonged AS (
+    UPDATE baton.lease e SET expires_at = (SELECT now FROM clock) + $3::bigint + $3::bigint / ${LEASE_SURPLUS} FROM open
+    WHERE e.id = open.id AND e.expires_at < (SELECT now FROM clock) + $3::bigint${only ? ` AND ${only}` : ""}
+  )`;
+export const PROLONG_LEASE = prolongLease();
+
+/** What a claim makes of a job, for parameters of its worker and author. */
+export const startRun = (worker: string, author: string): string => `
+  running = true, lease = held.id, job_epoch = l.job_epoch + 1, attempts = l.attempts + 1,
+  updated_at = (SELECT now FROM clock), started_at = (SELECT now FROM clock), worker = ${worker}, author = ${author},
+  progress = NULL, progress_message = NULL`;
+
+const MAKE = write(
+  "claim-open-lease",
+  `INSERT INTO baton.lease (name, expires_at) VALUES ($2, ${NOW} + $3::bigint) ON CONFLICT DO NOTHING RETURNING id`,
+);
+
+const IS_OPEN = read(
+  "claim-lease-is-open",
+  `SELECT FROM baton.lease WHERE name = $2 AND expires_at > ${NOW}`,
+);
+
+/** True when it is open now, also because another call of its holder was faster. Else it has run out with jobs under it, and stays lost. */
+export async function makeLease(
+  ledger: Ledger,
+  { lease, leaseMs }: { readonly lease: LeaseId; readonly leaseMs: number },
+): Promise<boolean> {
+  const made = await ledger.db.query(MAKE, [ledger.now(), lease, leaseMs]);
+  if (made.length === 1) return true;
+  return (await ledger.db.query(IS_OPEN, [ledger.now(), lease])).length === 1;
+}

@@ -1,0 +1,289 @@
+/**
+ * Lists of jobs, newest first. What is asked for may lie anywhere among millions, so a page walks a bounded number of narrow rows, those of
+ * `live` and `done` by `seq`, and looks into `job` only for those that fit; a short page comes with a cursor to go on with.
+ *
+ *   any, queued        by seq
+ *   processing         at the heads of the lines, where every claim takes from
+ *   scheduled          by their index if they are few, else by seq
+ *   finished           by seq, the unusual ones by their index
+ *
+ * Instants are looked up first: `seq` and `created_at` grow together, but for what was submitted at the same moment, so a search by halves
+ * finds where to begin and where to end.
+ */
+
+import { BatonError } from "../../../core/errors.ts";
+import type { JobId } from "../../../core/ids.ts";
+import { isFinal, type JobError } from "../../../core/jobs/job.ts";
+import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
+import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
+import type { BriefJob, BriefPage, JobPage, JobQuery } from "../../store.ts";
+import { type Ledger, statusName } from "./store-cache.ts";
+import { COLUMNS, JOINED, type Row, STATUS_NOW, toJob, WAITING_OR_RUNNING } from "./read.ts";
+import { STATUS } from "../schema.ts";
+
+/** Rows that one page may look at, and those that it tries first. */
+const SCAN_MAX = 10_000;
+const SCAN_FIRST = 2_000;
+/** More are not sorted for a page. */
+const SCHEDULED_FEW = 10_000;
+/** Of one line: more than all workers run of it, and than what was put back before them; where none of the first runs, none does. */
+const LINE_MAX = 2_000;
+const LINE_FIRST = 200;
+/** How far apart `seq` and `created_at` of concurrent submits may be. */
+const SEEK_MARGIN_MS = 2_000;
+
+const BETWEEN = "seq < $2 AND seq > $10";
+const ROW = "seq, id, kind, error";
+const BY_SEQ = "ORDER BY seq DESC LIMIT $9::int";
+const IN_LINE = "NOT later AND NOT suspect";
+
+const finished = (status: number): string =>
+  `SELECT ${ROW} FROM baton.done WHERE status = ${status} AND ${BETWEEN} ${BY_SEQ}`;
+
+const ofLine = (columns: string, limit: string | number): string =>
+  `SELECT ${columns} FROM baton.live WHERE kind = line.kind AND priority = line.priority AND ${IN_LINE} ORDER BY run_at, seq LIMIT ${limit}`;
+
+/** Rows to look at; `fits` is what of the filter they can be asked themselves. */
+const WALKS = {
+  // Each is cut by itself: the planner would sort all rows of both.
+  any: `SELECT ${ROW} FROM (
+      (SELECT ${ROW} FROM baton.live WHERE ${BETWEEN} ${BY_SEQ}) UNION ALL (SELECT ${ROW} FROM baton.done WHERE ${BETWEEN} ${BY_SEQ})
+    ) AS both_places ${BY_SEQ}`,
+  waiting: `SELECT ${ROW}, running, run_at FROM baton.live WHERE ${BETWEEN} ${BY_SEQ}`,
+  scheduled: `SELECT ${ROW}, running, run_at FROM (
+      SELECT ${ROW}, running, run_at FROM baton.live WHERE later ORDER BY run_at, seq LIMIT ${SCHEDULED_FEW + 1}
+    ) AS later WHERE ${BETWEEN} ${BY_SEQ}`,
+  processing: `SELECT ${ROW} FROM (
+      SELECT l.seq, l.id, l.kind, l.error FROM line CROSS JOIN LATERAL (
+        ${ofLine(`${ROW}, running`, `CASE WHEN EXISTS (SELECT FROM (${ofLine("running", LINE_FIRST)}) AS first WHERE running) THEN ${LINE_MAX} ELSE 0 END`)}
+      ) AS l WHERE l.running
+      UNION ALL SELECT ${ROW} FROM baton.live WHERE suspect AND NOT later AND running
+    ) AS running WHERE ${BETWEEN} ${BY_SEQ}`,
+  // The usual ones are nearly all there are.
+  completed: `SELECT ${ROW}, status FROM baton.done WHERE ${BETWEEN} ${BY_SEQ}`,
+  failed: finished(STATUS.failed),
+  cancelled: finished(STATUS.cancelled),
+  // One text of a list of theirs: those jobs stand in a side table (core/jobs/job-fields.ts), in their order.
+  ...Object.fromEntries(
+    LISTED_FILTERS.map((name) => [
+      name,
+      `SELECT seq, id FROM baton.job_${name} WHERE value = $11::text AND ${BETWEEN} ${BY_SEQ}`,
+    ]),
+  ),
+} as const;
+type Walk = keyof typeof WALKS;
+
+/** The lines of these kinds, one for each priority: the next one is jumped to. */
+const LINES = `line AS (
+    SELECT k.id AS kind, (SELECT max(priority) FROM baton.live WHERE kind = k.id AND ${IN_LINE}) AS priority
+    FROM baton.kind k WHERE $3::int[] IS NULL OR k.id = ANY ($3::int[])
+    UNION ALL
+    SELECT p.kind, (SELECT max(priority) FROM baton.live WHERE kind = p.kind AND priority < p.priority AND ${IN_LINE})
+    FROM line p WHERE p.priority IS NOT NULL
+  ),`;
+
+/** What of the filter a row of a walk can be asked itself; a side table knows nothing but the job. */
+const ASKED = `AND ($3::int[] IS NULL OR walk.kind IS NULL OR walk.kind = ANY ($3::int[]))
+         AND ($8::text IS NULL OR position(to_json($8::text)::text IN walk.error) > 0)`;
+const FITS: { readonly [walk: string]: string } = {
+  waiting: `AND ${WAITING_OR_RUNNING("walk")} = $6`,
+  scheduled: `AND ${WAITING_OR_RUNNING("walk")} = $6`,
+  completed: `AND walk.status = ${STATUS.completed}`,
+};
+
+const BRIEF = `j.seq, b.name AS birthplace, j.id, k.queue, k.task, j.created_at, d.finished_at, ${STATUS_NOW} AS status,
+  coalesce(d.error, l.error) AS error`;
+const BRIEF_JOINED = `JOIN baton.kind k ON k.id = j.kind JOIN baton.name b ON b.id = j.birthplace
+  LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq`;
+
+/**
+ * With the last row that was looked at, if there may be more behind it; also when nothing fits. `OFFSET 0` keeps the planner from
+ * turning the walk around. A row without a kind is from a version that did not note it.
+ */
+const page = (walk: Walk, [name, columns, joined]: readonly [string, string, string]): Statement =>
+  read(
+    `list-${name}-${walk}`,
+    `WITH RECURSIVE ${walk === "processing" ? LINES : ""}
+     walk AS MATERIALIZED (${WALKS[walk]})
+     SELECT w.walked, page.* FROM (SELECT CASE WHEN count(*) = $9::int THEN min(seq) END AS walked FROM walk) AS w
+     LEFT JOIN LATERAL (
+       SELECT one.* FROM walk CROSS JOIN LATERAL (
+         SELECT ${columns} FROM baton.job j ${joined}
+         WHERE j.id = walk.id AND ($3::int[] IS NULL OR j.kind = ANY ($3::int[])) AND j.created_at >= $4 AND j.created_at < $5
+           AND ($6::int IS NULL OR ${STATUS_NOW} = $6) AND ($8::text IS NULL OR coalesce(d.error, l.error)::jsonb ->> 'code' = $8)
+         OFFSET 0
+       ) AS one
+       WHERE true ${LISTED_FILTERS.includes(walk) ? "" : ASKED} ${FITS[walk] ?? ""}
+       ORDER BY walk.seq DESC LIMIT $7::int
+     ) AS page ON true ORDER BY page.seq DESC`,
+  );
+const pages = (shape: readonly [string, string, string]): Readonly<Record<Walk, Statement>> =>
+  Object.fromEntries((Object.keys(WALKS) as Walk[]).map((walk) => [walk, page(walk, shape)])) as Record<
+    Walk,
+    Statement
+  >;
+const WHOLE = pages(["jobs", COLUMNS, JOINED]);
+const BRIEFLY = pages(["brief", BRIEF, BRIEF_JOINED]);
+
+const KINDS = read(
+  "list-kinds",
+  "SELECT id FROM baton.kind WHERE ($1::text IS NULL OR queue = $1) AND ($2::text IS NULL OR task = $2)",
+);
+const SCHEDULED = read(
+  "list-scheduled",
+  `SELECT count(*) AS n FROM (SELECT FROM baton.live WHERE later LIMIT ${SCHEDULED_FEW + 1}) AS few`,
+);
+/** The first job that was created at or after an instant, as near as makes no difference. */
+const SEEK = read(
+  "list-seek",
+  `WITH RECURSIVE search (low, high) AS (
+     SELECT least((SELECT min(seq) FROM baton.live), (SELECT min(seq) FROM baton.done)) - 1,
+       greatest((SELECT max(seq) FROM baton.live), (SELECT max(seq) FROM baton.done)) + 1
+     UNION ALL
+     SELECT CASE WHEN found.at < $1 THEN half.seq ELSE half.low END, CASE WHEN found.at < $1 THEN half.high ELSE half.seq END
+     FROM (SELECT low, high, (low + high) / 2 AS seq FROM search WHERE high - low > 1) AS half
+     CROSS JOIN LATERAL (
+       SELECT coalesce((
+         SELECT j.created_at FROM (
+           (SELECT seq, id FROM baton.live WHERE seq <= half.seq ORDER BY seq DESC LIMIT 1)
+           UNION ALL (SELECT seq, id FROM baton.done WHERE seq <= half.seq ORDER BY seq DESC LIMIT 1)
+           ORDER BY seq DESC LIMIT 1
+         ) AS nearest JOIN baton.job j ON j.id = nearest.id
+       ), 0) AS at
+     ) AS found
+   )
+   SELECT min(high) AS seq FROM search`,
+);
+
+interface Found {
+  readonly rows: readonly Row[];
+  readonly cursor: string | null;
+}
+
+export class List {
+  readonly #ledger: Ledger;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  async whole(query: JobQuery): Promise<JobPage> {
+    const { rows, cursor } = await this.#find(query, WHOLE);
+    return { jobs: rows.map(toJob), cursor };
+  }
+
+  async brief(query: JobQuery): Promise<BriefPage> {
+    const { rows, cursor } = await this.#find(query, BRIEFLY);
+    return { jobs: rows.map(toBrief), cursor };
+  }
+
+  async #find(query: JobQuery, statements: Readonly<Record<Walk, Statement>>): Promise<Found> {
+    const { queue, task, limit } = query;
+    const cursor = cursorSeq(query.cursor);
+    const byKind = queue !== undefined || task !== undefined;
+    const listed = listedFilter(query);
+    const [kinds, bounds, walk] = await Promise.all([
+      byKind ? this.#kinds(queue, task) : null,
+      this.#bounds(query),
+      listed ? (listed.name as Walk) : this.#walk(query),
+    ]);
+    if (kinds?.length === 0) return { rows: [], cursor: null };
+    // Without a filter every row fits, and the page is as long as the walk.
+    const filtered = query.status !== undefined || byKind || query.errorCode !== undefined;
+    const rows: Row[] = [];
+    let before = Math.min(cursor, bounds.before);
+    let left = SCAN_MAX;
+    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = scan < SCAN_FIRST ? SCAN_FIRST : left) {
+      const [walked, found] = await this.#page(statements[walk], query, {
+        before,
+        after: bounds.after,
+        kinds,
+        limit: limit - rows.length,
+        scan: Math.max(scan, limit),
+        listed: listed?.text ?? null,
+      });
+      rows.push(...found);
+      left -= scan;
+      if (rows.length >= limit) return { rows, cursor: String(rows.at(-1)!["seq"]) };
+      if (walked === null || left <= 0) return { rows, cursor: walked === null ? null : String(walked) };
+      before = walked;
+    }
+  }
+
+  async #page(
+    statement: Statement,
+    query: JobQuery,
+    walk: {
+      before: number;
+      after: number;
+      kinds: readonly number[] | null;
+      limit: number;
+      scan: number;
+      listed: string | null;
+    },
+  ): Promise<[walked: number | null, rows: Row[]]> {
+    const rows = await this.#ledger.db.query<Row>(statement, [
+      this.#ledger.now(),
+      walk.before,
+      walk.kinds && int4s(walk.kinds),
+      query.since ?? 0,
+      query.until ?? Number.MAX_SAFE_INTEGER,
+      query.status === undefined ? null : STATUS[query.status],
+      walk.limit,
+      query.errorCode ?? null,
+      walk.scan,
+      walk.after,
+      ...(walk.listed === null ? [] : [walk.listed]),
+    ]);
+    return [rows[0]?.["walked"] ?? null, rows.filter((row) => row["seq"] !== null)];
+  }
+
+  async #kinds(queue: string | undefined, task: string | undefined): Promise<number[]> {
+    const rows = await this.#ledger.db.query<{ id: number }>(KINDS, [queue ?? null, task ?? null]);
+    return rows.map(({ id }) => id);
+  }
+
+  async #bounds({ since, until }: JobQuery): Promise<{ before: number; after: number }> {
+    const [first, end] = await Promise.all([
+      since === undefined ? null : this.#seek(since - SEEK_MARGIN_MS),
+      until === undefined ? null : this.#seek(until + SEEK_MARGIN_MS),
+    ]);
+    return { after: first === null ? 0 : first - 1, before: end ?? Number.MAX_SAFE_INTEGER };
+  }
+
+  async #seek(at: number): Promise<number | null> {
+    const [row] = await this.#ledger.db.query<{ seq: number | null }>(SEEK, [at]);
+    return row?.seq ?? null;
+  }
+
+  async #walk({ status }: JobQuery): Promise<Walk> {
+    if (status === undefined) return "any";
+    if (isFinal(status) || status === "processing") return status;
+    if (status === "queued") return "waiting";
+    const [row] = await this.#ledger.db.query<{ n: number }>(SCHEDULED);
+    return row!.n <= SCHEDULED_FEW ? "scheduled" : "waiting";
+  }
+}
+
+function toBrief(row: Row): BriefJob {
+  return {
+    id: `${row["birthplace"]}-${row["id"]}` as JobId,
+    task: row["task"],
+    queue: row["queue"],
+    status: statusName(row["status"]),
+    createdAt: row["created_at"],
+    finishedAt: row["finished_at"],
+    error: row["error"] === null ? null : (JSON.parse(row["error"]) as JobError),
+  };
+}
+
+function cursorSeq(cursor: string | undefined): number {
+  if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
+  if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);
+  throw new BatonError(
+    "BAD_REQUEST",
+    "cursor is not one that a list gave; leave it out to start at the newest",
+    { field: "cursor" },
+  );
+}

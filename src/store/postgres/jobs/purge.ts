@@ -1,0 +1,90 @@
+import type { Term } from "../../../core/leadership/term.ts";
+import { write } from "../../../platform/drivers/postgres/postgres.ts";
+import type { Retention } from "../../store.ts";
+import { type Ledger, NOW } from "./store-cache.ts";
+import type { PostgresTerms } from "../terms.ts";
+
+/** Finished jobs looked at by one purge, about 10 ms: what is kept for long lies in the way of what is not. */
+const PIECE = 10_000;
+
+const KEPT_MS = "CASE status WHEN 3 THEN $2::bigint WHEN 4 THEN $3::bigint ELSE $4::bigint END";
+
+/** Locks both rows of a job, or leaves it alone: somebody who steers it at this moment has them in the other order. */
+const PURGE = write(
+  "purge",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   piece AS MATERIALIZED (
+     SELECT seq, (SELECT now FROM clock) - finished_at AS age_ms, ${KEPT_MS} AS kept_ms
+     FROM baton.done WHERE seq > $6::bigint ORDER BY seq LIMIT ${PIECE}
+   ),
+   chosen AS MATERIALIZED (SELECT seq FROM piece WHERE age_ms > kept_ms ORDER BY seq LIMIT $5::int),
+   old AS MATERIALIZED (
+     SELECT d.seq FROM baton.done d JOIN baton.job j ON j.id = d.id
+     WHERE d.seq = ANY (ARRAY(SELECT seq FROM chosen)) FOR UPDATE OF d, j SKIP LOCKED
+   ),
+   done AS (DELETE FROM baton.done d USING old WHERE d.seq = old.seq RETURNING d.id, d.status),
+   logs AS (DELETE FROM baton.log g USING old WHERE g.seq = old.seq),
+   past AS (DELETE FROM baton.past_run p USING old WHERE p.seq = old.seq),
+   job AS (DELETE FROM baton.job j USING done WHERE j.id = done.id RETURNING j.kind, done.status),
+   tally AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, status, -count(*) FROM job GROUP BY kind, status)
+   SELECT (SELECT count(*) FROM old) AS removed,
+     (SELECT max(seq) FROM chosen HAVING count(*) = $5::int) AS last_chosen,
+     (SELECT max(seq) FROM piece HAVING count(*) = ${PIECE} AND max(age_ms) >= least($2::bigint, $3::bigint, $4::bigint)) AS last`,
+);
+const FORGET_OCCURRENCES = write(
+  "purge-occurrences",
+  `DELETE FROM baton.occurrence o USING (
+     SELECT schedule, at FROM baton.occurrence WHERE noted_at < ${NOW} - $2::bigint ORDER BY noted_at LIMIT $3::int
+   ) AS old WHERE o.schedule = old.schedule AND o.at = old.at`,
+);
+/** Adds up what has several rows in `tally`, so that counting stays cheap. */
+const ADD_UP = write(
+  "purge-add-up",
+  `WITH parts AS (
+     DELETE FROM baton.tally WHERE ctid = ANY (ARRAY(
+       SELECT part FROM (SELECT ctid AS part, count(*) OVER (PARTITION BY kind, status) AS n FROM baton.tally) AS t WHERE n > 1
+     )) RETURNING kind, status, n
+   )
+   INSERT INTO baton.tally (kind, status, n) SELECT kind, status, sum(n) FROM parts GROUP BY kind, status HAVING sum(n) <> 0`,
+);
+
+interface Purged {
+  readonly removed: number;
+  /** Set when there may be more to remove in the same piece. */
+  readonly last_chosen: number | null;
+  /** Set when there may be more to remove behind the piece. */
+  readonly last: number | null;
+}
+
+/** What time does to finished jobs and to what was noted of schedules. */
+export class Purge {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+  /**
+   * Where the next purge goes on: it walks the finished jobs in a circle by the order of their arrival, a bounded piece each
+   * time. An index on the time of their end would be written with every job; a BRIN index comes to cover everything once
+   * new rows fill the gaps of removed ones, and then each purge reads all of history.
+   */
+  #after = 0;
+
+  constructor(ledger: Ledger, terms: PostgresTerms) {
+    this.#ledger = ledger;
+    this.#terms = terms;
+  }
+
+  async run(retention: Retention, limit: number, fence: Term): Promise<number> {
+    const { completedMs, failedMs, cancelledMs } = retention;
+    const now = this.#ledger.now();
+    const { removed, last_chosen, last } = await this.#ledger.db.transaction(async (tx) => {
+      await this.#terms.hold(tx, fence);
+      const values = [now, completedMs, failedMs, cancelledMs, limit, this.#after];
+      const [purged] = await tx.query<Purged>(PURGE, values);
+      await tx.query(FORGET_OCCURRENCES, [now, Math.max(completedMs, failedMs), limit]);
+      await tx.query(ADD_UP);
+      return purged!;
+    });
+    // Behind a whole piece of young jobs are mostly younger ones: a walk through millions of them would let the old wait.
+    this.#after = last_chosen ?? last ?? 0;
+    return removed;
+  }
+}

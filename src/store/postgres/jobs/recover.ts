@@ -1,0 +1,293 @@
+import { AGENT_LEASES } from "../../../core/agent.ts";
+import type { JobId, LeaseId } from "../../../core/ids.ts";
+import {
+  crashError,
+  interruptionError,
+  isSuspect,
+  mayRetry,
+  overdueError,
+  type Budgets,
+  type JobError,
+  type Spent,
+} from "../../../core/jobs/job.ts";
+import type { Term } from "../../../core/leadership/term.ts";
+import {
+  type Postgres,
+  type Queryable,
+  read,
+  type Statement,
+  write,
+} from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
+import { type Dead, wasInterrupted } from "../../abandoned-leases.ts";
+import type { Abandoned, Author, Recovered, Renewal } from "../../store.ts";
+import { type Ending, endRuns, NOTHING, type Return, returnRuns, type Spending } from "./run-endings.ts";
+import { type Ledger, NOW } from "./store-cache.ts";
+import { STATUS } from "../schema.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import { walk } from "./table-scan.ts";
+
+/** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
+const RENEWAL_SHARE = 1 / 4;
+/** Of very short leases, which tests have, a quarter is less than a busy machine needs for anything. */
+const RENEWAL_MS_MIN = 500;
+
+const RENEW = write(
+  "lease-renew",
+  `UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint WHERE name = $2 AND expires_at > ${NOW} RETURNING id`,
+);
+const RENEW_FENCED = write(
+  "lease-renew-fenced",
+  `WITH ${fenceFrom(4)},
+   renewed AS (
+     UPDATE baton.lease SET expires_at = ${NOW} + $3::bigint
+     WHERE name = $2 AND expires_at > ${NOW} AND EXISTS (SELECT FROM fence) RETURNING id
+   )
+   SELECT (SELECT id FROM renewed) AS id, EXISTS (SELECT FROM fence) AS fenced`,
+);
+const UNWANTED = read(
+  "lease-unwanted",
+  `SELECT b.name || '-' || j.id AS id, l.job_epoch AS "jobEpoch", l.cancel_reason AS reason
+   FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
+   WHERE l.cancel_requested AND l.running AND l.lease = $1 ORDER BY l.seq`,
+);
+
+/** Waits for claims that hold the lease at this moment (FOR KEY SHARE), and spares one that they have prolonged. */
+const END_EXPIRED = write(
+  "lease-end-expired",
+  `DELETE FROM baton.lease WHERE expires_at <= ${NOW} RETURNING id, name`,
+);
+/** A lease is named `<node>/<incarnation>`, with more behind another slash for a claimant that has several. */
+const END_OF_LIVES = write(
+  "lease-end-of-lives",
+  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id, name",
+);
+const END_OF_OTHERS = write(
+  "lease-end-of-others",
+  "DELETE FROM baton.lease WHERE split_part(name, '/', 2) <> $1 AND NOT starts_with(name, $2) RETURNING id, name",
+);
+const END_OF_HOLDERS = write(
+  "lease-end-of-holders",
+  `DELETE FROM baton.lease
+   WHERE split_part(name, '/', 1) = ANY ($1::text[])
+     OR split_part(name, '/', 1) || '/' || split_part(name, '/', 2) = ANY ($1::text[]) RETURNING id, name`,
+);
+const RUNNING_UNDER = read(
+  "recover-running-under",
+  "SELECT seq FROM baton.live WHERE running AND lease = ANY ($1::int[])",
+);
+const LONG_RUNNING = read(
+  "recover-long-running",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
+   SELECT seq FROM baton.live WHERE running AND started_at <= (SELECT now FROM clock) - $2::bigint`,
+);
+
+/** Looked at again under a lock: since it was found, a run may have ended and another begun. */
+const lost = (name: string, which: string) =>
+  write(
+    name,
+    `SELECT l.seq, l.lease, b.name || '-' || j.id AS id, w.name AS worker, a.node, a.owner_epoch, l.killed, l.failures,
+       l.interruptions, l.crashes, l.cancel_requested, l.cancel_reason, j.max_attempts, j.timeout_ms
+     FROM baton.live l JOIN baton.job j ON j.id = l.id JOIN baton.name b ON b.id = j.birthplace
+     JOIN baton.author a ON a.id = l.author LEFT JOIN baton.name w ON w.id = l.worker
+     WHERE l.running AND ${which} ORDER BY l.seq FOR UPDATE OF l`,
+  );
+const LOST = lost("recover-lost", "l.seq = ANY ($1::bigint[]) AND l.lease = ANY ($2::int[])");
+const OVERDUE = lost(
+  "recover-overdue",
+  `l.seq = ANY ($3::bigint[]) AND l.started_at + j.timeout_ms <= ${NOW} - $2::bigint`,
+);
+
+interface Lost {
+  readonly seq: number;
+  readonly lease: number;
+  readonly id: JobId;
+  readonly worker: string | null;
+  readonly node: Author["node"];
+  readonly owner_epoch: number;
+  readonly killed: string | null;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+  readonly cancel_requested: boolean;
+  readonly cancel_reason: string | null;
+  readonly max_attempts: number;
+  readonly timeout_ms: number | null;
+}
+
+/** What becomes of a job that was taken from its claimant. */
+interface Fate {
+  readonly end: { readonly status: "failed" | "cancelled"; readonly error: JobError } | null;
+  /** Only for one that runs again. */
+  readonly back: Pick<Return, "delayMs" | "error" | "suspect" | "outcome">;
+  readonly spent: Spending;
+  readonly killed: string | null;
+}
+
+/** Leases: who lives prolongs them, and what the dead held is put back. */
+export class Recover {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+  readonly #renewals: Pick<Postgres, "query">;
+
+  constructor(ledger: Ledger, terms: PostgresTerms, renewals: Pick<Postgres, "query">) {
+    this.#ledger = ledger;
+    this.#terms = terms;
+    this.#renewals = renewals;
+  }
+
+  async renew(lease: LeaseId, ttlMs: number, fence?: Term): Promise<Renewal> {
+    const deadlineMs = Math.max(ttlMs * RENEWAL_SHARE, RENEWAL_MS_MIN);
+    const held = await this.#prolonged(lease, ttlMs, deadlineMs, fence);
+    if (held === null) return { held: false, cancelled: [] };
+    const cancelled = await this.#renewals.query<Renewal["cancelled"][number]>(UNWANTED, [held], deadlineMs);
+    return { held: true, cancelled };
+  }
+
+  run(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
+    return which.by === "overdue" ? this.#overdue(which.graceMs, fence) : this.#dead(which, budgets, fence);
+  }
+
+  /** The number of the lease; null when it is not held. */
+  async #prolonged(lease: LeaseId, ttlMs: number, deadlineMs: number, fence?: Term): Promise<number | null> {
+    const db = this.#renewals;
+    const values = [this.#ledger.now(), lease, ttlMs];
+    if (!fence) return (await db.query<{ id: number }>(RENEW, values, deadlineMs))[0]?.id ?? null;
+    const [row] = await db.query<{ id: number | null; fenced: boolean }>(
+      RENEW_FENCED,
+      [...values, ...termValues(fence)],
+      deadlineMs,
+    );
+    if (!row!.fenced) throw await this.#terms.refusal(fence);
+    return row!.id;
+  }
+
+  #dead(which: Dead, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
+    return this.#ledger.db.transaction(async (tx) => {
+      await this.#terms.hold(tx, fence);
+      const ended = await this.#endLeases(tx, which);
+      if (ended.length === 0) return [];
+      const leases = int4s(ended.map(({ id }) => id));
+      const spared = new Set(ended.filter(({ name }) => wasInterrupted(name, which)).map(({ id }) => id));
+      const found = (await walk<{ seq: number }>(tx, RUNNING_UNDER, [leases])).map(({ seq }) => seq);
+      if (found.length === 0) return [];
+      const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
+      const after = (job: Lost): Fate =>
+        spared.has(job.lease) ? afterInterruption(job, budgets) : afterCrash(job, budgets);
+      return this.#putBack(tx, jobs, after, fence.epoch);
+    });
+  }
+
+  /** The walk comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  async #overdue(graceMs: number, fence: Term): Promise<readonly Recovered[]> {
+    const { db } = this.#ledger;
+    const now = this.#ledger.now();
+    const long = await db.transaction((tx) => walk<{ seq: number }>(tx, LONG_RUNNING, [now, graceMs]));
+    const found = long.map(({ seq }) => seq);
+    return db.transaction(async (tx) => {
+      await this.#terms.hold(tx, fence);
+      if (found.length === 0) return [];
+      const jobs = await tx.query<Lost>(OVERDUE, [now, graceMs, int8s(found)]);
+      return this.#putBack(tx, jobs, afterOverdue, fence.epoch);
+    });
+  }
+
+  #endLeases(tx: Queryable, which: Dead): Promise<{ id: number; name: LeaseId }[]> {
+    return tx.query(...this.#ending(which));
+  }
+
+  #ending(which: Dead): [Statement, unknown[]] {
+    switch (which.by) {
+      case "expiry":
+        return [END_EXPIRED, [this.#ledger.now()]];
+      case "lives":
+        return [END_OF_LIVES, [texts(which.incarnations)]];
+      case "everybody":
+        return [END_OF_OTHERS, [which.except, AGENT_LEASES]];
+      case "holders":
+        return [END_OF_HOLDERS, [texts(which.names)]];
+    }
+  }
+
+  async #putBack(
+    tx: Queryable,
+    jobs: readonly Lost[],
+    fateOf: (job: Lost) => Fate,
+    leaderEpoch: number,
+  ): Promise<Recovered[]> {
+    const authors = new Map<string, number>();
+    for (const { node, owner_epoch: ownerEpoch } of jobs) {
+      const key = `${node}/${ownerEpoch}`;
+      if (authors.has(key)) continue;
+      authors.set(key, await this.#ledger.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
+    }
+    const endings: Ending[] = [];
+    const returns: Return[] = [];
+    const recovered = jobs.map((job): Recovered => {
+      const { end, back, spent, killed } = fateOf(job);
+      const author = authors.get(`${job.node}/${job.owner_epoch}`)!;
+      const change = { seq: job.seq, taken: true, spent, killed, author };
+      if (end) {
+        const { status, error } = end;
+        endings.push({ ...change, status: STATUS[status], error: JSON.stringify(error), result: null });
+      } else returns.push({ ...change, ...back });
+      return {
+        id: job.id,
+        worker: workerOf(job),
+        status: end?.status ?? "queued",
+        failures: job.failures + spent.failures,
+        interruptions: job.interruptions + spent.interruptions,
+        crashes: job.crashes + spent.crashes,
+      };
+    });
+    await endRuns(tx, endings, this.#ledger.now());
+    await returnRuns(tx, returns, this.#ledger.now());
+    return recovered;
+  }
+}
+
+function workerOf({ worker }: Lost): string {
+  return worker ?? "unknown";
+}
+
+function afterCrash(job: Lost, budgets: Budgets): Fate {
+  const killed = [...(JSON.parse(job.killed ?? "[]") as string[]), workerOf(job)];
+  const error = crashError(spentOf(job), budgets, killed);
+  return {
+    end: cancelled(job, "cancelled while its node died") ?? (error && { status: "failed", error }),
+    back: { delayMs: null, error: null, suspect: isSuspect(job.crashes + 1, budgets), outcome: "crashed" },
+    spent: { ...NOTHING, crashes: 1 },
+    killed: JSON.stringify(killed),
+  };
+}
+
+/** Its claimant was ended in order, or never heard of it. */
+function afterInterruption(job: Lost, budgets: Budgets): Fate {
+  const error = interruptionError(spentOf(job), budgets);
+  return {
+    end: cancelled(job, "cancelled") ?? (error && { status: "failed", error }),
+    back: { delayMs: null, error: null, suspect: null, outcome: "interrupted" },
+    spent: { ...NOTHING, interruptions: 1 },
+    killed: null,
+  };
+}
+
+/** As a failure, and not as a crash: its worker lives. */
+function afterOverdue(job: Lost): Fate {
+  const error = overdueError(job.timeout_ms!, workerOf(job));
+  return {
+    end: cancelled(job, "cancelled") ?? (mayRetry(spentOf(job)) ? null : { status: "failed", error }),
+    back: { delayMs: 0, error: JSON.stringify(error), suspect: null, outcome: "overdue" },
+    spent: { ...NOTHING, failures: 1 },
+    killed: null,
+  };
+}
+
+function cancelled(job: Lost, words: string): Fate["end"] {
+  if (!job.cancel_requested) return null;
+  return { status: "cancelled", error: { code: "CANCELLED", message: job.cancel_reason ?? words } };
+}
+
+function spentOf({ failures, interruptions, crashes, max_attempts: maxAttempts }: Lost): Spent {
+  return { failures, interruptions, crashes, maxAttempts };
+}

@@ -1,0 +1,157 @@
+import type { Term } from "../../../core/leadership/term.ts";
+import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { float8s, int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
+import type { AssignmentId } from "../../ownership.ts";
+import { LOG_LINES_MAX } from "../../store.ts";
+import type { NewLogLine, Report as RunReport, Run, Verdict } from "../../store.ts";
+import { type Ledger, NOW, withoutNul } from "./store-cache.ts";
+import type { Fenced, Settle } from "./settle.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+
+const LIMIT_REACHED = `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`;
+
+/** $4 says for each run by what its row is known as the one that goes on. */
+const report = (holder: "lease" | "assignment", fenced = false): string =>
+  `WITH ${fenced ? `${fenceFrom(14)},` : ""}
+   clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   held AS MATERIALIZED (
+     SELECT l.seq, l.logs, a.job_epoch, a.lines, a.progress, a.message, a.place${fenced ? ", a.author" : ""}
+     FROM unnest($2::bigint[], $3::int[], $4::${holder === "lease" ? "text" : "bigint"}[], $5::int[], $6::float8[], $7::text[]${fenced ? ", $13::int[]" : ""})
+       WITH ORDINALITY AS a (seq, job_epoch, holder, lines, progress, message${fenced ? ", author" : ""}, place)
+     ${holder === "lease" ? "JOIN baton.lease e ON e.name = a.holder" : ""}
+     JOIN baton.live l ON l.seq = a.seq AND l.running AND l.job_epoch = a.job_epoch
+       AND ${holder === "lease" ? "l.lease = e.id" : "l.assignment = a.holder"}
+     ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}
+     ORDER BY l.seq FOR UPDATE OF l
+   ),
+   touched AS (
+     UPDATE baton.live l SET updated_at = (SELECT now FROM clock), logs = least(l.logs + held.lines, ${LOG_LINES_MAX}),
+       progress = coalesce(held.progress, l.progress),
+       progress_message = CASE WHEN held.progress IS NULL THEN l.progress_message ELSE held.message END
+       ${fenced ? ", author = coalesce(held.author, l.author)" : ""}
+     FROM held WHERE l.seq = held.seq
+   ),
+   written AS (
+     INSERT INTO baton.log (seq, n, job_epoch, at, level, message)
+     SELECT held.seq, held.logs + g.n, held.job_epoch, g.at,
+       CASE WHEN held.logs + g.n = ${LOG_LINES_MAX} THEN 'warn' ELSE g.level END,
+       CASE WHEN held.logs + g.n = ${LOG_LINES_MAX} THEN '${LIMIT_REACHED}' ELSE g.message END
+     FROM unnest($8::bigint[], $9::int[], $10::bigint[], $11::text[], $12::text[]) AS g (place, n, at, level, message)
+     JOIN held ON held.place = g.place WHERE held.logs + g.n <= ${LOG_LINES_MAX}
+   )
+   SELECT place FROM held
+   ${fenced ? "UNION ALL SELECT 0 WHERE NOT EXISTS (SELECT FROM fence)" : ""}`;
+const REPORT = write("report", report("lease"));
+const REPORT_FENCED = write("report-fenced", report("lease", true));
+const REPORT_OWNED = write("report-owned", report("assignment"));
+
+/** All that a batch says about one run. */
+interface Sum {
+  readonly run: Run;
+  readonly seq: number;
+  readonly assignment: AssignmentId | null;
+  readonly author: number | null;
+  readonly lines: NewLogLine[];
+  progress: RunReport["progress"];
+}
+
+/** A run is known by its assignment, or else by its lease; its write carries a leader's term, or not. */
+interface WrittenUnder {
+  readonly assignments?: readonly AssignmentId[];
+  readonly fenced?: Fenced;
+}
+
+/** Logs and progress of runs, in one statement for a batch. */
+export class Report {
+  readonly #ledger: Ledger;
+  readonly #settle: Settle;
+  readonly #terms: PostgresTerms;
+
+  constructor(ledger: Ledger, settle: Settle, terms: PostgresTerms) {
+    this.#ledger = ledger;
+    this.#settle = settle;
+    this.#terms = terms;
+  }
+
+  async run(reports: readonly RunReport[], fence?: Term): Promise<readonly Verdict[]> {
+    if (reports.length === 0) {
+      await this.#terms.check(fence);
+      return [];
+    }
+    const runs = reports.map(({ run }) => run);
+    const { seqs, fenced } = await this.#settle.known(runs, fence);
+    const verdicts = await this.write(this.#ledger.db, reports, seqs, { fenced });
+    return this.withRefusals(runs, verdicts);
+  }
+
+  /** A run that has ended writes no more: "replayed" is for results only. */
+  async withRefusals(
+    runs: readonly Run[],
+    verdicts: readonly (Verdict | null)[],
+  ): Promise<readonly Verdict[]> {
+    const final = await this.#settle.withRefusals(runs, verdicts);
+    return final.map((verdict) => (verdict === "replayed" ? "stale" : verdict));
+  }
+
+  /** Null for those that were refused. */
+  async write(
+    db: Queryable,
+    reports: readonly RunReport[],
+    seqs: readonly (number | null)[],
+    { assignments, fenced }: WrittenUnder,
+  ): Promise<(Verdict | null)[]> {
+    const keys = reports.map(
+      ({ run }, at) => `${seqs[at]} ${run.jobEpoch} ${assignments ? assignments[at] : run.lease}`,
+    );
+    const sums = new Map<string, Sum>();
+    for (const [at, { run, logs, progress }] of reports.entries()) {
+      const seq = seqs[at]!;
+      if (seq === null) continue;
+      let sum = sums.get(keys[at]!);
+      if (!sum) {
+        const assignment = assignments?.[at] ?? null;
+        const author = fenced?.authors[at] ?? null;
+        sum = { run, seq, assignment, author, lines: [], progress: null };
+        sums.set(keys[at]!, sum);
+      }
+      sum.lines.push(...logs);
+      sum.progress = progress ?? sum.progress;
+    }
+    // Under a term also when there is nothing to write: it has to be the newest all the same.
+    if (sums.size === 0 && !fenced) return reports.map(() => null);
+    const held = await this.#write(db, [...sums.values()], assignments !== undefined, fenced?.fence);
+    return keys.map((key) => {
+      const sum = sums.get(key);
+      return sum && held.has(sum) ? "accepted" : null;
+    });
+  }
+
+  async #write(
+    db: Queryable,
+    sums: readonly Sum[],
+    owned: boolean,
+    fence: Term | undefined,
+  ): Promise<Set<Sum>> {
+    const lines = sums.flatMap((sum, at) =>
+      sum.lines.map((line, index) => ({ ...line, place: at + 1, n: index + 1 })),
+    );
+    const unfenced = owned ? REPORT_OWNED : REPORT;
+    const rows = await db.query<{ place: number }>(fence ? REPORT_FENCED : unfenced, [
+      this.#ledger.now(),
+      int8s(sums.map((sum) => sum.seq)),
+      int4s(sums.map((sum) => sum.run.jobEpoch)),
+      owned ? int8s(sums.map((sum) => sum.assignment)) : texts(sums.map((sum) => sum.run.lease)),
+      int4s(sums.map((sum) => sum.lines.length)),
+      float8s(sums.map((sum) => sum.progress?.value ?? null)),
+      texts(sums.map((sum) => sum.progress?.message ?? null).map((text) => text && withoutNul(text))),
+      int8s(lines.map((line) => line.place)),
+      int4s(lines.map((line) => line.n)),
+      int8s(lines.map((line) => line.at)),
+      texts(lines.map((line) => line.level)),
+      texts(lines.map((line) => withoutNul(line.message))),
+      ...(fence ? [int4s(sums.map((sum) => sum.author)), ...termValues(fence)] : []),
+    ]);
+    if (fence && rows[0]?.place === 0) throw await this.#terms.refusal(fence);
+    return new Set(rows.map((row) => sums[row.place - 1]!));
+  }
+}

@@ -1,0 +1,135 @@
+/** How jobs leave `live`: for good into `done`, or back into their line. Each is one statement for a whole batch. */
+
+import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
+import type { PastOutcome } from "../../past-runs.ts";
+import { NOW } from "./store-cache.ts";
+import { keepRuns } from "./past-runs.ts";
+
+/** What a run spent; added to the job's counters. */
+export interface Spending {
+  readonly attempts: number;
+  readonly failures: number;
+  readonly interruptions: number;
+  readonly crashes: number;
+}
+
+export const NOTHING: Spending = { attempts: 0, failures: 0, interruptions: 0, crashes: 0 };
+
+export interface Ending {
+  readonly seq: number;
+  readonly status: 3 | 4 | 5;
+  readonly error: string | null;
+  readonly result: string | null;
+  readonly spent: Spending;
+  /** The run was taken from its claimant, who may still speak: the epoch is raised at once, not only with the next claim. */
+  readonly taken: boolean;
+  /** Of a job that took its worker down; null leaves them as they are. */
+  readonly killed: string | null;
+  readonly author: number | null;
+  /** Who owned it, by the number of its name; left out or null when nobody is told to. */
+  readonly owner?: { readonly name: number; readonly epoch: number } | null;
+}
+
+export interface Return {
+  readonly seq: number;
+  /** Null leaves the job its place in line. */
+  readonly delayMs: number | null;
+  readonly error: string | null;
+  readonly spent: Spending;
+  readonly taken: boolean;
+  readonly killed: string | null;
+  readonly author: number | null;
+  /** Null leaves it as it is. */
+  readonly suspect: boolean | null;
+  /** How its run is remembered; null for one that never began. */
+  readonly outcome: PastOutcome | null;
+}
+
+/** Columns of `done` that are taken over as they stand in `live`. */
+export const KEPT = "run_at, started_at, worker, lease, logs, progress, progress_message";
+
+const END = write(
+  "runs-end",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   gone AS (
+     DELETE FROM baton.live l
+     USING unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::text[], $12::int[],
+         $13::int[], $14::int[])
+       AS a (seq, status, ended_by, result, taken, attempts, failures, interruptions, crashes, killed, author, owner, owner_epoch)
+     WHERE l.seq = a.seq
+     RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
+       l.cancel_requested, l.job_epoch + a.taken AS job_epoch, l.attempts + a.attempts AS attempts,
+       l.failures + a.failures AS failures, l.interruptions + a.interruptions AS interruptions,
+       l.crashes + a.crashes AS crashes, coalesce(a.killed, l.killed) AS killed, coalesce(a.author, l.author) AS author,
+       a.status, a.ended_by, a.result, a.owner, a.owner_epoch, l.assignment
+   ),
+   kept AS (
+     INSERT INTO baton.done (seq, id, finished_at, status, error, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch, assignment, kind)
+     SELECT seq, id, (SELECT now FROM clock), status, ended_by, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, ${KEPT}, owner, owner_epoch, assignment, kind
+     FROM gone
+   )
+   INSERT INTO baton.tally (kind, status, n) SELECT kind, status, count(*) FROM gone GROUP BY kind, status`,
+);
+
+const RETURN = write(
+  "runs-return",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   ${keepRuns("baton.live l JOIN unnest($2::bigint[], $4::text[], $13::text[]) AS a (seq, error, outcome) ON l.seq = a.seq WHERE true")}
+   UPDATE baton.live l SET running = false, worker = NULL, started_at = NULL, assignment = NULL, updated_at = (SELECT now FROM clock),
+     run_at = coalesce((SELECT now FROM clock) + a.delay_ms, l.run_at), later = coalesce(a.delay_ms > 0, false),
+     job_epoch = l.job_epoch + a.taken, attempts = l.attempts + a.attempts, failures = l.failures + a.failures,
+     interruptions = l.interruptions + a.interruptions, crashes = l.crashes + a.crashes,
+     lease = CASE WHEN a.taken > 0 THEN NULL ELSE l.lease END, suspect = coalesce(a.suspect = 1, l.suspect),
+     error = coalesce(a.error, l.error), killed = coalesce(a.killed, l.killed), author = coalesce(a.author, l.author)
+   FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[], $10::text[], $11::int[], $12::int[])
+     AS a (seq, delay_ms, error, taken, attempts, failures, interruptions, crashes, killed, author, suspect)
+   WHERE l.seq = a.seq`,
+);
+
+/** Inside a transaction that has locked the rows. */
+export async function endRuns(tx: Queryable, endings: readonly Ending[], now: number | null): Promise<void> {
+  if (endings.length === 0) return;
+  await tx.query(END, [
+    now,
+    int8s(endings.map((one) => one.seq)),
+    int4s(endings.map((one) => one.status)),
+    texts(endings.map((one) => one.error)),
+    texts(endings.map((one) => one.result)),
+    ...spendings(endings),
+    texts(endings.map((one) => one.killed)),
+    int4s(endings.map((one) => one.author)),
+    int4s(endings.map(({ owner }) => owner?.name ?? null)),
+    int4s(endings.map(({ owner }) => owner?.epoch ?? null)),
+  ]);
+}
+
+/** Inside a transaction that has locked the rows. */
+export async function returnRuns(
+  tx: Queryable,
+  returns: readonly Return[],
+  now: number | null,
+): Promise<void> {
+  if (returns.length === 0) return;
+  await tx.query(RETURN, [
+    now,
+    int8s(returns.map((one) => one.seq)),
+    int8s(returns.map((one) => one.delayMs)),
+    texts(returns.map((one) => one.error)),
+    ...spendings(returns),
+    texts(returns.map((one) => one.killed)),
+    int4s(returns.map((one) => one.author)),
+    int4s(returns.map(({ suspect }) => (suspect === null ? null : Number(suspect)))),
+    texts(returns.map(({ outcome }) => outcome)),
+  ]);
+}
+
+function spendings(all: readonly { readonly taken: boolean; readonly spent: Spending }[]): Buffer[] {
+  return [
+    int4s(all.map(({ taken }) => Number(taken))),
+    int4s(all.map(({ spent }) => spent.attempts)),
+    int4s(all.map(({ spent }) => spent.failures)),
+    int4s(all.map(({ spent }) => spent.interruptions)),
+    int4s(all.map(({ spent }) => spent.crashes)),
+  ];
+}

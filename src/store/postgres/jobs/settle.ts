@@ -1,0 +1,326 @@
+import type { LeaseId, NodeName } from "../../../core/ids.ts";
+import type { JobError } from "../../../core/jobs/job.ts";
+import type { Term } from "../../../core/leadership/term.ts";
+import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
+import type { Outcome, Run, Settlement, Verdict } from "../../store.ts";
+import { type Ending, endRuns, KEPT, NOTHING, type Return, returnRuns } from "./run-endings.ts";
+import { type Ledger, NOW, uuidOf } from "./store-cache.ts";
+import { STATUS } from "../schema.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+
+const OWNED = ", owner, owner_epoch, assignment";
+
+/**
+ * `gone` are the completed runs, with a `result`; answers with those that were accepted, unless it is all $4 of them, and with
+ * what the caller adds. `before` is what has to be known first.
+ */
+export const complete = (parts: {
+  readonly before?: string;
+  readonly gone: string;
+  readonly result: string;
+  readonly author?: string;
+  /** Of `gone`, who owned them: columns with these values. */
+  readonly owner?: { readonly owner: string; readonly owner_epoch: string };
+  readonly answer?: string;
+}): string => `
+  WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+  ${parts.before ?? ""}
+  gone AS (
+    ${parts.gone}
+    RETURNING l.seq, l.id, l.kind, l.run_at, l.started_at, l.worker, l.lease, l.logs, l.progress, l.progress_message,
+      l.cancel_requested, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes, l.killed, ${parts.author ?? "l.author"}, ${parts.result} AS result${parts.owner ? `, ${parts.owner.owner} AS owner, ${parts.owner.owner_epoch} AS owner_epoch, l.assignment` : ""}
+  ),
+  kept AS (
+    INSERT INTO baton.done (seq, id, finished_at, status, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, kind, ${KEPT}${parts.owner ? OWNED : ""})
+    SELECT seq, id, (SELECT now FROM clock), 3, result, job_epoch, attempts, failures, interruptions, crashes, killed, author, cancel_requested, kind, ${KEPT}${parts.owner ? OWNED : ""}
+    FROM gone
+  ),
+  counted AS (INSERT INTO baton.tally (kind, status, n) SELECT kind, 3, count(*) FROM gone GROUP BY kind)
+  SELECT CASE WHEN (SELECT count(*) FROM gone) < $4::int THEN ARRAY(SELECT seq::text FROM gone) END AS accepted${parts.answer ?? ""}`;
+const MINE = "l.running AND l.lease = (SELECT id FROM baton.lease WHERE name = $2)";
+
+const COMPLETE = write(
+  "settle-complete",
+  complete({
+    gone: `DELETE FROM baton.live l USING unnest($3::bigint[], $5::int[], $6::text[]) AS a (seq, job_epoch, result)
+     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND ${MINE}`,
+    result: "a.result",
+  }),
+);
+/** The most common batch of all: first runs without a result. An array of keys takes a third less than a join with one. */
+const COMPLETE_ALIKE = write(
+  "settle-complete-alike",
+  complete({
+    gone: `DELETE FROM baton.live l WHERE l.seq = ANY ($3::bigint[]) AND l.job_epoch = $5::int AND ${MINE}`,
+    result: "NULL::text",
+  }),
+);
+/** The whole transaction, which also says under whose epoch the runs have ended. */
+const COMPLETE_FENCED = write(
+  "settle-complete-fenced",
+  complete({
+    before: `${fenceFrom(8)},`,
+    gone: `DELETE FROM baton.live l USING unnest($3::bigint[], $5::int[], $6::text[], $7::int[]) AS a (seq, job_epoch, result, author)
+     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND ${MINE} AND EXISTS (SELECT FROM fence)`,
+    result: "a.result",
+    author: "coalesce(a.author, l.author) AS author",
+    answer: ", EXISTS (SELECT FROM fence) AS fenced",
+  }),
+);
+const LOCK = write(
+  "settle-lock",
+  `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.assignment, e.name AS lease
+   FROM baton.live l LEFT JOIN baton.lease e ON e.id = l.lease
+   WHERE l.seq = ANY ($1::bigint[]) AND l.running ORDER BY l.seq FOR UPDATE OF l`,
+);
+const SEQS = read("settle-seqs", "SELECT id AS uuid, seq FROM baton.job WHERE id = ANY ($1::uuid[])");
+/** With the author of the run: it has the same node and owner epoch until the run has ended. */
+const WRITTEN_BY = read(
+  "settle-written-by",
+  `SELECT j.id AS uuid, j.seq, a.node, a.owner_epoch AS "ownerEpoch"
+   FROM baton.job j LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.author a ON a.id = l.author
+   WHERE j.id = ANY ($1::uuid[])`,
+);
+const SETTLED = read(
+  "settle-settled",
+  `SELECT j.id AS uuid, coalesce(d.job_epoch, l.job_epoch) AS job_epoch, e.name AS lease, coalesce(l.running, false) AS running
+   FROM baton.job j LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq
+   LEFT JOIN baton.lease e ON e.id = coalesce(d.lease, l.lease)
+   WHERE j.id = ANY ($1::uuid[])`,
+);
+
+/** A run that goes on. */
+export interface Holder {
+  readonly seq: number;
+  readonly job_epoch: number;
+  readonly cancel_requested: boolean;
+  readonly cancel_reason: string | null;
+  readonly assignment: number | null;
+  readonly lease: LeaseId | null;
+}
+
+interface Completed {
+  /** Null when it is all of them. */
+  readonly accepted: readonly string[] | null;
+}
+
+interface Settled {
+  readonly uuid: string;
+  readonly job_epoch: number;
+  readonly lease: LeaseId | null;
+  readonly running: boolean;
+}
+
+interface WrittenBy {
+  readonly uuid: string;
+  readonly seq: number;
+  /** Null for a job that has ended. */
+  readonly node: NodeName | null;
+  readonly ownerEpoch: number;
+}
+
+/** A leader's term, and for each run its author under that epoch. */
+export interface Fenced {
+  readonly fence: Term;
+  readonly authors: readonly (number | null)[];
+}
+
+/** Ends runs. A verdict is about one run: it is refused unless the run is the one that holds the job. */
+export class Settle {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+
+  constructor(ledger: Ledger, terms: PostgresTerms) {
+    this.#ledger = ledger;
+    this.#terms = terms;
+  }
+
+  async run(given: readonly Settlement[], fence?: Term): Promise<readonly Verdict[]> {
+    if (given.length === 0) {
+      await this.#terms.check(fence);
+      return [];
+    }
+    const settlements = given.map(({ run, outcome }) => ({ run, outcome }));
+    const runs = settlements.map(({ run }) => run);
+    const { seqs, fenced } = await this.known(runs, fence);
+    const { lease } = runs[0]!;
+    const completed = settlements.every(
+      ({ run, outcome }) => outcome.kind === "completed" && run.lease === lease,
+    );
+    const verdicts = completed
+      ? await this.#complete(settlements, seqs, lease, fenced)
+      : await this.#ledger.db.transaction(async (tx) => {
+          if (fence) await this.#terms.hold(tx, fence);
+          return this.within(tx, settlements, seqs, underItsLease, { fenced });
+        });
+    return this.withRefusals(runs, verdicts);
+  }
+
+  /** The numbers of the runs' jobs, and what a write under this term has to note. */
+  async known(
+    runs: readonly Run[],
+    fence: Term | undefined,
+  ): Promise<{ readonly seqs: readonly (number | null)[]; readonly fenced?: Fenced }> {
+    if (!fence) return { seqs: await this.seqs(runs) };
+    const ledger = this.#ledger;
+    const rows = await ledger.db.query<WrittenBy>(WRITTEN_BY, [uuids(runs.map((run) => uuidOf(run.id)))]);
+    const found = new Map<string, { readonly seq: number; readonly author: number | null }>();
+    for (const { uuid, seq, node, ownerEpoch } of rows) {
+      const author = node && (await ledger.authorId({ node, ownerEpoch, leaderEpoch: fence.epoch }));
+      found.set(uuid, { seq, author });
+    }
+    const jobs = runs.map((run) => found.get(uuidOf(run.id)));
+    return {
+      seqs: jobs.map((job) => job?.seq ?? null),
+      fenced: { fence, authors: jobs.map((job) => job?.author ?? null) },
+    };
+  }
+
+  /** The number of each run's job: the claimant's short cut, or looked up. Null when there is no such job. */
+  async seqs(runs: readonly Pick<Run, "id" | "ref">[]): Promise<(number | null)[]> {
+    const foreign = runs.filter((run) => run.ref === undefined || run.ref === null);
+    if (foreign.length === 0) return runs.map((run) => run.ref as number);
+    const rows = await this.#ledger.db.query<{ uuid: string; seq: number }>(SEQS, [
+      uuids(foreign.map((run) => uuidOf(run.id))),
+    ]);
+    const found = new Map(rows.map((row) => [row.uuid, row.seq]));
+    return runs.map((run) => (run.ref as number | null) ?? found.get(uuidOf(run.id)) ?? null);
+  }
+
+  /** Says of the runs that were not accepted why: an equal epoch that runs no more was settled before. */
+  async withRefusals(
+    runs: readonly Run[],
+    verdicts: readonly (Verdict | null)[],
+  ): Promise<readonly Verdict[]> {
+    if (verdicts.every((verdict) => verdict !== null)) return verdicts;
+    const refused = runs.filter((_, at) => verdicts[at] === null);
+    const rows = await this.#ledger.db.query<Settled>(SETTLED, [uuids(refused.map((run) => uuidOf(run.id)))]);
+    const found = new Map(rows.map((row) => [row.uuid, row]));
+    return verdicts.map((verdict, at) => verdict ?? refusal(runs[at]!, found.get(uuidOf(runs[at]!.id))));
+  }
+
+  async #complete(
+    settlements: readonly Settlement[],
+    seqs: readonly (number | null)[],
+    lease: LeaseId,
+    fenced: Fenced | undefined,
+  ): Promise<(Verdict | null)[]> {
+    const results = settlements.map(({ outcome }) => resultOf(outcome));
+    const { jobEpoch } = settlements[0]!.run;
+    const alike = settlements.every(({ run }, at) => run.jobEpoch === jobEpoch && results[at] === null);
+    const common = [this.#ledger.now(), lease, int8s(seqs), settlements.length];
+    const each = () => [...common, int4s(settlements.map(({ run }) => run.jobEpoch)), texts(results)];
+    const { db } = this.#ledger;
+    if (fenced) {
+      const values = [...each(), int4s(fenced.authors), ...termValues(fenced.fence)];
+      const [row] = await db.query<Completed & { fenced: boolean }>(COMPLETE_FENCED, values);
+      if (!row!.fenced) throw await this.#terms.refusal(fenced.fence);
+      return completedVerdicts(seqs, row!.accepted);
+    }
+    const [row] = alike
+      ? await db.query<Completed>(COMPLETE_ALIKE, [...common, jobEpoch])
+      : await db.query<Completed>(COMPLETE, each());
+    return completedVerdicts(seqs, row!.accepted);
+  }
+
+  /** In a transaction of the caller, who also says whether a run that goes on is the one that a settlement is about. */
+  async within<T extends Settlement>(
+    tx: Queryable,
+    settlements: readonly T[],
+    seqs: readonly (number | null)[],
+    isMeant: (holder: Holder, settlement: T) => boolean,
+    {
+      fenced,
+      ownerOf,
+    }: { readonly fenced?: Fenced; readonly ownerOf?: (settlement: T) => Ending["owner"] } = {},
+  ): Promise<(Verdict | null)[]> {
+    const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
+    const holders = new Map(rows.map((row) => [row.seq, row]));
+    const endings: Ending[] = [];
+    const returns: Return[] = [];
+    const verdicts = settlements.map((settlement, at): Verdict | null => {
+      const { run, outcome } = settlement;
+      const holder = seqs[at] === null ? undefined : holders.get(seqs[at]!);
+      if (!holder || holder.job_epoch !== run.jobEpoch || !isMeant(holder, settlement)) return null;
+      holders.delete(holder.seq);
+      const change = changeOf(holder, outcome, fenced?.authors[at] ?? null);
+      if ("status" in change) endings.push({ ...change, owner: ownerOf?.(settlement) ?? null });
+      else returns.push(change);
+      return "accepted";
+    });
+    await endRuns(tx, endings, this.#ledger.now());
+    await returnRuns(tx, returns, this.#ledger.now());
+    return verdicts;
+  }
+}
+
+function underItsLease(holder: Holder, { run }: Settlement): boolean {
+  return holder.lease === run.lease;
+}
+
+/** Null for those that were refused. */
+export function completedVerdicts(
+  seqs: readonly (number | null)[],
+  accepted: readonly string[] | null,
+): (Verdict | null)[] {
+  if (accepted === null) return seqs.map(() => "accepted");
+  const gone = new Set(accepted.map(Number));
+  // Deleted from the set: a second verdict on the same run in one batch is a repetition.
+  return seqs.map((seq) => (seq !== null && gone.delete(seq) ? "accepted" : null));
+}
+
+function refusal(run: Run, row: Settled | undefined): Verdict {
+  if (!row) return "missing";
+  const over = !row.running && run.jobEpoch > 0 && row.job_epoch === run.jobEpoch;
+  // A lease that is no longer known cannot be compared; the epoch names the run all the same.
+  return over && (row.lease === null || row.lease === run.lease) ? "replayed" : "stale";
+}
+
+export function resultOf(outcome: Outcome): string | null {
+  return outcome.kind === "completed" && outcome.result !== "null" ? outcome.result : null;
+}
+
+/** What the end of a run makes of its job. One that was to be cancelled does not return to the queue. */
+function changeOf(holder: Holder, outcome: Outcome, author: number | null): Ending | Return {
+  const { seq } = holder;
+  const same = { taken: false, killed: null, author };
+  const end = (status: Ending["status"], error: JobError | null, spent = NOTHING): Ending => ({
+    ...same,
+    seq,
+    status,
+    error: error && JSON.stringify(error),
+    result: resultOf(outcome),
+    spent,
+  });
+  const back = (
+    spent: Ending["spent"],
+    delayMs: number | null,
+    error: JobError | null,
+    past: Return["outcome"],
+  ): Ending | Return => {
+    if (holder.cancel_requested) {
+      const message = holder.cancel_reason ?? "cancelled";
+      return end(STATUS.cancelled, { code: "CANCELLED", message }, spent);
+    }
+    const text = error && JSON.stringify(error);
+    return { ...same, seq, delayMs, error: text, spent, suspect: null, outcome: past };
+  };
+  switch (outcome.kind) {
+    case "completed":
+      return end(STATUS.completed, null);
+    case "failed": {
+      const failure = outcome.spends === "failure";
+      const spent = { ...NOTHING, failures: failure ? 1 : 0, interruptions: failure ? 0 : 1 };
+      return end(STATUS.failed, outcome.error, spent);
+    }
+    case "cancelled":
+      return end(STATUS.cancelled, outcome.error);
+    case "retry":
+      return back({ ...NOTHING, failures: 1 }, outcome.delayMs, outcome.error, "failed");
+    case "interrupted":
+      return back({ ...NOTHING, interruptions: 1 }, null, null, "interrupted");
+    case "released":
+      return back({ ...NOTHING, attempts: -1 }, null, null, null);
+  }
+}

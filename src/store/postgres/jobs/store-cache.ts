@@ -1,0 +1,205 @@
+/**
+ * What the keeper remembers beside the database: numbers that stand for names. They are given once, by an autocommitted
+ * statement, and never change, so that any number of nodes agree. Everything else is asked of the database.
+ */
+
+import type { JobId, NodeName } from "../../../core/ids.ts";
+import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
+import type { Clock } from "../../../platform/clock.ts";
+import { type Postgres, type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
+import type { Author } from "../../store.ts";
+
+/** A queue and a task: rows carry its number, and a line is that of one kind. */
+export interface Kind {
+  readonly id: number;
+  readonly queue: string;
+  readonly task: string;
+}
+
+/** The instant of a statement: the database's, unless a test gives one as $1. */
+export const NOW = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+
+const ADD_KIND = write(
+  "kind-add",
+  `INSERT INTO baton.kind (queue, task) VALUES ($1, $2)
+   ON CONFLICT (task, queue) DO UPDATE SET queue = excluded.queue RETURNING id`,
+);
+const KINDS = read("kind-list", "SELECT id, queue, task FROM baton.kind WHERE id = ANY ($1::int[])");
+/** More than this are looked up one by one: counting and going through them would cost more than it saves. */
+const FEW_KINDS = 32;
+const FIRST_KINDS = read(
+  "kind-first",
+  `SELECT id, queue, task FROM baton.kind ORDER BY id LIMIT ${FEW_KINDS + 1}`,
+);
+const ADD_NAME = write(
+  "name-add",
+  "INSERT INTO baton.name (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
+);
+const NAMES = read("name-list", "SELECT id, name FROM baton.name WHERE id = ANY ($1::int[])");
+const ADD_AUTHOR = write(
+  "author-add",
+  `INSERT INTO baton.author (node, owner_epoch, leader_epoch) VALUES ($1, $2, $3)
+   ON CONFLICT (node, owner_epoch, leader_epoch) DO UPDATE SET node = excluded.node RETURNING id`,
+);
+
+/** Names of workers and authors come and go with incarnations and epochs; what is forgotten is looked up again. */
+const REMEMBERED_MAX = 5_000;
+
+/** Forgets only what nobody has asked for lately: whoever has just looked a number up is about to use it. */
+class Remembered<K, V> {
+  #recent = new Map<K, V>();
+  #earlier = new Map<K, V>();
+
+  get(key: K): V | undefined {
+    const known = this.#recent.get(key);
+    if (known !== undefined) return known;
+    const earlier = this.#earlier.get(key);
+    if (earlier !== undefined) this.set(key, earlier);
+    return earlier;
+  }
+
+  set(key: K, value: V): void {
+    if (this.#recent.size >= REMEMBERED_MAX) {
+      this.#earlier = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(key, value);
+  }
+}
+
+export class Ledger {
+  readonly db: Postgres;
+  readonly #time: Clock | null;
+  readonly #kinds = new Map<number, Kind>();
+  #few: readonly Kind[] = [];
+  readonly #kindIds = new Map<string, Map<string, number>>();
+  readonly #names = new Remembered<number, string>();
+  readonly #nameIds = new Remembered<string, number>();
+  readonly #authorIds = new Remembered<string, number>();
+
+  constructor(db: Postgres, time: Clock | null) {
+    this.db = db;
+    this.#time = time;
+  }
+
+  /** Parameter $1 of every statement that needs the time: null, and the database looks at its own clock. */
+  now(): number | null {
+    return this.#time?.now() ?? null;
+  }
+
+  knownKindId(queue: string, task: string): number | null {
+    return this.#kindIds.get(queue)?.get(task) ?? null;
+  }
+
+  async kindId(queue: string, task: string): Promise<number> {
+    const known = this.knownKindId(queue, task);
+    if (known !== null) return known;
+    const [row] = await this.db.query<{ id: number }>(ADD_KIND, [queue, task]);
+    this.#learnKind({ id: row!.id, queue, task });
+    return row!.id;
+  }
+
+  /** Of a number found in a row. */
+  kind(id: number): Kind {
+    return this.#kinds.get(id)!;
+  }
+
+  async learnKinds(ids: Iterable<number>): Promise<void> {
+    const unknown = [...ids].filter((id) => !this.#kinds.has(id));
+    if (unknown.length === 0) return;
+    for (const kind of await this.db.query<Kind>(KINDS, [int4s(unknown)])) this.#learnKind(kind);
+  }
+
+  /** Every kind there is, as far as we know; null when there are many. */
+  allKinds(): readonly Kind[] | null {
+    if (this.#kinds.size > FEW_KINDS) return null;
+    if (this.#few.length !== this.#kinds.size) this.#few = [...this.#kinds.values()];
+    return this.#few;
+  }
+
+  async learnAllKinds(): Promise<void> {
+    for (const kind of await this.db.query<Kind>(FIRST_KINDS)) this.#learnKind(kind);
+  }
+
+  knownNameId(name: string): number | null {
+    return this.#nameIds.get(name) ?? null;
+  }
+
+  async nameId(name: string): Promise<number> {
+    const known = this.#nameIds.get(name);
+    if (known !== undefined) return known;
+    const [row] = await this.db.query<{ id: number }>(ADD_NAME, [name]);
+    this.#learnName(row!.id, name);
+    return row!.id;
+  }
+
+  name(id: number): string {
+    return this.#names.get(id)!;
+  }
+
+  async learnNames(ids: Iterable<number>): Promise<void> {
+    const unknown = [...ids].filter((id) => this.#names.get(id) === undefined);
+    if (unknown.length === 0) return;
+    const rows = await this.db.query<{ id: number; name: string }>(NAMES, [int4s(unknown)]);
+    for (const { id, name } of rows) this.#names.set(id, name);
+  }
+
+  async authorId(author: Author): Promise<number> {
+    const key = `${author.node}/${author.ownerEpoch}/${author.leaderEpoch}`;
+    const known = this.#authorIds.get(key);
+    if (known !== undefined) return known;
+    const id = await this.authorIdWithin(this.db, author);
+    this.#authorIds.set(key, id);
+    return id;
+  }
+
+  /** Inside a transaction, which may yet be rolled back: nothing is remembered. */
+  async authorIdWithin(tx: Queryable, author: Author): Promise<number> {
+    const { node, ownerEpoch, leaderEpoch } = author;
+    const [row] = await tx.query<{ id: number }>(ADD_AUTHOR, [node, ownerEpoch, leaderEpoch]);
+    return row!.id;
+  }
+
+  #learnKind(kind: Kind): void {
+    this.#kinds.set(kind.id, kind);
+    let tasks = this.#kindIds.get(kind.queue);
+    if (!tasks) this.#kindIds.set(kind.queue, (tasks = new Map()));
+    tasks.set(kind.task, kind.id);
+  }
+
+  #learnName(id: number, name: string): void {
+    this.#names.set(id, name);
+    this.#nameIds.set(name, id);
+  }
+}
+
+export function statusName(code: number): JobStatus {
+  return JOB_STATUSES[code]!;
+}
+
+const UUID_LENGTH = 36;
+
+/** The part of an id that the database compares: 16 bytes instead of a long text. */
+export function uuidOf(id: JobId): string {
+  return id.slice(-UUID_LENGTH);
+}
+
+/** The part before it: the name of the node where the job was born. */
+export function birthplaceOf(id: JobId): NodeName {
+  return id.slice(0, -UUID_LENGTH - 1) as NodeName;
+}
+
+/** Without cutting either apart: asked of every job of a batch. */
+export function sameBirthplace(a: JobId, b: JobId): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = a.length - UUID_LENGTH - 1; at >= 0; at--) {
+    if (a.charCodeAt(at) !== b.charCodeAt(at)) return false;
+  }
+  return true;
+}
+
+/** PostgreSQL's text has no place for NUL, which some program's output does contain. */
+export function withoutNul(text: string): string {
+  return text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;
+}

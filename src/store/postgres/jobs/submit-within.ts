@@ -1,0 +1,128 @@
+import { BatonError } from "../../../core/errors.ts";
+import type { JobId } from "../../../core/ids.ts";
+import type { JobStatus } from "../../../core/jobs/job.ts";
+import { COLUMN_FIELDS, type Fields } from "../../../core/jobs/job-fields.ts";
+import { inSchema, read, write } from "../../../platform/drivers/postgres/postgres.ts";
+import type { Author, NewJob, Submitted, TransactionClient } from "../../store.ts";
+import { birthplaceOf, type Ledger, uuidOf } from "./store-cache.ts";
+
+/** Every value has its type written beside it: not every driver that somebody wraps can tell. */
+const SUBMIT_PREPARED = `SELECT job_id, status, existed
+  FROM baton.submit_prepared($1::jsonb, $2::text, $3::bigint, $4::bigint, $5::text, $6::bigint)`;
+
+/** The instant at which the schema was made names it well enough; a copy of a database is still taken for the original. */
+const CLUSTER = read(
+  "submit-cluster",
+  "SELECT (extract(epoch FROM ran_at) * 1000000)::bigint::text AS cluster FROM baton.migration WHERE version = 1",
+);
+
+/** Longer than a commit takes that makes the same kind. Who holds it longer may be the very caller who waits for us. */
+const PATIENCE = write("submit-within-patience", "SET LOCAL lock_timeout = '250ms'");
+const MAKE_KIND = write(
+  "submit-within-kind",
+  "INSERT INTO baton.kind (queue, task) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+);
+
+const OTHER_CLUSTER = "BT001";
+/** No such function, schema or table. */
+const NOT_THERE = new Set(["42883", "3F000", "42P01"]);
+const NO_RIGHT = "42501";
+
+interface Row {
+  readonly job_id: JobId;
+  readonly status: JobStatus;
+  readonly existed: boolean;
+}
+
+/** Submits on a connection of the caller's, through the SQL function: all that the caller's role needs is the right to execute it. */
+export class SubmitWithin {
+  readonly #ledger: Ledger;
+  #cluster: string | null = null;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  async run(
+    client: TransactionClient,
+    jobs: readonly NewJob[],
+    author: Author,
+  ): Promise<readonly Submitted[]> {
+    if (jobs.length === 0) return [];
+    await this.#learnNames(jobs, author);
+    this.#cluster ??= (await this.#ledger.db.query<{ cluster: string }>(CLUSTER))[0]!.cluster;
+    const { node, ownerEpoch, leaderEpoch } = author;
+    const { schema } = this.#ledger.db;
+    const text = inSchema(SUBMIT_PREPARED, schema);
+    const batch = JSON.stringify(jobs.map(prepared));
+    const values = [batch, node, ownerEpoch, leaderEpoch, this.#cluster, this.#ledger.now()];
+    try {
+      const { rows } = await client.query(text, values);
+      return (rows as readonly Row[]).map(({ job_id, status, existed }) => ({ id: job_id, status, existed }));
+    } catch (error) {
+      throw explained(error, schema);
+    }
+  }
+
+  /**
+   * Numbers for the names, over a connection of our own and committed at once: the function would make them as well, but others
+   * who need the same ones would then wait for the caller's commit.
+   */
+  async #learnNames(jobs: readonly NewJob[], author: Author): Promise<void> {
+    const ledger = this.#ledger;
+    await ledger.authorId(author);
+    for (const { id, queue, task } of jobs) {
+      const birthplace = birthplaceOf(id);
+      if (ledger.knownNameId(birthplace) === null) await ledger.nameId(birthplace);
+      if (ledger.knownKindId(queue, task) === null) await this.#learnKind(queue, task);
+    }
+  }
+
+  /** A kind that the caller's transaction itself has just made cannot be waited for; the function finds it there. */
+  async #learnKind(queue: string, task: string): Promise<void> {
+    try {
+      await this.#ledger.db.transaction(async (tx) => {
+        await tx.query(PATIENCE);
+        await tx.query(MAKE_KIND, [queue, task]);
+      });
+    } catch {
+      return;
+    }
+    await this.#ledger.kindId(queue, task);
+  }
+}
+
+function prepared(job: NewJob): Record<string, unknown> {
+  return {
+    id: uuidOf(job.id),
+    birthplace: birthplaceOf(job.id),
+    task: job.task,
+    queue: job.queue,
+    delay_ms: job.delayMs,
+    run_at: job.runAt,
+    ...Object.fromEntries(COLUMN_FIELDS.map(({ wire, name }) => [wire, (job as unknown as Fields)[name]])),
+    ...(job.trace && { trace: job.trace }),
+  };
+}
+
+/** Only mistakes with the client become errors of ours: what else the database says is about the caller's transaction. */
+function explained(error: unknown, schema: string): unknown {
+  // By its shape: the caller's driver may be another copy of ours, or another one.
+  const code = (error as { code?: unknown } | null)?.code;
+  if (code === OTHER_CLUSTER) {
+    return refused("is connected to the database of another cluster; connect it to the node's own", error);
+  }
+  if (typeof code === "string" && NOT_THERE.has(code)) {
+    const rest = `is connected to a database without Baton in schema ${schema}; connect it to the node's own`;
+    return refused(rest, error);
+  }
+  if (code === NO_RIGHT) {
+    const rest = `may not submit jobs; grant its role USAGE on schema ${schema} and EXECUTE on function ${schema}.submit_prepared`;
+    return refused(rest, error);
+  }
+  return error;
+}
+
+function refused(rest: string, cause: unknown): BatonError {
+  return new BatonError("BAD_REQUEST", `client ${rest}`, { field: "client" }, { cause });
+}

@@ -1,0 +1,313 @@
+import { BatonError } from "../../../core/errors.ts";
+import type { JobId } from "../../../core/ids.ts";
+import { COLUMN_FIELDS, type Fields, type JobFieldRow, rareIn } from "../../../core/jobs/job-fields.ts";
+import type { Term } from "../../../core/leadership/term.ts";
+import { type Queryable, read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { isUniqueViolation } from "../../../platform/drivers/postgres/errors.ts";
+import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
+import { authorUnder } from "../../write-author.ts";
+import type { Author, NewJob, Submitted } from "../../store.ts";
+import { birthplaceOf, type Ledger, NOW, sameBirthplace, statusName, uuidOf } from "./store-cache.ts";
+import { WAKE } from "./submit-function.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+
+/**
+ * The common batch: jobs that differ in nothing but id and payload, due at once, without keys. Two arrays instead of ten, no
+ * answer, and no ON CONFLICT, which makes a row a third dearer: when an id is there already, the batch is sent again the
+ * other way. For a job that comes alone even the arrays would be a fifth of the cost.
+ */
+const alike = (name: string, asked: string, wakes: boolean): Statement => {
+  const rows = `
+  WITH fresh AS (
+    INSERT INTO baton.job (created_at, author, birthplace, timeout_ms, kind, max_attempts, priority, seq, id, payload, trace)
+    ${asked}
+    RETURNING seq, id, created_at
+  )`;
+  const waiting = `
+  INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, priority, later)
+  SELECT seq, id, created_at, created_at, $5::int, $2::int, $7::int, false FROM fresh`;
+  return write(name, wakes ? `${rows}, waiting AS (${waiting}) SELECT ${WAKE}::text` : rows + waiting);
+};
+const SAME = `${NOW}, $2::int, $3::int, $4::bigint, $5::int, $6::int, $7::int, nextval('baton.job_seq')`;
+/** Of the parameters of any other batch, the first that is the values of a column. */
+const FIRST_COLUMN = 12;
+/** Where no job has a trace, a null stands for all of theirs: beside longer arrays it counts as many. */
+const MANY = `SELECT ${SAME}, a.id, a.payload, a.trace FROM unnest($8::uuid[], $9::text[], $10::text[]) AS a (id, payload, trace)`;
+const ONE = `VALUES (${SAME}, $8::uuid, $9::text, $10::text)`;
+const SUBMIT_ALIKE = alike("submit-alike", MANY, false);
+const SUBMIT_ALIKE_WAKE = alike("submit-alike-wake", MANY, true);
+const SUBMIT_ONE = alike("submit-one", ONE, false);
+const SUBMIT_ONE_WAKE = alike("submit-one-wake", ONE, true);
+/** The fields with a column of their own, as arrays of the values of a batch; a list is sent as the text of an array. */
+const COLUMNS = COLUMN_FIELDS.map(({ wire, column }, at) => ({
+  wire,
+  parameter: `$${FIRST_COLUMN + at}::${column === "text[]" ? "text" : column}[]`,
+  value: column === "text[]" ? `${wire}::text[]` : wire,
+}));
+const list = (pick: (column: (typeof COLUMNS)[number]) => string): string => COLUMNS.map(pick).join(", ");
+
+/** Any other batch. Keys in order, so that two batches with the same keys do not wait for each other crosswise. */
+const any = (fenced: boolean): string => `
+  WITH ${fenced ? `${fenceFrom(FIRST_COLUMN + COLUMNS.length)},` : ""}
+  clock AS MATERIALIZED (SELECT ${NOW} AS now ${fenced ? "WHERE EXISTS (SELECT FROM fence)" : ""}),
+  fresh AS (
+    INSERT INTO baton.job (seq, id, created_at, run_at, birthplace, kind, author, schedule, trace, ${list(({ wire }) => wire)})
+    SELECT seq, id, now, run_at, birthplace, kind, $2::int, $3::text, trace, ${list(({ value }) => value)}
+    FROM clock CROSS JOIN LATERAL (
+     SELECT seq, id, coalesce(run_at, clock.now + nullif(delay_ms, 0)) AS run_at, birthplace, kind, trace, ${list(({ wire }) => wire)}
+     FROM (
+       SELECT nextval('baton.job_seq') AS seq, a.*
+       FROM unnest($5::uuid[], $6::int[], $7::int[], $8::bigint[], $9::bigint[], $11::text[], ${list(({ parameter }) => parameter)})
+         AS a (id, birthplace, kind, delay_ms, run_at, trace, ${list(({ wire }) => wire)})
+     ) AS numbered ORDER BY idempotency_key NULLS FIRST
+    ) AS asked
+    ON CONFLICT DO NOTHING
+    RETURNING seq, id, created_at, run_at, kind, author, priority
+  ),
+  waiting AS (
+    INSERT INTO baton.live (seq, id, run_at, updated_at, kind, author, priority, later)
+    SELECT seq, id, coalesce(run_at, created_at), created_at, kind, author, priority, coalesce(run_at > created_at, false)
+    FROM fresh
+  )
+  SELECT now, CASE WHEN (SELECT count(*) FROM fresh) < $4::int THEN ARRAY(SELECT id::text FROM fresh) END AS fresh,
+    CASE WHEN $10::boolean THEN ${WAKE}::text END
+  FROM clock`;
+const SUBMIT = write("submit", any(false));
+/** Without its fence there is no clock, and with that no job and no answer. */
+const SUBMIT_FENCED = write("submit-fenced", any(true));
+
+const EXISTING = read(
+  "submit-existing",
+  `SELECT j.id AS uuid, n.name AS birthplace, j.idempotency_key AS key,
+     coalesce(d.status, CASE WHEN l.running THEN 2 WHEN l.run_at > ${NOW} THEN 0 ELSE 1 END) AS status
+   FROM (
+     SELECT id FROM baton.job WHERE id = ANY ($2::uuid[])
+     UNION SELECT id FROM baton.job WHERE idempotency_key = ANY ($3::text[])
+   ) AS found
+   JOIN baton.job j USING (id) JOIN baton.name n ON n.id = j.birthplace
+   LEFT JOIN baton.live l ON l.seq = j.seq LEFT JOIN baton.done d ON d.seq = j.seq`,
+);
+
+interface Inserted {
+  readonly now: number;
+  /** Which jobs were stored, unless it is all of them. */
+  readonly fresh: readonly string[] | null;
+}
+
+interface Existing {
+  readonly uuid: string;
+  readonly birthplace: string;
+  readonly key: string | null;
+  readonly status: number;
+}
+
+/** A job that stood in the way may be removed before it is looked at; then there is room for the new one. */
+const TRIES = 5;
+
+export class Submit {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+
+  constructor(ledger: Ledger, terms: PostgresTerms) {
+    this.#ledger = ledger;
+    this.#terms = terms;
+  }
+
+  /** Numbers for the names in these jobs. To be called before a transaction: it uses connections of its own. */
+  async learnNames(jobs: readonly NewJob[]): Promise<void> {
+    const ledger = this.#ledger;
+    let before: NewJob | null = null;
+    for (const job of jobs) {
+      const { queue, task, id } = job;
+      if (before && before.queue === queue && before.task === task && sameBirthplace(before.id, id)) continue;
+      before = job;
+      if (ledger.knownKindId(queue, task) === null) await ledger.kindId(queue, task);
+      const birthplace = birthplaceOf(id);
+      if (ledger.knownNameId(birthplace) === null) await ledger.nameId(birthplace);
+    }
+  }
+
+  async run(
+    jobs: readonly NewJob[],
+    author: Author,
+    wakes: boolean,
+    fence?: Term,
+  ): Promise<readonly Submitted[]> {
+    if (jobs.length === 0) {
+      await this.#terms.check(fence);
+      return [];
+    }
+    await this.learnNames(jobs);
+    const by = await this.#ledger.authorId(authorUnder(author, fence));
+    return this.within(this.#ledger.db, jobs, by, null, wakes, fence);
+  }
+
+  /** With names that have been learnt. */
+  async within(
+    db: Queryable,
+    jobs: readonly NewJob[],
+    author: number,
+    schedule: string | null,
+    wakes = false,
+    fence?: Term,
+  ): Promise<readonly Submitted[]> {
+    const answers: (Submitted | null)[] = jobs.map(() => null);
+    let open = jobs.map((_, index) => index);
+    for (let tries = 0; open.length > 0; tries++) {
+      if (tries === TRIES) {
+        throw new BatonError(
+          "STORE_UNAVAILABLE",
+          "jobs of the same key come and go too fast to tell which one this is",
+        );
+      }
+      const asked = open.map((index) => jobs[index]!);
+      const given = await this.#insert(db, asked, author, schedule, wakes, fence);
+      for (const [at, answer] of given.entries()) answers[open[at]!] = answer;
+      open = open.filter((_, at) => given[at] === null);
+    }
+    return answers as Submitted[];
+  }
+
+  async #insert(
+    db: Queryable,
+    jobs: readonly NewJob[],
+    author: number,
+    schedule: string | null,
+    wakes: boolean,
+    fence: Term | undefined,
+  ): Promise<(Submitted | null)[]> {
+    this.#check(jobs);
+    if (!fence && (await this.#insertAlike(db, jobs, author, wakes)))
+      return jobs.map(({ id }) => ({ id, status: "queued", existed: false }));
+    const row = await this.#insertAny(db, jobs, author, schedule, wakes, fence);
+    const { now, fresh } = row;
+    const stored = (job: NewJob): Submitted => {
+      const runAt = job.runAt ?? now + job.delayMs;
+      return { id: job.id, status: runAt > now ? "scheduled" : "queued", existed: false };
+    };
+    if (fresh === null) return jobs.map(stored);
+
+    // The same id or key twice in one batch: only the first of them was stored.
+    const mine = new Set(fresh);
+    const existing = await this.#existing(db, jobs);
+    return jobs.map((job) => (mine.delete(uuidOf(job.id)) ? stored(job) : existing(job)));
+  }
+
+  async #existing(db: Queryable, jobs: readonly NewJob[]): Promise<(job: NewJob) => Submitted | null> {
+    const keys = jobs.flatMap((job) => job.idempotencyKey ?? []);
+    const rows = await db.query<Existing>(EXISTING, [
+      this.#ledger.now(),
+      uuids(jobs.map((job) => uuidOf(job.id))),
+      texts(keys),
+    ]);
+    const byUuid = new Map(rows.map((row) => [row.uuid, row]));
+    const byKey = new Map(rows.map((row) => [row.key, row]));
+    return (job) => {
+      const keyed = job.idempotencyKey === null ? undefined : byKey.get(job.idempotencyKey);
+      const found = keyed ?? byUuid.get(uuidOf(job.id));
+      if (!found) return null;
+      const id = `${found.birthplace}-${found.uuid}` as JobId;
+      return { id, status: statusName(found.status), existed: true };
+    };
+  }
+
+  /** False when the batch is not of that sort. Not inside a transaction, which a conflict would end. */
+  async #insertAlike(
+    db: Queryable,
+    jobs: readonly NewJob[],
+    author: number,
+    wakes: boolean,
+  ): Promise<boolean> {
+    const first = jobs[0]!;
+    if (db !== this.#ledger.db || !jobs.every((job) => isAlike(job, first))) return false;
+    const { timeoutMs, maxAttempts, priority } = first;
+    const [birthplace, kind] = this.#numbers(first);
+    const same = [this.#ledger.now(), author, birthplace, timeoutMs, kind, maxAttempts, priority];
+    const single = jobs.length === 1;
+    const one = wakes ? SUBMIT_ONE_WAKE : SUBMIT_ONE;
+    const many = wakes ? SUBMIT_ALIKE_WAKE : SUBMIT_ALIKE;
+    const own = single
+      ? [uuidOf(first.id), first.payload, first.trace ?? null]
+      : [uuids(jobs.map((job) => uuidOf(job.id))), texts(jobs.map((job) => job.payload)), traces(jobs)];
+    try {
+      await db.query(single ? one : many, [...same, ...own]);
+      return true;
+    } catch (error) {
+      if (isUniqueViolation(error)) return false;
+      throw error;
+    }
+  }
+
+  async #insertAny(
+    db: Queryable,
+    jobs: readonly NewJob[],
+    author: number,
+    schedule: string | null,
+    wakes: boolean,
+    fence: Term | undefined,
+  ): Promise<Inserted> {
+    const numbers = jobs.map((job) => this.#numbers(job));
+    const [row] = await db.query<Inserted>(fence ? SUBMIT_FENCED : SUBMIT, [
+      this.#ledger.now(),
+      author,
+      schedule,
+      jobs.length,
+      uuids(jobs.map((job) => uuidOf(job.id))),
+      int4s(numbers.map(([birthplace]) => birthplace)),
+      int4s(numbers.map(([, kind]) => kind)),
+      int8s(jobs.map((job) => job.delayMs)),
+      int8s(jobs.map((job) => job.runAt)),
+      wakes,
+      traces(jobs),
+      ...COLUMN_FIELDS.map((field) => columnValues(field, jobs)),
+      ...(fence ? termValues(fence) : []),
+    ]);
+    if (!row) throw await this.#terms.refusal(fence!);
+    return row;
+  }
+
+  #numbers({ id, queue, task }: NewJob): [birthplace: number | null, kind: number | null] {
+    return [this.#ledger.knownNameId(birthplaceOf(id)), this.#ledger.knownKindId(queue, task)];
+  }
+
+  #check(jobs: readonly NewJob[]): void {
+    for (const [index, { payload }] of jobs.entries()) {
+      if (!payload.includes("\0")) continue;
+      throw new BatonError("BAD_PAYLOAD", `the payload of job ${index} is not JSON: it has a NUL in it`, {
+        field: "payload",
+      });
+    }
+  }
+}
+
+function traces(jobs: readonly NewJob[]): ReturnType<typeof texts> | null {
+  return jobs.some(({ trace }) => trace) ? texts(jobs.map(({ trace }) => trace ?? null)) : null;
+}
+
+function columnValues({ name, column }: JobFieldRow, jobs: readonly NewJob[]): unknown {
+  const values = jobs.map((job) => (job as unknown as Fields)[name] ?? null);
+  if (column === "int") return int4s(values as (number | null)[]);
+  if (column === "bigint") return int8s(values as (number | null)[]);
+  if (column === "text[]") return texts(values.map((value) => value && arrayText(value as string[])));
+  return texts(values as (string | null)[]);
+}
+
+/** As PostgreSQL writes an array. */
+function arrayText(items: readonly string[]): string {
+  return `{${items.map((item) => `"${item.replace(/["\\]/g, "\\$&")}"`).join(",")}}`;
+}
+
+function isAlike(job: NewJob, first: NewJob): boolean {
+  return (
+    job.idempotencyKey === null &&
+    job.runAt === null &&
+    job.delayMs === 0 &&
+    rareIn(job) === null &&
+    job.task === first.task &&
+    job.queue === first.queue &&
+    job.priority === first.priority &&
+    job.maxAttempts === first.maxAttempts &&
+    job.timeoutMs === first.timeoutMs &&
+    sameBirthplace(job.id, first.id)
+  );
+}

@@ -1,0 +1,78 @@
+import { write } from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s, int8s } from "../../../platform/drivers/postgres/arrays.ts";
+import type { Accepted, AcceptRequest } from "../../ownership.ts";
+import { makeLease, openLease, PROLONG_LEASE, startRun } from "../jobs/leases.ts";
+import { type Ledger, NOW } from "../jobs/store-cache.ts";
+import type { Settle } from "../jobs/settle.ts";
+
+/**
+ * Compares and sets: the mark and the epoch are looked at once more when a row had to be waited for. The runs come in the order
+ * of their numbers, so that two who want the same ones do not wait for each other.
+ */
+const ACCEPT = write(
+  "accept",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   ${openLease("$6")},
+   held AS MATERIALIZED (SELECT e.id FROM baton.lease e WHERE e.id = (SELECT id FROM open) FOR KEY SHARE),
+   taken AS (
+     UPDATE baton.live l SET ${startRun("$4", "$5")}
+     FROM held CROSS JOIN unnest($7::bigint[], $8::int[], $9::bigint[]) AS a (seq, job_epoch, assignment)
+     WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch - 1 AND l.assignment = a.assignment AND NOT l.running
+     RETURNING l.seq
+   ),
+   ${PROLONG_LEASE}
+   SELECT EXISTS (SELECT FROM held) AS held,
+     CASE WHEN (SELECT count(*) FROM taken) < $10::int THEN ARRAY(SELECT seq::text FROM taken) END AS accepted`,
+);
+
+interface Row {
+  readonly held: boolean;
+  /** Null when it is all of them. */
+  readonly accepted: readonly string[] | null;
+}
+
+/** Turns marks into runs, under the lease of the worker that they were sent to. */
+export class Accept {
+  readonly #ledger: Ledger;
+  readonly #settle: Settle;
+
+  constructor(ledger: Ledger, settle: Settle) {
+    this.#ledger = ledger;
+    this.#settle = settle;
+  }
+
+  async run(request: AcceptRequest): Promise<Accepted> {
+    const ledger = this.#ledger;
+    const author = await ledger.authorId(request.author);
+    const worker = await ledger.nameId(request.worker);
+    const given = request.runs.map((run) => ({ ...run }));
+    const seqs = await this.#settle.seqs(given);
+    const runs = given
+      .map(({ jobEpoch, assignment }, at) => ({ seq: seqs[at]!, jobEpoch, assignment }))
+      .sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
+    for (;;) {
+      const [row] = await ledger.db.query<Row>(ACCEPT, [
+        ledger.now(),
+        request.lease,
+        request.leaseMs,
+        worker,
+        author,
+        request.opens,
+        int8s(runs.map(({ seq }) => seq)),
+        int4s(runs.map(({ jobEpoch }) => jobEpoch)),
+        int8s(runs.map(({ assignment }) => assignment)),
+        runs.length,
+      ]);
+      const { held, accepted } = row!;
+      if (!held && request.opens && (await makeLease(ledger, request))) continue;
+      return { held, accepted: answers(seqs, accepted) };
+    }
+  }
+}
+
+/** Deleted from the set: the same mark a second time in one batch is not accepted twice. */
+function answers(seqs: readonly (number | null)[], accepted: readonly string[] | null): boolean[] {
+  if (accepted === null) return seqs.map(() => true);
+  const taken = new Set(accepted.map(Number));
+  return seqs.map((seq) => seq !== null && taken.delete(seq));
+}

@@ -1,0 +1,209 @@
+/** Who owns which assignment. */
+
+import type { NodeName } from "../../../core/ids.ts";
+import type { NodeIdentity } from "../../../core/node.ts";
+import type { Term } from "../../../core/leadership/term.ts";
+import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
+import type { AssignmentId, Held, Orphan, Ownership } from "../../ownership.ts";
+import { type Ledger, NOW } from "../jobs/store-cache.ts";
+import type { PostgresTerms } from "../terms.ts";
+import { walk } from "../jobs/table-scan.ts";
+
+/** Of rows `s` under `h`, which come in the order of their ids: two who want the same ones do not wait for each other. */
+const SAME = "s.id = h.id AND s.owner_epoch = h.owner_epoch";
+const OWN = write(
+  "assignment-own",
+  `UPDATE baton.assignment s SET owner = $1, owner_name = $2, owner_epoch = s.owner_epoch + 1, state = 'owned',
+     unowned_since = NULL, offered_at = NULL
+   FROM unnest($3::bigint[], $4::int[]) AS h (id, owner_epoch) WHERE ${SAME} RETURNING s.id, s.owner_epoch`,
+);
+/** The name stays: who owned it last. */
+const GIVE_UP = "owner = NULL, offered_at = NULL, unowned_since";
+const RELEASE = write(
+  "assignment-release",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now)
+   UPDATE baton.assignment s SET ${GIVE_UP} = (SELECT now FROM clock), state = $5
+   FROM unnest($3::bigint[], $4::int[]) AS h (id, owner_epoch) WHERE ${SAME} AND s.owner = $2`,
+);
+const FORGET = write(
+  "assignment-forget",
+  `DELETE FROM baton.assignment s USING unnest($2::bigint[], $3::int[]) AS h (id, owner_epoch)
+   WHERE ${SAME} AND s.owner = $1`,
+);
+const COLUMNS = "id, owner, owner_name, owner_epoch, state";
+const READ = read("assignment-read", `SELECT ${COLUMNS} FROM baton.assignment WHERE id = ANY ($1::bigint[])`);
+const UNFINISHED = read(
+  "assignment-unfinished",
+  `SELECT s.id AS assignment, count(*) AS jobs
+   FROM baton.assignment s CROSS JOIN LATERAL unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
+     SELECT FROM baton.live WHERE seq = j.seq AND assignment = s.id OFFSET 0
+   ) AS l
+   WHERE s.id = ANY ($1::bigint[]) GROUP BY s.id`,
+);
+const OWNERS = read(
+  "assignment-owners",
+  "SELECT DISTINCT owner, owner_name FROM baton.assignment WHERE owner IS NOT NULL",
+);
+const DISOWN = write(
+  "assignment-disown",
+  `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+   left_behind AS MATERIALIZED (
+     SELECT id FROM baton.assignment WHERE owner = ANY ($2::text[]) ORDER BY id FOR UPDATE
+   )
+   UPDATE baton.assignment s SET ${GIVE_UP} = (SELECT now FROM clock), state = 'orphan_pending'
+   FROM left_behind b WHERE s.id = b.id RETURNING s.id`,
+);
+
+/** Nobody owns it, nobody is likely to come for it, and it was not offered a moment ago. */
+const ORPHANED = `owner IS NULL AND (state = 'orphan_pending' OR unowned_since <= ${NOW} - $2::bigint)
+  AND (offered_at IS NULL OR offered_at <= ${NOW} - $3::bigint)`;
+const ORPHANS = read(
+  "assignment-orphans",
+  `SELECT id FROM baton.assignment WHERE ${ORPHANED} AND id > $5::bigint ORDER BY id LIMIT $4`,
+);
+/** Jobs join an assignment when it is made and never later: one that is found without any stays so. */
+const REMOVE_EMPTY = write(
+  "assignment-remove-empty",
+  "DELETE FROM baton.assignment WHERE id = ANY ($1::bigint[]) AND owner IS NULL",
+);
+const OFFER = write(
+  "assignment-offer",
+  `UPDATE baton.assignment SET offered_at = ${NOW} WHERE id = ANY ($4::bigint[]) AND ${ORPHANED} RETURNING ${COLUMNS}`,
+);
+
+interface Row {
+  readonly id: AssignmentId;
+  readonly owner: string | null;
+  readonly owner_name: NodeName | null;
+  readonly owner_epoch: number;
+  readonly state: Ownership["state"];
+}
+
+export interface OrphanLook {
+  readonly unownedForMs: number;
+  readonly offeredBeforeMs: number;
+  readonly limit: number;
+}
+
+export class Assignments {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+
+  constructor(ledger: Ledger, terms: PostgresTerms) {
+    this.#ledger = ledger;
+    this.#terms = terms;
+  }
+
+  async own(claims: readonly Held[], owner: NodeIdentity): Promise<readonly (number | null)[]> {
+    if (claims.length === 0) return [];
+    const rows = await this.#ledger.db.query<{ id: number; owner_epoch: number }>(OWN, [
+      owner.incarnation,
+      owner.name,
+      ...columns(claims),
+    ]);
+    const owned = new Map(rows.map((row) => [row.id, row.owner_epoch]));
+    return claims.map(({ assignment, ownerEpoch }) => {
+      if (owned.get(assignment) !== ownerEpoch + 1) return null;
+      owned.delete(assignment);
+      return ownerEpoch + 1;
+    });
+  }
+
+  async release(held: readonly Held[], owner: NodeIdentity, state: Ownership["state"]): Promise<void> {
+    if (held.length === 0) return;
+    await this.#ledger.db.query(RELEASE, [this.#ledger.now(), owner.incarnation, ...columns(held), state]);
+  }
+
+  async forget(held: readonly Held[], owner: NodeIdentity): Promise<void> {
+    if (held.length === 0) return;
+    await this.#ledger.db.query(FORGET, [owner.incarnation, ...columns(held)]);
+  }
+
+  async read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]> {
+    if (assignments.length === 0) return [];
+    const rows = await this.#ledger.db.query<Row>(READ, [int8s(assignments)]);
+    const found = new Map(rows.map((row) => [row.id, ownershipOf(row)]));
+    return assignments.map((id) => found.get(id) ?? null);
+  }
+
+  async unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]> {
+    if (assignments.length === 0) return [];
+    const jobs = await this.#unfinished(assignments);
+    return assignments.map((id) => jobs.get(id) ?? 0);
+  }
+
+  async owners(): Promise<readonly NodeIdentity[]> {
+    const rows = await this.#ledger.db.query<{ owner: string; owner_name: NodeName }>(OWNERS);
+    return rows.map(({ owner, owner_name: name }) => ({ name, incarnation: owner }));
+  }
+
+  async disown(incarnations: readonly string[], fence: Term): Promise<number> {
+    const now = this.#ledger.now();
+    const rows = await this.#led((tx) => walk(tx, DISOWN, [now, texts(incarnations)]), fence);
+    return rows.length;
+  }
+
+  /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  async orphans(look: OrphanLook, fence: Term): Promise<readonly Orphan[]> {
+    const { db } = this.#ledger;
+    const { unownedForMs, offeredBeforeMs, limit } = look;
+    const when = [this.#ledger.now(), unownedForMs, offeredBeforeMs];
+    const orphans: Orphan[] = [];
+    // Those without jobs do not count: who is told of nothing is to know that there is nothing.
+    for (let after = 0; ;) {
+      const missing = Math.max(limit - orphans.length, 0);
+      const found = await db.transaction((tx) =>
+        walk<{ id: AssignmentId }>(tx, ORPHANS, [...when, missing, after]),
+      );
+      const ids = found.map(({ id }) => id);
+      const jobs = await this.#unfinished(ids);
+      const offered = await this.#led(async (tx) => {
+        const [, rows] = await Promise.all([
+          tx.query(REMOVE_EMPTY, [int8s(ids.filter((id) => !jobs.has(id)))]),
+          tx.query<Row>(OFFER, [...when, int8s(ids.filter((id) => jobs.has(id)))]),
+        ]);
+        return rows;
+      }, fence);
+      orphans.push(...offered.map(orphanOf).sort((a, b) => a.assignment - b.assignment));
+      if (ids.length < missing || orphans.length >= limit) return orphans;
+      after = ids.at(-1)!;
+    }
+  }
+
+  async #unfinished(assignments: readonly AssignmentId[]): Promise<Map<AssignmentId, number>> {
+    if (assignments.length === 0) return new Map();
+    const rows = await this.#ledger.db.query<{ assignment: AssignmentId; jobs: number }>(UNFINISHED, [
+      int8s(assignments),
+    ]);
+    return new Map(rows.map(({ assignment, jobs }) => [assignment, jobs]));
+  }
+
+  #led<T>(work: (tx: Queryable) => Promise<T>, fence: Term): Promise<T> {
+    return this.#ledger.db.transaction(async (tx) => {
+      await this.#terms.hold(tx, fence);
+      return work(tx);
+    });
+  }
+}
+
+function columns(held: readonly Held[]): [ids: Buffer, epochs: Buffer] {
+  const inOrder = [...held].sort((a, b) => a.assignment - b.assignment);
+  return [
+    int8s(inOrder.map(({ assignment }) => assignment)),
+    int4s(inOrder.map(({ ownerEpoch }) => ownerEpoch)),
+  ];
+}
+
+function orphanOf({ id, owner_name: last, owner_epoch: ownerEpoch }: Row): Orphan {
+  return { assignment: id, ownerEpoch, last };
+}
+
+function ownershipOf({ id, owner, owner_name: name, owner_epoch: ownerEpoch, state }: Row): Ownership {
+  return {
+    assignment: id,
+    ownerEpoch,
+    owner: owner === null ? null : { name: name!, incarnation: owner },
+    state,
+  };
+}

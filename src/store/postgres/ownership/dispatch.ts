@@ -1,0 +1,195 @@
+/** A leader's marks on due jobs: which are put on, which time out, and how many there are. */
+
+import type { Term } from "../../../core/leadership/term.ts";
+import type { Clock } from "../../../platform/clock.ts";
+import { read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
+import type { Dispatched, DispatchedAssignment, DispatchedJob, DispatchRequest } from "../../ownership.ts";
+import { type Ledger, NOW } from "../jobs/store-cache.ts";
+import { heads, IN_ORDER, kinds, PROMOTE } from "../jobs/queue-order.ts";
+import { type Row, TakenRows, takenRows } from "../jobs/claimed-rows.ts";
+import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
+import { walk } from "../jobs/table-scan.ts";
+
+/**
+ * One statement is the whole transaction, and holds the term. Suspects are numbered apart, so that each has an assignment of
+ * its own.
+ */
+const DISPATCH: Statement = {
+  name: "dispatch",
+  readOnly: false,
+  arrays: true,
+  text: `
+  WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
+  ${fenceFrom(2)},
+  ${kinds("$6", "$7", "$8", "EXISTS (SELECT FROM fence)")},
+  line AS MATERIALIZED (
+    SELECT at, suspect, row_number() OVER (PARTITION BY suspect ${IN_ORDER}) - 1 AS n FROM (
+      (${heads(false, "$9::int", "l.assignment IS NULL")})
+      UNION ALL (${heads(true, "CASE WHEN $10::boolean THEN 1 ELSE 0 END", "l.assignment IS NULL")} ${IN_ORDER} LIMIT 1)
+      ${IN_ORDER} LIMIT $9::int
+    ) AS merged
+  ),
+  picked AS MATERIALIZED (
+    SELECT at, max(made) OVER (PARTITION BY suspect, n / $11::int) AS assignment FROM (
+      SELECT at, suspect, n, CASE WHEN n % $11::int = 0 THEN nextval('baton.assignment_seq') END AS made FROM line
+    ) AS numbered
+  ),
+  taken AS (
+    UPDATE baton.live l SET assignment = picked.assignment FROM picked WHERE l.ctid = picked.at
+    RETURNING l.seq, l.id, l.run_at, l.job_epoch + 1 AS job_epoch, l.attempts + 1 AS attempts, l.failures, l.interruptions,
+      l.crashes, l.assignment
+  ),
+  parts AS MATERIALIZED (SELECT assignment, array_agg(seq) AS jobs FROM taken GROUP BY assignment),
+  made AS (
+    INSERT INTO baton.assignment (id, leader_epoch, created_at, unowned_since, state, jobs)
+    SELECT assignment, $5::bigint, clock.now, clock.now, 'unowned', jobs FROM clock, parts
+  )
+  ${takenRows(12, "NULL::bigint, NULL::boolean")}
+  UNION ALL
+  SELECT NULL, NULL, array_to_string(jobs, ' '), NULL, NULL, NULL, NULL, assignment, NULL FROM parts
+  UNION ALL
+  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true WHERE NOT EXISTS (SELECT FROM fence)`,
+};
+
+type DispatchRow = [
+  ...row: Row,
+  /** In a row that stands for no job: its payload is the numbers of the jobs. */
+  assignment: number | null,
+  fenced: boolean | null,
+];
+
+/** Of an assignment `s`, its jobs `l` that nobody has accepted. `OFFSET 0` keeps the planner from turning it around. */
+const MARKED = `baton.assignment s CROSS JOIN LATERAL unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
+    SELECT seq, kind FROM baton.live WHERE seq = j.seq AND assignment = s.id AND NOT running OFFSET 0
+  ) AS l`;
+const OLD = read(
+  "undispatch-old",
+  `SELECT l.seq, s.id AS assignment FROM ${MARKED} WHERE s.created_at <= ${NOW} - $2::bigint`,
+);
+/** Marks that nobody would find by their assignment: it is gone. That is not meant to be, so it is looked for now and then. */
+const ASTRAY = read(
+  "undispatch-astray",
+  `SELECT l.seq, l.assignment FROM baton.live l
+   WHERE l.assignment IS NOT NULL AND NOT l.running AND NOT EXISTS (SELECT FROM baton.assignment s WHERE s.id = l.assignment)`,
+);
+/** Looked at again: since it was found, one may have been accepted, or marked anew. */
+const UNDISPATCH = write(
+  "undispatch",
+  `UPDATE baton.live l SET assignment = NULL FROM unnest($1::bigint[], $2::bigint[]) AS a (seq, assignment)
+   WHERE l.seq = a.seq AND l.assignment = a.assignment AND NOT l.running RETURNING l.kind`,
+);
+const OUTSTANDING = read("outstanding", `SELECT l.kind, count(*) AS jobs FROM ${MARKED} GROUP BY l.kind`);
+
+/** Oftener, and a walk through all that waits takes time from the store for what hardly ever happens. */
+const ASTRAY_EVERY_MS = 60_000;
+/** A walk through a long line takes longer; it never takes more than this part of the time. */
+const ASTRAY_SHARE = 1 / 50;
+
+interface Mark {
+  readonly seq: number;
+  readonly assignment: number;
+}
+
+export class Dispatch {
+  readonly #ledger: Ledger;
+  readonly #terms: PostgresTerms;
+  readonly #rows: TakenRows;
+  readonly #clock: Clock;
+  #astrayAt = -Infinity;
+
+  constructor(ledger: Ledger, terms: PostgresTerms, clock: Clock) {
+    this.#ledger = ledger;
+    this.#clock = clock;
+    this.#terms = terms;
+    this.#rows = new TakenRows(ledger);
+  }
+
+  async run(request: DispatchRequest, fence: Term): Promise<Dispatched> {
+    const { expected } = this.#rows;
+    const now = this.#ledger.now();
+    const [due, rows] = await this.#ledger.db.pair<{ next_due_in_ms: number | null }, DispatchRow>(
+      [PROMOTE, [now]],
+      [
+        DISPATCH,
+        [
+          now,
+          ...termValues(fence),
+          texts([...request.tasks]),
+          request.queues && texts([...request.queues]),
+          texts([...request.exceptQueues]),
+          Math.max(request.limit, 0),
+          request.suspect,
+          Math.max(request.size, 1),
+          ...expected,
+        ],
+      ],
+    );
+    if (rows[0]?.[8]) throw await this.#terms.refusal(fence);
+    const jobs = await this.#rows.jobs(rows, expected, {});
+    return { assignments: inParts(rows, jobs), nextDueInMs: due?.[0]?.next_due_in_ms ?? null };
+  }
+
+  /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
+  async undispatch(olderThanMs: number, fence: Term): Promise<ReadonlyMap<string, number>> {
+    const { db } = this.#ledger;
+    const old = [
+      ...(await db.query<Mark>(OLD, [this.#ledger.now(), olderThanMs])),
+      ...(await this.#astray()),
+    ];
+    old.sort((a, b) => a.seq - b.seq);
+    const rows = await db.transaction(async (tx) => {
+      await this.#terms.hold(tx, fence);
+      if (old.length === 0) return [];
+      return tx.query<{ kind: number }>(UNDISPATCH, [
+        int8s(old.map(({ seq }) => seq)),
+        int8s(old.map(({ assignment }) => assignment)),
+      ]);
+    });
+    return this.#byQueue(rows.map(({ kind }) => ({ kind, jobs: 1 })));
+  }
+
+  async outstanding(): Promise<ReadonlyMap<string, number>> {
+    return this.#byQueue(await this.#ledger.db.query<{ kind: number; jobs: number }>(OUTSTANDING));
+  }
+
+  async #astray(): Promise<readonly Mark[]> {
+    const { db } = this.#ledger;
+    const startedAt = this.#clock.monotonic();
+    if (startedAt < this.#astrayAt) return [];
+    try {
+      return await db.transaction((tx) => walk<Mark>(tx, ASTRAY));
+    } finally {
+      const tookMs = this.#clock.monotonic() - startedAt;
+      this.#astrayAt = startedAt + Math.max(ASTRAY_EVERY_MS, tookMs / ASTRAY_SHARE);
+    }
+  }
+
+  async #byQueue(
+    counts: readonly { readonly kind: number; readonly jobs: number }[],
+  ): Promise<ReadonlyMap<string, number>> {
+    await this.#ledger.learnKinds(new Set(counts.map(({ kind }) => kind)));
+    const queues = new Map<string, number>();
+    for (const { kind, jobs } of counts) {
+      const { queue } = this.#ledger.kind(kind);
+      queues.set(queue, (queues.get(queue) ?? 0) + jobs);
+    }
+    return queues;
+  }
+}
+
+/** Each assignment with its jobs, in the order of the first of them. */
+function inParts(rows: readonly DispatchRow[], jobs: readonly DispatchedJob[]): DispatchedAssignment[] {
+  const assignmentOf = new Map<number, number>();
+  for (const [, , seqs, , , , , assignment] of rows) {
+    if (assignment !== null) for (const seq of seqs.split(" ")) assignmentOf.set(Number(seq), assignment);
+  }
+  const parts = new Map<number, DispatchedJob[]>();
+  for (const job of jobs) {
+    const assignment = assignmentOf.get(job.ref as number)!;
+    const part = parts.get(assignment);
+    if (part) part.push(job);
+    else parts.set(assignment, [job]);
+  }
+  return [...parts].map(([id, part]) => ({ id, jobs: part }));
+}

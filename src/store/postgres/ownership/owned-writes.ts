@@ -1,0 +1,193 @@
+/** What an owner writes about the runs of its assignments, which only it may, until somebody else owns them. */
+
+import type { NodeIdentity } from "../../../core/node.ts";
+import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
+import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
+import type { AssignmentId, Held, OwnedEvents, OwnedVerdicts } from "../../ownership.ts";
+import type { Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
+import type { Ledger } from "../jobs/store-cache.ts";
+import type { Report } from "../jobs/report.ts";
+import { complete, completedVerdicts, resultOf, type Settle } from "../jobs/settle.ts";
+
+/**
+ * The places of those that are ours under their epochs. In the way of whoever takes one over, as a leader's writes are of a
+ * grant: the next owner waits until this transaction has ended, and this one sees an owner that was faster.
+ */
+const held = (owner: string, ids: string, epochs: string): string => `
+  SELECT h.place FROM unnest(${ids}::bigint[], ${epochs}::int[]) WITH ORDINALITY AS h (id, owner_epoch, place)
+  JOIN baton.assignment s ON s.id = h.id AND s.owner_epoch = h.owner_epoch
+  WHERE s.owner = ${owner} ORDER BY s.id FOR SHARE OF s`;
+const HOLD = write("owned-hold", held("$1", "$2", "$3"));
+
+/** The whole transaction for the most common batch: runs that have completed and have nothing more to say. */
+const COMPLETE = write(
+  "owned-complete",
+  complete({
+    before: `held AS MATERIALIZED (${held("$2", "$5", "$6")}),`,
+    // IS TRUE keeps the planner from a join of each with each.
+    gone: `DELETE FROM baton.live l
+      USING unnest($3::bigint[], $7::int[], $8::bigint[], $9::text[], $10::int[], $12::int[])
+        AS a (seq, job_epoch, assignment, result, place, owner_epoch)
+      WHERE l.seq = a.seq AND l.job_epoch = a.job_epoch AND l.assignment = a.assignment AND l.running
+        AND (a.place IN (SELECT place FROM held)) IS TRUE`,
+    result: "a.result",
+    owner: { owner: "$11::int", owner_epoch: "a.owner_epoch" },
+    answer: `,
+      CASE WHEN (SELECT count(*) FROM held) < cardinality($5::bigint[]) THEN ARRAY(SELECT place::text FROM held) END AS held`,
+  }),
+);
+
+interface Completed {
+  /** Null when it is all of them; so is `held`. */
+  readonly accepted: readonly string[] | null;
+  readonly held: readonly string[] | null;
+}
+
+/** Whose event said it: the place of its claim in the list of them, from 1. */
+interface Said {
+  readonly assignment: AssignmentId;
+  readonly ownerEpoch: number;
+  readonly place: number;
+}
+
+interface Batch {
+  readonly owner: NodeIdentity;
+  /** The number of its name. */
+  readonly ownerName: number;
+  /** In the order of their ids: two who want the same ones do not wait for each other. */
+  readonly claims: readonly Held[];
+  /** Of all events, one after the other. */
+  readonly reports: readonly (RunReport & Said)[];
+  readonly reportSeqs: readonly (number | null)[];
+  readonly settlements: readonly (Settlement & Said)[];
+  readonly settlementSeqs: readonly (number | null)[];
+}
+
+interface Written {
+  readonly ours: (place: number) => boolean;
+  /** Null for what was refused. */
+  readonly reported: readonly (Verdict | null)[];
+  readonly settled: readonly (Verdict | null)[];
+}
+
+export class OwnedWrites {
+  readonly #ledger: Ledger;
+  readonly #settle: Settle;
+  readonly #report: Report;
+
+  constructor(ledger: Ledger, settle: Settle, report: Report) {
+    this.#ledger = ledger;
+    this.#settle = settle;
+    this.#report = report;
+  }
+
+  async run(events: readonly OwnedEvents[], owner: NodeIdentity): Promise<readonly (OwnedVerdicts | null)[]> {
+    if (events.length === 0) return [];
+    const claims = new Map<string, Held>();
+    for (const event of events) claims.set(keyOf(event), event);
+    const inOrder = [...claims.values()].sort((a, b) => a.assignment - b.assignment);
+    const placeOf = new Map(inOrder.map((claim, at) => [keyOf(claim), at + 1]));
+    const said = events.map((event): Said => {
+      const { assignment, ownerEpoch } = event;
+      return { assignment, ownerEpoch, place: placeOf.get(keyOf(event))! };
+    });
+    const reports = events.flatMap((event, at) => event.reports.map((each) => ({ ...each, ...said[at]! })));
+    const settlements = events.flatMap((event, at) =>
+      event.settlements.map((each) => ({ ...each, ...said[at]! })),
+    );
+    const seqs = await this.#settle.seqs([...reports, ...settlements].map(({ run }) => run));
+    const batch: Batch = {
+      owner,
+      ownerName: await this.#ledger.nameId(owner.name),
+      claims: inOrder,
+      reports,
+      reportSeqs: seqs.slice(0, reports.length),
+      settlements,
+      settlementSeqs: seqs.slice(reports.length),
+    };
+    const plain = reports.length === 0 && settlements.every(({ outcome }) => outcome.kind === "completed");
+    const written = plain
+      ? await this.#complete(batch)
+      : await this.#ledger.db.transaction((tx) => this.#write(tx, batch));
+    const { reported, settled } = await this.#withRefusals(batch, written);
+    let reportAt = 0;
+    let settlementAt = 0;
+    return events.map((event, at) => {
+      const verdicts = {
+        reported: reported.slice(reportAt, (reportAt += event.reports.length)),
+        settled: settled.slice(settlementAt, (settlementAt += event.settlements.length)),
+      };
+      return written.ours(said[at]!.place) ? verdicts : null;
+    });
+  }
+
+  async #complete({ owner, ownerName, claims, settlements, settlementSeqs }: Batch): Promise<Written> {
+    const [row] = await this.#ledger.db.query<Completed>(COMPLETE, [
+      this.#ledger.now(),
+      owner.incarnation,
+      int8s(settlementSeqs),
+      settlements.length,
+      ...columns(claims),
+      int4s(settlements.map(({ run }) => run.jobEpoch)),
+      int8s(settlements.map(({ assignment }) => assignment)),
+      texts(settlements.map(({ outcome }) => resultOf(outcome))),
+      int4s(settlements.map(({ place }) => place)),
+      ownerName,
+      int4s(settlements.map(({ ownerEpoch }) => ownerEpoch)),
+    ]);
+    const { accepted, held } = row!;
+    const places = held && new Set(held.map(Number));
+    return {
+      ours: (place) => places?.has(place) ?? true,
+      reported: [],
+      settled: completedVerdicts(settlementSeqs, accepted),
+    };
+  }
+
+  async #write(tx: Queryable, batch: Batch): Promise<Written> {
+    const { owner, ownerName, claims, reports, settlements } = batch;
+    const rows = await tx.query<{ place: number }>(HOLD, [owner.incarnation, ...columns(claims)]);
+    const places = new Set(rows.map(({ place }) => place));
+    const ours = (place: number): boolean => places.has(place);
+    const mine = (all: readonly Said[], seqs: readonly (number | null)[]) =>
+      seqs.map((seq, at) => (ours(all[at]!.place) ? seq : null));
+    const assignments = reports.map(({ assignment }) => assignment);
+    const reported = await this.#report.write(tx, reports, mine(reports, batch.reportSeqs), { assignments });
+    const settled = await this.#settle.within(
+      tx,
+      settlements,
+      mine(settlements, batch.settlementSeqs),
+      (holder, { assignment }) => holder.assignment === assignment,
+      { ownerOf: ({ ownerEpoch }) => ({ name: ownerName, epoch: ownerEpoch }) },
+    );
+    return { ours, reported, settled };
+  }
+
+  /** Those of assignments that are not ours get no verdict, and are not asked for. */
+  async #withRefusals(
+    { reports, settlements }: Batch,
+    { ours, reported, settled }: Written,
+  ): Promise<OwnedVerdicts> {
+    const asked = (all: readonly Said[], verdicts: readonly (Verdict | null)[]) =>
+      verdicts.map((verdict, at) => (ours(all[at]!.place) ? verdict : "stale"));
+    return {
+      reported: await this.#report.withRefusals(runs(reports), asked(reports, reported)),
+      settled: await this.#settle.withRefusals(runs(settlements), asked(settlements, settled)),
+    };
+  }
+}
+
+function keyOf({ assignment, ownerEpoch }: Held): string {
+  return `${assignment} ${ownerEpoch}`;
+}
+
+function columns(claims: readonly Held[]): [ids: Buffer, epochs: Buffer] {
+  return [
+    int8s(claims.map(({ assignment }) => assignment)),
+    int4s(claims.map(({ ownerEpoch }) => ownerEpoch)),
+  ];
+}
+
+function runs(all: readonly { readonly run: Run }[]): Run[] {
+  return all.map(({ run }) => run);
+}

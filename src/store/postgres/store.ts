@@ -1,0 +1,64 @@
+/** The shared store: one database, any number of nodes. */
+
+import type { Clock } from "../../platform/clock.ts";
+import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres/postgres.ts";
+import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
+import type { Store } from "../store.ts";
+import { PostgresAccess } from "./access.ts";
+import { PostgresAgents } from "./agents.ts";
+import { postgresJobs } from "./jobs/jobs.ts";
+import { PostgresJournal } from "./journal.ts";
+import { Ledger } from "./jobs/store-cache.ts";
+import { PostgresOwnership } from "./ownership/ownership.ts";
+import { PostgresQueues } from "./queues.ts";
+import { PostgresSamples } from "./samples.ts";
+import { PostgresSchedules } from "./schedules.ts";
+import { migrate } from "./schema.ts";
+import { Submit } from "./jobs/submit.ts";
+import { PostgresTerms } from "./terms.ts";
+
+export interface PostgresStoreOptions extends PostgresOptions {
+  /** Takes the place of the database's clock: for tests, which move it by hand. */
+  readonly time?: Clock;
+}
+
+export type PostgresStore = Store & Required<Pick<Store, "ownership">>;
+
+/** Less than a lease leaves after one renewal that failed. */
+const RENEWAL_CONNECT_MS = 2_000;
+
+export async function openPostgresStore(given: PostgresStoreOptions): Promise<PostgresStore> {
+  const options = { pooler: new PoolerCheck(given), ...given };
+  const db = new Postgres(options);
+  // Of their own: a lease must not run out because the pool is full of statements that hang.
+  const renewals = new Postgres({ ...options, connections: 1, connectMs: RENEWAL_CONNECT_MS });
+  const ledger = new Ledger(db, options.time ?? null);
+  await db.start();
+  try {
+    await migrate(db);
+    await ledger.learnAllKinds();
+    await renewals.start();
+  } catch (error) {
+    await db.stop();
+    throw error;
+  }
+  const terms = new PostgresTerms(db);
+  const parts = { ledger, terms, submit: new Submit(ledger, terms), renewals };
+  const close = async (): Promise<void> => void (await Promise.all([db.stop(), renewals.stop()]));
+  return {
+    guarantees: { name: "postgres", durability: "power loss", shared: true, keepsTokenFile: false },
+    // A database that is away comes back: no call of ours leaves the store unusable for good.
+    problem: null,
+    jobs: postgresJobs(parts),
+    queues: new PostgresQueues(ledger),
+    schedules: new PostgresSchedules(parts),
+    terms,
+    samples: new PostgresSamples(parts),
+    agents: new PostgresAgents(parts),
+    journal: new PostgresJournal(parts),
+    access: new PostgresAccess(parts),
+    ownership: new PostgresOwnership({ ...parts, clock: options.clock }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

@@ -1,0 +1,148 @@
+import type { JobId } from "../../../core/ids.ts";
+import type { JobStatus } from "../../../core/jobs/job.ts";
+import type { CancelAnswer, Retention } from "../../store.ts";
+import { type Ledger, statusName } from "./store-cache.ts";
+import { DONE_COLUMNS, STATUS } from "../schema.ts";
+
+interface Place {
+  readonly queue: string;
+  readonly status: JobStatus;
+  readonly fresh: boolean;
+  /** Scheduled, and its time has come. */
+  readonly due: boolean;
+}
+
+/** What people do to jobs: cancel, retry by hand, remove; and what time does: purge. */
+export class Steer {
+  readonly #ledger: Ledger;
+  readonly #sql;
+  /** Where the next purge goes on: it walks the finished jobs in a circle, a bounded piece each time. */
+  #purgeAt = 0;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+    const { file } = ledger;
+    this.#sql = {
+      place: file.prepare(
+        `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, (d.seq IS NULL AND l.seq IS NULL) AS fresh, l.run_at
+         FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
+      ),
+      wish: file.prepare(
+        "UPDATE live SET cancel_requested = 1, cancel_reason = ?, updated_at = ? WHERE seq = ?",
+      ),
+      cancelFresh: file.prepare(
+        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, 5, ?1, created_at, 0, 0, 0, 0, 0, NULL, NULL, NULL, author, 0, NULL, NULL, 1, ?2, NULL FROM job WHERE seq = ?3`,
+      ),
+      cancelWaiting: file.prepare(
+        `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, 5, ?1, run_at, job_epoch, attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, 1, ?2, killed FROM live WHERE seq = ?3`,
+      ),
+      unfresh: file.prepare("UPDATE job SET fresh = 0 WHERE seq = ?"),
+      revive: file.prepare(
+        `INSERT INTO live (seq, status, priority, run_at, job_epoch, attempts, failures, interruptions, crashes, updated_at, author, logs)
+         SELECT d.seq, 1, j.priority, ?1, d.job_epoch + 1, d.attempts, 0, 0, 0, ?1, d.author, d.logs
+         FROM done d JOIN job j ON j.seq = d.seq WHERE d.seq = ?2`,
+      ),
+      keepRun: file.prepare(
+        `INSERT OR IGNORE INTO past_run
+         SELECT seq, job_epoch, started_at, finished_at, worker, author, CASE status WHEN 4 THEN 'failed' ELSE 'cancelled' END, error
+         FROM done WHERE seq = ? AND started_at IS NOT NULL`,
+      ),
+      dropRuns: file.prepare("DELETE FROM past_run WHERE seq = ?"),
+      dropJob: file.prepare("DELETE FROM job WHERE seq = ?"),
+      dropLive: file.prepare("DELETE FROM live WHERE seq = ?"),
+      dropDone: file.prepare("DELETE FROM done WHERE seq = ?"),
+      dropLogs: file.prepare("DELETE FROM log WHERE seq = ?"),
+      finished: file.prepare("SELECT seq, status, finished_at FROM done WHERE seq > ? ORDER BY seq LIMIT ?"),
+      dropOccurrences: file.prepare("DELETE FROM occurrence WHERE noted_at < ?"),
+    };
+  }
+
+  cancel(id: JobId, reason: string | null): CancelAnswer {
+    const seq = this.#ledger.seqOf(id);
+    const place = seq === null ? null : this.#place(seq);
+    if (seq === null || place === null) return { outcome: "missing" };
+    const now = this.#ledger.clock.now();
+    switch (place.status) {
+      case "completed":
+      case "failed":
+      case "cancelled":
+        return { outcome: "finished", status: place.status };
+      case "processing":
+        this.#sql.wish.run(reason, now, seq);
+        this.#ledger.cancelWishes.set(seq, reason);
+        return { outcome: "requested" };
+      case "scheduled":
+      case "queued": {
+        const error = JSON.stringify({ code: "CANCELLED", message: reason ?? "cancelled before it started" });
+        (place.fresh ? this.#sql.cancelFresh : this.#sql.cancelWaiting).run(now, error, seq);
+        if (place.fresh) this.#sql.unfresh.run(seq);
+        else this.#sql.dropLive.run(seq);
+        this.#ledger.count(place.queue, place.status, "cancelled");
+        return { outcome: "cancelled" };
+      }
+    }
+  }
+
+  retry(id: JobId): JobStatus | "missing" | "retried" {
+    const seq = this.#ledger.seqOf(id);
+    const place = seq === null ? null : this.#place(seq);
+    if (seq === null || place === null) return "missing";
+    if (place.status !== "failed" && place.status !== "cancelled") return place.due ? "queued" : place.status;
+    this.#sql.keepRun.run(seq);
+    this.#sql.revive.run(this.#ledger.clock.now(), seq);
+    this.#sql.dropDone.run(seq);
+    this.#ledger.count(place.queue, place.status, "queued");
+    return "retried";
+  }
+
+  remove(id: JobId): "removed" | "running" | "missing" {
+    const seq = this.#ledger.seqOf(id);
+    const place = seq === null ? null : this.#place(seq);
+    if (seq === null || place === null) return "missing";
+    if (place.status === "processing") return "running";
+    this.#drop(seq, place);
+    return "removed";
+  }
+
+  purge(retention: Retention, limit: number): number {
+    const now = this.#ledger.clock.now();
+    const keepMs = {
+      [STATUS.completed]: retention.completedMs,
+      [STATUS.failed]: retention.failedMs,
+      [STATUS.cancelled]: retention.cancelledMs,
+    } as Record<number, number>;
+    const rows = this.#sql.finished.all(this.#purgeAt, limit);
+    const shortestMs = Math.min(...Object.values(keepMs));
+    let removed = 0;
+    let young = true;
+    for (const row of rows) {
+      const ageMs = now - (row["finished_at"] as number);
+      if (ageMs >= shortestMs) young = false;
+      if (ageMs < keepMs[row["status"] as number]!) continue;
+      const seq = row["seq"] as number;
+      this.#drop(seq, this.#place(seq)!);
+      removed++;
+    }
+    // Behind a whole piece of young jobs are mostly younger ones: a walk through millions of them would let the old wait.
+    this.#purgeAt = young || rows.length < limit ? 0 : (rows.at(-1)!["seq"] as number);
+    this.#sql.dropOccurrences.run(now - Math.max(retention.failedMs, retention.completedMs));
+    return removed;
+  }
+
+  #place(seq: number): Place | null {
+    const row = this.#sql.place.get(seq);
+    if (!row) return null;
+    const status = statusName(row["status"] as number);
+    const due = status === "scheduled" && (row["run_at"] as number) <= this.#ledger.clock.now();
+    return { queue: this.#ledger.kind(row["kind"] as number).queue, status, fresh: row["fresh"] === 1, due };
+  }
+
+  #drop(seq: number, place: Place): void {
+    this.#sql.dropJob.run(seq);
+    this.#sql.dropLive.run(seq);
+    this.#sql.dropDone.run(seq);
+    this.#sql.dropLogs.run(seq);
+    this.#sql.dropRuns.run(seq);
+    this.#ledger.count(place.queue, place.status, null);
+  }
+}

@@ -1,0 +1,68 @@
+/** The jobs of a SQLite store: each write is one operation in the file's group commit. */
+
+import type { JobId } from "../../../core/ids.ts";
+import type { Term } from "../../../core/leadership/term.ts";
+import { authorUnder } from "../../write-author.ts";
+import type { JobStore } from "../../jobs.ts";
+import { Claim } from "./claim.ts";
+import type { Ledger } from "./store-cache.ts";
+import { List } from "./list.ts";
+import type { Read } from "./read.ts";
+import { Recover } from "./recover.ts";
+import { Settle } from "./settle.ts";
+import { Steer } from "./control.ts";
+import type { Submit } from "./submit.ts";
+import type { SqliteTerms } from "../terms.ts";
+
+export interface SqliteJobsParts {
+  readonly ledger: Ledger;
+  readonly terms: SqliteTerms;
+  readonly submit: Submit;
+  readonly read: Read;
+}
+
+export function sqliteJobs({ ledger, terms, submit, read }: SqliteJobsParts): JobStore {
+  const { file } = ledger;
+  const list = new List(ledger, read);
+  const claim = new Claim(ledger);
+  const settle = new Settle(ledger);
+  const recover = new Recover(ledger, settle);
+  const control = new Steer(ledger);
+  const write = <T>(operation: () => T, fence?: Term): Promise<T> =>
+    file.write(() => {
+      if (fence) terms.check(fence);
+      return operation();
+    });
+  return {
+    submit: (jobs, author, _wakes, fence) => write(() => submit.run(jobs, authorUnder(author, fence)), fence),
+    claim: (request) => {
+      const { author, fence } = request;
+      const claimed = fence ? { ...request, author: authorUnder(author, fence) } : request;
+      return write(() => claim.run(claimed), fence);
+    },
+    settle: (settlements, fence) => write(() => settle.run(settlements, fence?.epoch), fence),
+    report: (reports, fence) => write(() => settle.report(reports, fence?.epoch), fence),
+    renew: (lease, ttlMs, fence) =>
+      write(() => {
+        if (!ledger.prolongLease(lease, ledger.clock.now() + ttlMs)) return { held: false, cancelled: [] };
+        const cancelled: { id: JobId; jobEpoch: number; reason: string | null }[] = [];
+        for (const [seq, reason] of ledger.cancelWishes) {
+          const run = ledger.running.get(seq);
+          if (run?.lease === lease) cancelled.push({ id: read.idOf(seq), jobEpoch: run.jobEpoch, reason });
+        }
+        return { held: true, cancelled };
+      }, fence),
+    recover: (which, budgets, fence) => write(() => recover.run(which, budgets, fence.epoch), fence),
+    cancel: (id, reason) => write(() => control.cancel(id, reason)),
+    retry: (id) => write(() => control.retry(id)),
+    remove: (id) => write(() => control.remove(id)),
+    purge: (retention, limit, fence) => write(() => control.purge(retention, limit), fence),
+    get: async (id) => file.read(() => read.get(id)),
+    result: async (id) => file.read(() => read.result(id)),
+    list: async (query) => file.read(() => list.whole(query)),
+    brief: async (query) => file.read(() => list.brief(query)),
+    runs: async (id) => file.read(() => ({ past: read.pastRuns(id), assignments: [] })),
+    timings: async (limit, withinMs) => file.read(() => read.timings(limit, withinMs)),
+    logs: async (id, after, limit) => file.read(() => read.logs(id, after, limit)),
+  };
+}

@@ -1,0 +1,215 @@
+/**
+ * Lists of jobs, newest first. A page holds up the event loop while it is looked for, so it walks a bounded number of rows by `seq`; a
+ * short page comes with a cursor to go on with. What runs is known without looking, and where an instant lies is found by halves.
+ */
+
+import { BatonError } from "../../../core/errors.ts";
+import type { JobId } from "../../../core/ids.ts";
+import { isFinal, type JobError } from "../../../core/jobs/job.ts";
+import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
+import type { BriefJob, BriefPage, JobPage, JobQuery } from "../../store.ts";
+import { type Ledger, statusName } from "./store-cache.ts";
+import { COLUMNS, JOINED, type Read, type Row } from "./read.ts";
+import { STATUS } from "../schema.ts";
+
+/** Rows that one page may look at, and those that it tries first. */
+const SCAN_MAX = 10_000;
+const SCAN_FIRST = 1_000;
+/** More are not sorted for a page. */
+const SCHEDULED_FEW = 5_000;
+/** Jobs are numbered in the order of the clock, which may have been set back a little. */
+const SEEK_MARGIN_MS = 2_000;
+
+const BETWEEN = "seq < ?1 AND seq > ?2";
+const BY_SEQ = "ORDER BY seq DESC LIMIT ?3";
+
+/** Rows to look at; `extra` is what only some of them need to know. */
+const WALKS = {
+  any: `SELECT seq FROM job WHERE ${BETWEEN} ${BY_SEQ}`,
+  // A waiting job is fresh or in `live`; both are walked from their newest end. One bound: of two, the planner would walk to the lower.
+  queued: `SELECT seq FROM (
+      SELECT seq FROM (SELECT seq FROM job WHERE seq < ?1 AND seq > max(?2, (SELECT value FROM extra)) AND fresh = 1 ${BY_SEQ})
+      UNION ALL SELECT seq FROM (SELECT seq FROM live WHERE ${BETWEEN} ${BY_SEQ})
+    ) ${BY_SEQ}`,
+  live: `SELECT seq FROM live WHERE ${BETWEEN} ${BY_SEQ}`,
+  scheduled: `SELECT seq FROM (SELECT seq FROM live WHERE status = 0 ORDER BY run_at, seq LIMIT ${SCHEDULED_FEW + 1}) WHERE ${BETWEEN} ${BY_SEQ}`,
+  processing: `SELECT value AS seq FROM json_each((SELECT value FROM extra)) WHERE value < ?1 AND value > ?2 ORDER BY value DESC LIMIT ?3`,
+  completed: `SELECT seq FROM done WHERE ${BETWEEN} ${BY_SEQ}`,
+  unusual: `SELECT seq FROM done WHERE status = ?7 AND status <> 3 AND ${BETWEEN} ${BY_SEQ}`,
+  // One text of a list of theirs: those jobs stand in a side table (core/jobs/job-fields.ts), in their order.
+  ...Object.fromEntries(
+    LISTED_FILTERS.map((name) => [
+      name,
+      `SELECT seq FROM job_${name} WHERE value = (SELECT value FROM extra) AND ${BETWEEN} ${BY_SEQ}`,
+    ]),
+  ),
+} as const;
+type Walk = keyof typeof WALKS;
+
+const BRIEF = `j.seq, j.id, j.kind, j.created_at, d.finished_at, coalesce(d.status, l.status, 1) AS stored_status,
+  coalesce(d.run_at, l.run_at, j.created_at) AS run_at, coalesce(d.error, l.error) AS error`;
+
+/** Only jobs of these kinds; null for all. */
+const OF_KINDS = "(?4 IS NULL OR j.kind IN (SELECT value FROM json_each(?4)))";
+const STATUS_NOW =
+  "coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?10 THEN 1 ELSE l.status END, 1)";
+
+type Pages = Readonly<Record<Walk, ReturnType<Ledger["file"]["prepare"]>>>;
+
+interface Found {
+  readonly rows: readonly Row[];
+  readonly cursor: string | null;
+}
+
+export class List {
+  readonly #ledger: Ledger;
+  readonly #read: Read;
+  readonly #whole: Pages;
+  readonly #brief: Pages;
+  readonly #sql;
+
+  constructor(ledger: Ledger, read: Read) {
+    this.#ledger = ledger;
+    this.#read = read;
+    const { file } = ledger;
+    const page = (columns: string) => (walk: Walk) =>
+      file.prepare(
+        // The cross join keeps the planner from turning the walk around: it would walk through all jobs, and look each up in it.
+        `WITH extra (value) AS (SELECT ?11), walk AS MATERIALIZED (${WALKS[walk]})
+         SELECT w.walked, page.* FROM (SELECT CASE WHEN count(*) = ?3 THEN min(seq) END AS walked FROM walk) AS w
+         LEFT JOIN (
+           SELECT ${columns} FROM walk s CROSS JOIN job j ON j.seq = s.seq ${JOINED}
+           WHERE ${OF_KINDS} AND j.created_at >= ?5 AND j.created_at < ?6 AND (?7 IS NULL OR ${STATUS_NOW} = ?7)
+             AND (?8 IS NULL OR json_extract(coalesce(d.error, l.error), '$.code') = ?8)
+           ORDER BY j.seq DESC LIMIT ?9
+         ) AS page ORDER BY page.seq DESC`,
+      );
+    this.#whole = each(page(COLUMNS));
+    this.#brief = each(page(BRIEF));
+    this.#sql = {
+      scheduled: file.prepare(`SELECT count(*) AS n FROM (SELECT 1 FROM live WHERE status = 0 LIMIT ?)`),
+      nearest: file.prepare("SELECT seq, created_at FROM job WHERE seq <= ? ORDER BY seq DESC LIMIT 1"),
+    };
+  }
+
+  whole(query: JobQuery): JobPage {
+    const { rows, cursor } = this.#find(query, this.#whole);
+    return { jobs: rows.map((row) => this.#read.job(row)), cursor };
+  }
+
+  brief(query: JobQuery): BriefPage {
+    const { rows, cursor } = this.#find(query, this.#brief);
+    return { jobs: rows.map((row) => this.#toBrief(row)), cursor };
+  }
+
+  #find(query: JobQuery, statements: Pages): Found {
+    const ledger = this.#ledger;
+    const { limit, since, until, status, errorCode = null } = query;
+    const kinds = this.#kinds(query);
+    if (kinds?.length === 0) return { rows: [], cursor: null };
+    const walk = this.#walk(query);
+    const after = since === undefined ? 0 : this.#seek(since - SEEK_MARGIN_MS) - 1;
+    let before = Math.min(
+      cursorSeq(query.cursor),
+      until === undefined ? Infinity : this.#seek(until + SEEK_MARGIN_MS),
+    );
+    const listed = listedFilter(query);
+    const extra =
+      listed?.text ?? (walk === "processing" ? JSON.stringify([...ledger.running.keys()]) : ledger.head);
+    const filter = [
+      kinds && JSON.stringify(kinds),
+      since ?? 0,
+      until ?? Number.MAX_SAFE_INTEGER,
+      status === undefined ? null : STATUS[status],
+      errorCode,
+    ] as const;
+    // Without a filter every row fits, and the page is as long as the walk.
+    const filtered = status !== undefined || kinds !== null || errorCode !== null;
+    const rows: Row[] = [];
+    let left = SCAN_MAX;
+    for (let scan = filtered ? SCAN_FIRST : limit; ; scan = scan < SCAN_FIRST ? SCAN_FIRST : left) {
+      const looked = Math.max(scan, limit);
+      const given = [
+        before,
+        after,
+        looked,
+        ...filter,
+        limit - rows.length,
+        ledger.clock.now(),
+        extra,
+      ] as const;
+      const found = statements[walk].all(...given) as Row[];
+      rows.push(...found.filter((row) => row["seq"] !== null));
+      left -= scan;
+      if (rows.length >= limit) return { rows, cursor: String(rows.at(-1)!["seq"]) };
+      const walked = found[0]!["walked"] as number | null;
+      if (walked === null || left <= 0) return { rows, cursor: walked === null ? null : String(walked) };
+      before = walked;
+    }
+  }
+
+  #kinds({ queue, task }: JobQuery): number[] | null {
+    if (queue === undefined && task === undefined) return null;
+    return this.#ledger
+      .kinds()
+      .filter(
+        (kind) => (queue === undefined || kind.queue === queue) && (task === undefined || kind.task === task),
+      )
+      .map(({ id }) => id);
+  }
+
+  #walk(query: JobQuery): Walk {
+    const { status } = query;
+    const listed = listedFilter(query);
+    if (listed) return listed.name as Walk;
+    if (status === undefined) return "any";
+    if (status === "queued" || status === "processing" || status === "completed") return status;
+    if (isFinal(status)) return "unusual";
+    const few = (this.#sql.scheduled.get(SCHEDULED_FEW + 1)!["n"] as number) <= SCHEDULED_FEW;
+    return few ? "scheduled" : "live";
+  }
+
+  /** The first job that was created at or after an instant, as near as makes no difference. */
+  #seek(at: number): number {
+    let [low, high] = [0, this.#ledger.lastSeq + 1];
+    while (high - low > 1) {
+      const half = Math.floor((low + high) / 2);
+      const found = this.#sql.nearest.get(half);
+      if (!found || (found["created_at"] as number) < at) low = half;
+      else high = found["seq"] as number;
+    }
+    return high;
+  }
+
+  #toBrief(row: Row): BriefJob {
+    const { queue, task } = this.#ledger.kind(row["kind"] as number);
+    const status = statusName(row["stored_status"] as number);
+    const due = status === "scheduled" && (row["run_at"] as number) <= this.#ledger.clock.now();
+    return {
+      id: row["id"] as JobId,
+      task,
+      queue,
+      status: due ? "queued" : status,
+      createdAt: row["created_at"] as number,
+      finishedAt: row["finished_at"] as number | null,
+      error: row["error"] === null ? null : (JSON.parse(row["error"] as string) as JobError),
+    };
+  }
+}
+
+function each<T>(make: (walk: Walk) => T): Readonly<Record<Walk, T>> {
+  return Object.fromEntries((Object.keys(WALKS) as Walk[]).map((walk) => [walk, make(walk)])) as Record<
+    Walk,
+    T
+  >;
+}
+
+function cursorSeq(cursor: string | undefined): number {
+  if (cursor === undefined) return Number.MAX_SAFE_INTEGER;
+  if (/^[1-9][0-9]{0,15}$/.test(cursor)) return Number(cursor);
+  throw new BatonError(
+    "BAD_REQUEST",
+    "cursor is not one that a list gave; leave it out to start at the newest",
+    { field: "cursor" },
+  );
+}

@@ -1,0 +1,382 @@
+/**
+ * What the keeper remembers beside the file: small facts that every hot statement would otherwise have to look up.
+ * One process has the file to itself, so memory and file agree; after a rollback everything is read again.
+ */
+
+import type { JobId, LeaseId } from "../../../core/ids.ts";
+import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
+import type { Clock } from "../../../platform/clock.ts";
+import type { SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
+import type { Author } from "../../store.ts";
+import { STATUS } from "../schema.ts";
+
+export interface RunningJob {
+  readonly queue: string;
+  readonly lease: LeaseId;
+  readonly jobEpoch: number;
+  /** When its timeout is over; Infinity without one. */
+  readonly endsBy: number;
+}
+
+/** A queue and a task: rows carry its number, and a lane is the line of those of one kind. */
+export interface Kind {
+  readonly id: number;
+  readonly queue: string;
+  readonly task: string;
+}
+
+/** A row of our own tables: each column has the type that its reader expects. */
+// oxlint-disable-next-line typescript/no-explicit-any -- the schema is the type
+type Row = Record<string, any>;
+
+export type Counts = Record<JobStatus, number>;
+
+/** The last 12 bits of a key (see idKey) tell ids of one millisecond apart. */
+const KEYS_PER_MS = 0x1000;
+
+export class Ledger {
+  readonly file: SqliteFile;
+  readonly clock: Clock;
+
+  /** Every fresh job up to here has been claimed or given a lane. */
+  head = 0;
+  lastSeq = 0;
+  readonly running = new Map<number, RunningJob>();
+  readonly cancelWishes = new Map<number, string | null>();
+  readonly paused = new Set<string>();
+  /** Kinds whose lane may hold waiting jobs; one that turns out empty is dropped. */
+  readonly lanes = new Set<Kind>();
+  readonly #kinds = new Map<number, Kind>();
+  readonly #kindsByName = new Map<string, Map<string, Kind>>();
+  readonly #leases = new Map<LeaseId, { readonly id: number; expiresAt: number }>();
+  readonly #leaseNames = new Map<number, LeaseId>();
+  readonly #authors = new Map<string, number>();
+  readonly #authorRows = new Map<number, Author>();
+  #latestAuthor: { readonly author: Author; readonly id: number } | null = null;
+  readonly #workers = new Map<string, number>();
+  readonly #workerNames = new Map<number, string>();
+  readonly #tally = new Map<string, Counts>();
+  readonly #dirty = new Map<string, Set<JobStatus>>();
+  #headMoved = false;
+  #newestIdTime = 0;
+  readonly #newestKeys = new Uint8Array(KEYS_PER_MS);
+
+  readonly #sql;
+
+  constructor(file: SqliteFile, clock: Clock) {
+    this.file = file;
+    this.clock = clock;
+    this.#sql = {
+      byKey: file.prepare("SELECT seq, id FROM job WHERE id_key = ?"),
+      saveHead: file.prepare(
+        "INSERT INTO cursor VALUES ('head', ?) ON CONFLICT DO UPDATE SET seq = excluded.seq",
+      ),
+      saveTally: file.prepare("INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = excluded.n"),
+      addKind: file.prepare("INSERT INTO kind (queue, task) VALUES (?, ?)"),
+      addAuthor: file.prepare("INSERT INTO author (node, owner_epoch, leader_epoch) VALUES (?, ?, ?)"),
+      addWorker: file.prepare("INSERT INTO worker (name) VALUES (?)"),
+      addLease: file.prepare("INSERT INTO lease (name, expires_at) VALUES (?, ?)"),
+      prolong: file.prepare("UPDATE lease SET expires_at = ? WHERE id = ?"),
+      dropLease: file.prepare("DELETE FROM lease WHERE id = ?"),
+      nextLane: file.prepare(
+        "SELECT lane FROM live WHERE status = 1 AND lane IS NOT NULL AND suspect = 0 AND lane > ? ORDER BY lane LIMIT 1",
+      ),
+    };
+    this.reload();
+  }
+
+  reload(): void {
+    const all = (sql: string): Row[] => this.file.prepare(sql).all();
+    this.#kinds.clear();
+    this.#kindsByName.clear();
+    for (const row of all("SELECT id, queue, task FROM kind")) {
+      this.#learnKind({ id: row["id"], queue: row["queue"], task: row["task"] });
+    }
+    this.head = Number(all("SELECT seq FROM cursor WHERE name = 'head'")[0]?.["seq"] ?? 0);
+    // Behind the head nothing is looked for, so a number at or below it must not be given out again.
+    this.lastSeq = Math.max(this.head, Number(all("SELECT max(seq) AS seq FROM job")[0]?.["seq"] ?? 0));
+    // Everything in the file counts as older than the next id; it is looked up if it is not.
+    this.#newestKeys.fill(0);
+    this.#newestIdTime =
+      Math.floor(Number(all("SELECT max(id_key) AS key FROM job")[0]?.["key"] ?? 0) / KEYS_PER_MS) + 1;
+    this.paused.clear();
+    for (const row of all("SELECT name FROM queue WHERE paused = 1")) this.paused.add(row["name"]);
+    this.#leases.clear();
+    this.#leaseNames.clear();
+    for (const row of all("SELECT id, name, expires_at FROM lease")) {
+      this.#leases.set(row["name"], { id: row["id"], expiresAt: row["expires_at"] });
+      this.#leaseNames.set(row["id"], row["name"]);
+    }
+    this.#latestAuthor = null;
+    this.#authors.clear();
+    this.#authorRows.clear();
+    for (const row of all("SELECT id, node, owner_epoch, leader_epoch FROM author")) {
+      const author = {
+        node: row["node"],
+        ownerEpoch: row["owner_epoch"],
+        leaderEpoch: row["leader_epoch"],
+      };
+      this.#authors.set(authorKey(author), row["id"]);
+      this.#authorRows.set(row["id"], author);
+    }
+    this.#workers.clear();
+    this.#workerNames.clear();
+    for (const row of all("SELECT id, name FROM worker")) {
+      this.#workers.set(row["name"], row["id"]);
+      this.#workerNames.set(row["id"], row["name"]);
+    }
+    this.running.clear();
+    this.cancelWishes.clear();
+    for (const row of all(
+      `SELECT l.seq, l.job_epoch, l.cancel_requested, l.cancel_reason, l.started_at, e.name, j.kind, j.timeout_ms FROM live l
+       JOIN job j ON j.seq = l.seq LEFT JOIN lease e ON e.id = l.lease WHERE l.status = 2`,
+    )) {
+      const lease = (row["name"] ?? "") as LeaseId;
+      this.running.set(row["seq"], {
+        queue: this.kind(row["kind"]).queue,
+        lease,
+        jobEpoch: row["job_epoch"],
+        endsBy: endsBy(row["started_at"], row["timeout_ms"]),
+      });
+      if (row["cancel_requested"]) this.cancelWishes.set(row["seq"], row["cancel_reason"] ?? null);
+    }
+    this.#tally.clear();
+    this.#dirty.clear();
+    for (const row of all("SELECT queue, status, n FROM tally")) {
+      this.counts(row["queue"])[statusName(row["status"])] = row["n"];
+    }
+    this.lanes.clear();
+    for (let lane = this.#nextLane(0); lane !== null; lane = this.#nextLane(lane))
+      this.lanes.add(this.kind(lane));
+    this.#headMoved = false;
+  }
+
+  /** Runs at the end of every transaction. */
+  save(): void {
+    if (this.#headMoved) {
+      this.#sql.saveHead.run(this.head);
+      this.#headMoved = false;
+    }
+    for (const [queue, statuses] of this.#dirty) {
+      const counts = this.counts(queue);
+      for (const status of statuses) this.#sql.saveTally.run(queue, STATUS[status], counts[status]);
+    }
+    this.#dirty.clear();
+  }
+
+  moveHead(seq: number): void {
+    if (seq <= this.head) return;
+    this.head = seq;
+    this.#headMoved = true;
+  }
+
+  counts(queue: string): Counts {
+    let counts = this.#tally.get(queue);
+    if (!counts) {
+      counts = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
+      this.#tally.set(queue, counts);
+    }
+    return counts;
+  }
+
+  tallies(): ReadonlyMap<string, Counts> {
+    return this.#tally;
+  }
+
+  /** A job of the queue goes from one status to another; null for what comes from or goes to nowhere. */
+  count(queue: string, from: JobStatus | null, to: JobStatus | null, by = 1): void {
+    const counts = this.counts(queue);
+    let dirty = this.#dirty.get(queue);
+    if (!dirty) this.#dirty.set(queue, (dirty = new Set()));
+    if (from) {
+      counts[from] -= by;
+      dirty.add(from);
+    }
+    if (to) {
+      counts[to] += by;
+      dirty.add(to);
+    }
+  }
+
+  seqOf(id: JobId): number | null {
+    for (const row of this.#sql.byKey.all(idKey(id))) if (row["id"] === id) return row["seq"] as number;
+    return null;
+  }
+
+  /**
+   * Whether an id with this key is surely new, without a look into the file: ids begin with their time, so those of a
+   * later millisecond than all before are, and within one millisecond the keys that were seen are marked.
+   */
+  surelyNew(key: number): boolean {
+    const at = Math.floor(key / KEYS_PER_MS);
+    if (at < this.#newestIdTime) return false;
+    if (at > this.#newestIdTime) {
+      this.#newestKeys.fill(0);
+      this.#newestIdTime = at;
+    }
+    const rest = key - at * KEYS_PER_MS;
+    const fresh = this.#newestKeys[rest] === 0;
+    this.#newestKeys[rest] = 1;
+    return fresh;
+  }
+
+  kind(id: number): Kind {
+    return this.#kinds.get(id)!;
+  }
+
+  kinds(): readonly Kind[] {
+    return [...this.#kinds.values()];
+  }
+
+  kindId(queue: string, task: string): number {
+    const known = this.#kindsByName.get(queue)?.get(task);
+    if (known) return known.id;
+    const id = Number(this.#sql.addKind.run(queue, task).lastInsertRowid);
+    this.#learnKind({ id, queue, task });
+    return id;
+  }
+
+  #learnKind(kind: Kind): void {
+    this.#kinds.set(kind.id, kind);
+    let tasks = this.#kindsByName.get(kind.queue);
+    if (!tasks) this.#kindsByName.set(kind.queue, (tasks = new Map()));
+    tasks.set(kind.task, kind);
+  }
+
+  /** Names and epochs of writers repeat from row to row, so that rows carry one small number for the three. */
+  authorId(author: Author): number {
+    if (this.#latestAuthor?.author === author) return this.#latestAuthor.id;
+    const key = authorKey(author);
+    let id = this.#authors.get(key);
+    if (id === undefined) {
+      id = Number(
+        this.#sql.addAuthor.run(author.node, author.ownerEpoch, author.leaderEpoch).lastInsertRowid,
+      );
+      this.#authors.set(key, id);
+      this.#authorRows.set(id, author);
+    }
+    this.#latestAuthor = { author, id };
+    return id;
+  }
+
+  author(id: number): Author {
+    return this.#authorRows.get(id)!;
+  }
+
+  workerId(name: string): number {
+    let id = this.#workers.get(name);
+    if (id === undefined) {
+      id = Number(this.#sql.addWorker.run(name).lastInsertRowid);
+      this.#workers.set(name, id);
+      this.#workerNames.set(id, name);
+    }
+    return id;
+  }
+
+  workerName(id: number | null): string | null {
+    return id === null ? null : (this.#workerNames.get(id) ?? null);
+  }
+
+  /**
+   * Whether a claim may be made under the lease. One that is not there or has run out is opened for who holds nothing; with
+   * jobs under it, giving it more would revive it by the back door.
+   */
+  mayHold(name: LeaseId, opens: boolean): boolean {
+    const known = this.#leases.get(name);
+    if (known && known.expiresAt > this.clock.now()) return true;
+    return opens && !(known && this.#holdsJobs(name));
+  }
+
+  /** Opens a lease that may be held, or prolongs it. */
+  holdLease(name: LeaseId, expiresAt: number): number {
+    const known = this.#leases.get(name);
+    if (known) {
+      if (expiresAt > known.expiresAt) this.#prolong(known, expiresAt);
+      return known.id;
+    }
+    const id = Number(this.#sql.addLease.run(name, expiresAt).lastInsertRowid);
+    this.#leases.set(name, { id, expiresAt });
+    this.#leaseNames.set(id, name);
+    return id;
+  }
+
+  /** False when the lease is not there or has run out. */
+  prolongLease(name: LeaseId, expiresAt: number): boolean {
+    const known = this.#leases.get(name);
+    if (!known || known.expiresAt <= this.clock.now()) return false;
+    this.#prolong(known, expiresAt);
+    return true;
+  }
+
+  leaseId(name: LeaseId): number | null {
+    return this.#leases.get(name)?.id ?? null;
+  }
+
+  leaseName(id: number | null): LeaseId | null {
+    return id === null ? null : (this.#leaseNames.get(id) ?? null);
+  }
+
+  leaseNames(): IterableIterator<LeaseId> {
+    return this.#leases.keys();
+  }
+
+  leaseExpired(name: LeaseId, now: number): boolean {
+    const known = this.#leases.get(name);
+    return !known || known.expiresAt <= now;
+  }
+
+  dropLease(name: LeaseId): void {
+    const known = this.#leases.get(name);
+    if (!known) return;
+    this.#sql.dropLease.run(known.id);
+    this.#leases.delete(name);
+    this.#leaseNames.delete(known.id);
+  }
+
+  #holdsJobs(name: LeaseId): boolean {
+    for (const run of this.running.values()) if (run.lease === name) return true;
+    return false;
+  }
+
+  #prolong(lease: { id: number; expiresAt: number }, expiresAt: number): void {
+    this.#sql.prolong.run(expiresAt, lease.id);
+    lease.expiresAt = expiresAt;
+  }
+
+  #nextLane(after: number): number | null {
+    return (this.#sql.nextLane.get(after)?.["lane"] as number | undefined) ?? null;
+  }
+}
+
+function authorKey(author: Author): string {
+  return `${author.node}/${author.ownerEpoch}/${author.leaderEpoch}`;
+}
+
+export function endsBy(startedAt: number, timeoutMs: number | null): number {
+  return timeoutMs === null ? Infinity : startedAt + timeoutMs;
+}
+
+export function statusName(code: number): JobStatus {
+  return JOB_STATUSES[code]!;
+}
+
+/**
+ * A number that stands for an id in a narrow index: 41 bits of the uuid's time and 12 that follow, 53 in all, so that
+ * it stays a safe integer. Not unique; the id itself is compared afterwards. Half the cost of indexing the text.
+ */
+export function idKey(id: JobId): number {
+  const at = id.length - 36;
+  let key = 0;
+  for (let i = at; i < at + 18; i++) {
+    const code = id.charCodeAt(i);
+    if (code === DASH || i === at + VERSION) continue;
+    key = key * 16 + (code < A ? code - ZERO : code - A + 10);
+  }
+  return key % 2 ** 53;
+}
+
+const DASH = 45;
+const ZERO = 48;
+const A = 97;
+/** Where a uuid has its version, the same in all of ours. */
+const VERSION = 14;

@@ -1,0 +1,172 @@
+/**
+ * The controller's end of the line to its node-controller: asks before it leads, and tells where it stands.
+ *
+ * That the process ends when the line breaks is not done here but in bin/baton.mjs, before anything else is loaded, and by
+ * the sentinel (sentinel.ts) for a process that is too busy to notice.
+ */
+
+import type { NodeServices } from "../api/node-services.ts";
+import type { BeforeLeading } from "../leadership/gated-leadership.ts";
+import type { Settings } from "../config/settings.ts";
+import { BatonError } from "../core/errors.ts";
+import { roleOf } from "../core/leadership/role.ts";
+import type { Standing } from "../core/supervision.ts";
+import { heldBy } from "../core/leadership/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import {
+  AGENT_TOKEN_VARIABLE,
+  isMessage,
+  SUPERVISOR_VARIABLE,
+  type FromController,
+  type ToChild,
+} from "./messages.ts";
+import type { SupervisorReport } from "./supervisor-report.ts";
+
+/** One end of a channel between two processes. */
+export interface Line {
+  send(message: FromController): void;
+  receive(listener: (message: unknown) => void): void;
+}
+
+export interface ControlLineOptions {
+  readonly line: Line;
+  readonly clock: Clock;
+  /** How long the answer to "may I lead?" is waited for. */
+  readonly patienceMs: number;
+  /** What the agent beside this node will show; undefined where it needs nothing, or has something of its own. */
+  readonly agentToken?: string | undefined;
+}
+
+/** How long the agent's token counts after its node was last able to say so. Shorter, and an agent is locked out after a long pause. */
+const TOKEN_MS = 3_600_000;
+/** How often the own standing is looked at: nobody tells of a drain, or of another's term. */
+const LOOK_MS = 100;
+
+export class ControlLine {
+  readonly #o: ControlLineOptions;
+  readonly #waiting = new Map<number, (ended: readonly string[]) => void>();
+  #report: SupervisorReport | null = null;
+  #services: NodeServices | null = null;
+  #retired = false;
+  /** By the monotonic clock: when the agent's token is to count for longer; null before it counts at all. */
+  #adoptAt: number | null = null;
+  #adopting: Promise<void> | null = null;
+
+  constructor(options: ControlLineOptions) {
+    this.#o = options;
+    options.line.receive((message) => {
+      if (isMessage<Extract<ToChild, { baton: "agent_off" }>>(message, "agent_off"))
+        this.#waiting.get(message.epoch)?.(message.ended);
+      else if (isMessage<Extract<ToChild, { baton: "report" }>>(message, "report"))
+        this.#report = message.report;
+      else if (isMessage<Extract<ToChild, { baton: "retire" }>>(message, "retire")) void this.#retire();
+    });
+  }
+
+  /** What the node-controller has told of itself last. */
+  readonly supervised = (): Readonly<Record<string, unknown>> | null => this.#report && { ...this.#report };
+
+  /** A node-controller that does not answer may have an agent running, so there is no leading without an answer. */
+  readonly beforeLeading: BeforeLeading = async ({ epoch }, signal) => {
+    const answered = Promise.withResolvers<readonly string[]>();
+    const late = this.#o.clock.after(this.#o.patienceMs, () =>
+      answered.reject(
+        new BatonError(
+          "DEADLINE",
+          `the node-controller did not say within ${this.#o.patienceMs} ms that the agent is off`,
+        ),
+      ),
+    );
+    const over = (): void => answered.resolve([]);
+    signal.addEventListener("abort", over, { once: true });
+    this.#waiting.set(epoch, answered.resolve);
+    try {
+      this.#o.line.send({ baton: "may_lead", epoch });
+      return await answered.promise;
+    } finally {
+      late();
+      signal.removeEventListener("abort", over);
+      this.#waiting.delete(epoch);
+    }
+  };
+
+  /** Tells that the node runs, and from then on where it stands whenever that changes. */
+  async follow(url: string, services: NodeServices, signal?: AbortSignal): Promise<void> {
+    this.#o.line.send({ baton: "started", url });
+    let told = "";
+    this.#services = services;
+    while (!signal?.aborted) {
+      // Waited for at first, so that the agent is not refused; later a silent store must not keep back where the node stands.
+      const adopting = this.#adopt(services);
+      if (this.#adoptAt === null) await adopting;
+      const standing = standingOf(services);
+      const text = JSON.stringify(standing);
+      if (text !== told) this.#o.line.send({ baton: "standing", ...standing });
+      told = text;
+      await this.#o.clock.sleep(LOOK_MS, signal);
+    }
+  }
+
+  /** The agent's calls are to be answered, here and by whichever node leads, for as long as this node lives. */
+  async #adopt(services: NodeServices): Promise<void> {
+    const { clock, agentToken } = this.#o;
+    if (agentToken === undefined || this.#retired) return;
+    if (this.#adoptAt !== null && clock.monotonic() < this.#adoptAt) return;
+    this.#adopting ??= this.#tryToAdopt(agentToken, services).finally(() => (this.#adopting = null));
+    await this.#adopting;
+  }
+
+  async #tryToAdopt(agentToken: string, { access, identity }: NodeServices): Promise<void> {
+    const { clock } = this.#o;
+    const by = `node-controller:${identity.name}`;
+    const what = { name: `${identity.name}-worker`, permission: "operate", by } as const;
+    try {
+      await access?.tokens.adopt(agentToken, { ...what, expiresInMs: TOKEN_MS });
+      this.#adoptAt = clock.monotonic() + TOKEN_MS / 4;
+    } catch {
+      // The store cannot be written now, and is tried again.
+    }
+  }
+
+  /** Nobody is left who could show it. If the store cannot be written now, it ends by itself. */
+  async #retire(): Promise<void> {
+    const { agentToken, line } = this.#o;
+    this.#retired = true;
+    if (agentToken !== undefined) await this.#services?.access?.tokens.release(agentToken).catch(() => {});
+    line.send({ baton: "retired" });
+  }
+}
+
+/** Only another node counts as the leader that this one stands by for. */
+export function standingOf({ leadership, health, identity }: NodeServices): Standing {
+  const held = leadership.held();
+  const current = leadership.current();
+  return {
+    role: roleOf(held, health.draining),
+    epoch: current?.epoch ?? null,
+    leader: current && !heldBy(current, identity) ? current.leader : null,
+  };
+}
+
+/** How much longer than the agent's own limit the answer may take. Smaller, and a busy machine costs a term. */
+const ANSWER_SLACK_MS = 2_000;
+
+/** The line of this process to the node-controller that started it; null for a process that somebody else started. */
+export function lineToSupervisor(settings: Settings, clock: Clock): ControlLine | null {
+  const supervisor = process.env[SUPERVISOR_VARIABLE];
+  // What this process starts is not the node-controller's child.
+  delete process.env[SUPERVISOR_VARIABLE];
+  const agentToken = process.env[AGENT_TOKEN_VARIABLE];
+  delete process.env[AGENT_TOKEN_VARIABLE];
+  if (supervisor !== String(process.ppid) || !process.send) return null;
+  return new ControlLine({
+    clock,
+    agentToken,
+    patienceMs: settings.controller.agentOffMs + ANSWER_SLACK_MS,
+    line: {
+      // The channel breaks only when the node-controller is gone, and then so are we.
+      send: (message) => void process.send?.(message, undefined, undefined, () => {}),
+      receive: (listener) => void process.on("message", listener),
+    },
+  });
+}

@@ -1,0 +1,119 @@
+/**
+ * Finds children that live and do nothing: a controller whose `/livez` is silent, an agent that leaves work lying.
+ *
+ * Failures are counted and not only timed: after a pause of our own everybody looks silent, until asked once more.
+ */
+
+import { wedgeOf } from "../core/supervision.ts";
+import type { Clock } from "../platform/clock.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { NodeCalls } from "./controller-client.ts";
+
+export interface WedgeWatchOptions {
+  readonly calls: Pick<NodeCalls, "livez" | "agent" | "waiting" | "works">;
+  readonly clock: Clock;
+  readonly wedgedAfterMs: number;
+  /** The controller that runs, by its address; null while there is none to ask. */
+  readonly controller: () => string | null;
+  /** The agent that runs, since when, and which queues it leases from; null while there is none. */
+  readonly agent: () => {
+    readonly name: string;
+    readonly startedAt: number;
+    readonly queues: ReadonlySet<string> | null;
+    /** Whether it leases under that name; one in another language may call itself something else. */
+    readonly known: boolean;
+  } | null;
+  readonly onWedged: (child: "controller" | "agent", reason: string) => void;
+}
+
+/** So many looks within the time. Fewer, and one lost answer costs a child its life. */
+const LOOKS = 4;
+
+/** Trouble that was seen at each look since a first one. */
+interface Trouble {
+  readonly since: number;
+  readonly looks: number;
+}
+
+export class WedgeWatch extends Lifecycle {
+  readonly #o: WedgeWatchOptions;
+  #stopping = new AbortController();
+  #looking: Promise<unknown> = Promise.resolve();
+
+  constructor(options: WedgeWatchOptions) {
+    super();
+    this.#o = options;
+  }
+
+  protected override onStart(): void {
+    this.#stopping = new AbortController();
+    const { signal } = this.#stopping;
+    this.#looking = Promise.all([
+      this.#watch("controller", () => this.#lookAtController(), signal),
+      this.#watch("agent", () => this.#lookAtAgent(), signal),
+    ]);
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#looking;
+  }
+
+  async #watch(
+    child: "controller" | "agent",
+    look: () => Promise<{ readonly reason: string; readonly fatal: boolean } | null>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, wedgedAfterMs } = this.#o;
+    let trouble: Trouble | null = null;
+    while (!signal.aborted) {
+      const lookedAt = clock.monotonic();
+      const found = await look();
+      if (signal.aborted) return;
+      trouble = found && worse(trouble, lookedAt);
+      const lasted = trouble !== null && trouble.looks > LOOKS && lookedAt - trouble.since >= wedgedAfterMs;
+      if (found && (lasted || found.fatal)) {
+        this.#o.onWedged(child, found.reason);
+        trouble = null;
+      }
+      await clock.sleep(wedgedAfterMs / LOOKS - (clock.monotonic() - lookedAt), signal);
+    }
+  }
+
+  async #lookAtController(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
+    const url = this.#o.controller();
+    if (url === null) return null;
+    const wrong = await this.#o.calls.livez(url);
+    // Another one may have come in the meantime.
+    return this.#o.controller() === url ? wrong : null;
+  }
+
+  /** Asked of the own controller, which knows what the leader has stored; silent if that cannot tell. */
+  async #lookAtAgent(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
+    const { calls, clock, wedgedAfterMs } = this.#o;
+    const url = this.#o.controller();
+    const running = this.#o.agent();
+    if (url === null || running === null || clock.now() - running.startedAt < wedgedAfterMs) return null;
+    const waiting = await calls.waiting(url);
+    if (waiting === null || waiting.jobs.length === 0) return null;
+    const agent = await calls.agent(url, running.name);
+    if (agent === null || (agent === undefined && !running.known)) return null;
+    if (this.#o.agent()?.startedAt !== running.startedAt) return null;
+    const reason = wedgeOf({
+      agent: agent ?? null,
+      waiting: waiting.jobs,
+      pausedQueues: waiting.paused,
+      queues: running.queues,
+      now: clock.now(),
+      wedgedAfterMs,
+    });
+    // What it says of itself is a heartbeat old; short jobs fall between two of them.
+    if (reason === null || (await calls.works(url, running.name, clock.now() - wedgedAfterMs)) !== false)
+      return null;
+    return { reason, fatal: false };
+  }
+}
+
+function worse(before: Trouble | null, now: number): Trouble {
+  return { since: before?.since ?? now, looks: (before?.looks ?? 0) + 1 };
+}

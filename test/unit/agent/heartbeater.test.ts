@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Heart } from "../../../src/agent/heartbeater.ts";
+import type { LeaderCall, LeaderConnection } from "../../../src/client/connection/leader-connection.ts";
+import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { seededRandom } from "../../../src/platform/random.ts";
+
+function world() {
+  const clock = new ManualClock();
+  const beats: unknown[] = [];
+  const state = { running: 0, looks: 0, heard: true };
+  const leader = {
+    async call({ body }: LeaderCall) {
+      beats.push((JSON.parse(body as string) as { running: number }).running);
+      return { status: 200, body: {}, url: "http://a" };
+    },
+    async look() {
+      state.looks++;
+      return state.heard ? "looked" : "unheard";
+    },
+  } as unknown as LeaderConnection;
+  const heart = new Heart({
+    agent: "ada",
+    capabilities: ["work"],
+    version: "1",
+    leader,
+    clock,
+    random: seededRandom(1),
+    running: () => state.running,
+  });
+  heart.start();
+  return { clock, beats, state, heart };
+}
+
+describe("the heart of an agent", () => {
+  it("tells the leader what it runs, and leaves it alone while that is nothing", async () => {
+    const { clock, beats, state, heart } = world();
+    await clock.advance(60_000);
+    assert.deepEqual(beats, [0], "that it is there");
+    assert.ok(state.looks >= 5 && state.looks <= 6, `${state.looks} looks in a minute`);
+    state.running = 3;
+    await clock.advance(30_000);
+    assert.ok(beats.length >= 6 && beats.length <= 8, `${beats.length - 1} beats in 30 s`);
+    assert.equal(beats.at(-1), 3);
+    const looks = state.looks;
+    state.running = 0;
+    await clock.advance(6_000);
+    assert.equal(beats.at(-1), 0, "that it is done");
+    const told = beats.length;
+    await clock.advance(30_000);
+    assert.equal(beats.length, told);
+    assert.ok(state.looks > looks);
+    heart.stop();
+  });
+
+  it("asks the leader itself where no other node answers", async () => {
+    const { clock, beats, state, heart } = world();
+    state.heard = false;
+    await clock.advance(60_000);
+    assert.ok(beats.length >= 5 && beats.length <= 7, `${beats.length} beats in a minute`);
+    heart.stop();
+  });
+});

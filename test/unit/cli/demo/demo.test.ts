@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, beforeEach, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { DemoNode } from "../../../../src/cli/demo/demo-node.ts";
+import type { DemoNodeOptions } from "../../../../src/cli/demo/demo-node.ts";
+import { DEMO_NODES, demoPorts, demoTasks, writeDemoFiles } from "../../../../src/cli/demo/demo-plan.ts";
+import { agreedLeader, changes } from "../../../../src/cli/demo/demo-view.ts";
+import type { Seen } from "../../../../src/cli/demo/demo-view.ts";
+import { fabricOf } from "../../../../src/config/fabric.ts";
+import { loadSettings } from "../../../../src/config/load-settings.ts";
+import { secretMistakes } from "../../../../src/config/secrets/cluster-secret.ts";
+import { systemClock } from "../../../../src/platform/clock.ts";
+import { newSecret } from "../../../../src/platform/random.ts";
+import { runCli } from "../run-cli.ts";
+
+const root = mkdtempSync(join(tmpdir(), "baton-demo-test-"));
+after(() => rmSync(root, { recursive: true, force: true }));
+
+let directory = root;
+let count = 0;
+beforeEach(() => {
+  directory = join(root, String(count++));
+  mkdirSync(directory);
+});
+
+describe("the files of a demo", () => {
+  it("are valid configurations of one cluster of peers, for their owner alone", () => {
+    const secret = newSecret();
+    const { folders } = demoTasks(directory);
+    const plans = writeDemoFiles({ directory, ports: [9001, 9002, 9003], tasks: folders, secret });
+    assert.deepEqual(
+      plans.map(({ name }) => name),
+      DEMO_NODES,
+    );
+    const data = new Set<string>();
+    for (const [index, { name, url, config }] of plans.entries()) {
+      const { settings } = loadSettings({ cwd: directory, configFile: config, environment: {} });
+      assert.equal(fabricOf(settings), "peers");
+      assert.deepEqual(
+        [settings.name, settings.http.host, settings.http.port],
+        [name, "127.0.0.1", 9001 + index],
+      );
+      assert.equal(settings.nodes[name], url);
+      assert.equal(Object.keys(settings.nodes).length, 3);
+      assert.equal(settings.cluster.secret, secret);
+      assert.deepEqual(secretMistakes(settings), []);
+      for (const folder of settings.tasks) assert.ok(existsSync(folder), folder);
+      if (process.platform !== "win32") assert.equal(statSync(config).mode & 0o777, 0o600);
+      data.add(settings.data);
+    }
+    assert.equal(data.size, 3);
+  });
+
+  it("have ports that nobody uses", async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const ports = await demoPorts(port, false);
+      assert.equal(new Set(ports).size, 3);
+      assert.ok(!ports.includes(port) && ports.every((each) => each > port));
+      await assert.rejects(demoPorts(port, true), { exitCode: 78, message: /is in use/ });
+    } finally {
+      await new Promise((resolve) => server.close(resolve));
+    }
+  });
+});
+
+describe("a node of a demo", { skip: process.platform === "win32" }, () => {
+  const ends: string[] = [];
+  beforeEach(() => void ends.splice(0));
+
+  function node(script: string, over: Partial<DemoNodeOptions> = {}): DemoNode {
+    const file = join(directory, "child.mjs");
+    writeFileSync(file, script);
+    return new DemoNode({
+      name: "node-a",
+      args: [file],
+      cwd: directory,
+      log: join(directory, "log"),
+      environment: { PATH: process.env["PATH"], BATON_NAME: "other", LANGID_CLUSTER_CONFIG_FILE: "other" },
+      patienceMs: 10_000,
+      clock: systemClock,
+      onEnd: (how) => void ends.push(how),
+      ...over,
+    });
+  }
+
+  const log = (): string =>
+    existsSync(join(directory, "log")) ? readFileSync(join(directory, "log"), "utf8") : "";
+  async function until(condition: () => boolean): Promise<void> {
+    while (!condition()) await pause(10);
+  }
+  const STAYS = "setInterval(() => {}, 1e6);";
+
+  it("leads a group of its own, writes a log, and gets no settings of ours", async () => {
+    await using child = node(`${STAYS} console.log(Object.keys(process.env).join());`);
+    await child.start();
+    await until(() => log().endsWith("\n"));
+    assert.doesNotThrow(() => process.kill(-child.pid!, 0));
+    assert.match(log(), /PATH/);
+    assert.match(log(), /BATON_LAUNCHER/);
+    assert.doesNotMatch(log(), /BATON_NAME|LANGID/);
+  });
+
+  it("that is killed is told, and can be started again", async () => {
+    await using child = node(STAYS);
+    await child.start();
+    process.kill(child.pid!, "SIGKILL");
+    await until(() => ends.length > 0);
+    assert.deepEqual(ends, ["SIGKILL"]);
+    assert.equal(child.pid, null);
+    await child.stop();
+    await child.start();
+    assert.notEqual(child.pid, null);
+  });
+
+  it("that ends by itself is told with its code", async () => {
+    await using child = node("process.exit(7);");
+    await child.start();
+    await until(() => ends.length > 0);
+    assert.deepEqual(ends, ["code 7"]);
+  });
+
+  it("is stopped with SIGTERM, and with SIGKILL when it will not listen", async () => {
+    const polite = node(`${STAYS} process.on("SIGTERM", () => process.exit(0)); console.log("up");`);
+    await polite.start();
+    await until(() => log() !== "");
+    await polite.stop();
+    assert.equal(polite.pid, null);
+
+    const deaf = node(`${STAYS} process.on("SIGTERM", () => console.log("heard")); console.log("deaf");`, {
+      patienceMs: 300,
+    });
+    await deaf.start();
+    await until(() => log().includes("deaf"));
+    await deaf.stop();
+    assert.equal(deaf.pid, null);
+    assert.match(log(), /heard/);
+    assert.deepEqual(ends, []);
+  });
+});
+
+describe("what a demo shows", () => {
+  const seen = (name: string, leader: string | null, epoch = 1): Seen => ({
+    name,
+    pid: 1,
+    says: { role: leader === name ? "LEADER" : "STANDBY", leader, epoch: leader ? epoch : null },
+  });
+  const gone = (name: string): Seen => ({ name, pid: null, says: null });
+  const all = (leader: string, epoch = 1): Seen[] => ["a", "b", "c"].map((name) => seen(name, leader, epoch));
+
+  it("is a leader only if more than half of all nodes follow it under one epoch", () => {
+    assert.deepEqual(agreedLeader(all("c")), { name: "c", epoch: 1 });
+    assert.deepEqual(agreedLeader([seen("a", "c"), seen("b", "c"), gone("c")]), { name: "c", epoch: 1 });
+    assert.equal(agreedLeader([seen("a", "a"), seen("b", "b"), seen("c", "c")]), null);
+    assert.equal(agreedLeader([seen("a", "c", 1), seen("b", "c", 2), gone("c")]), null);
+    assert.equal(agreedLeader([seen("a", null), seen("b", null), gone("c")]), null);
+  });
+
+  it("is one line for each change, and none for the rest", () => {
+    assert.deepEqual(changes(all("c"), all("c")), []);
+    const after = [seen("a", "b", 2), seen("b", "b", 2), gone("c")];
+    assert.deepEqual(changes(all("c"), after), [{ text: "b leads under epoch 2", leader: "b" }]);
+    assert.deepEqual(changes(all("c"), [seen("a", null), seen("b", null), gone("c")]), [
+      { text: "no leader that most nodes agree on" },
+    ]);
+    assert.deepEqual(changes(after, all("b", 2)), [{ text: "c answers" }]);
+    assert.deepEqual(changes(all("b"), [...all("b").slice(0, 2), { name: "c", pid: 1, says: null }]), [
+      { text: "c does not answer" },
+    ]);
+    assert.deepEqual(changes(all("b", 1), all("b", 2)), [{ text: "b leads under epoch 2", leader: "b" }]);
+  });
+});
+
+describe("baton demo", () => {
+  it("refuses a port that is no number", async () => {
+    const { code, err } = await runCli(["demo", "--port", "many"]);
+    assert.equal(code, 2);
+    assert.match(err, /must be a whole number/);
+  });
+});

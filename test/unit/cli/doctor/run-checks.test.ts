@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Check } from "../../../../src/cli/doctor/checks.ts";
+import { examine } from "../../../../src/cli/doctor/run-checks.ts";
+import { ok } from "../../../../src/cli/doctor/finding.ts";
+import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+
+describe("an examination", () => {
+  it("runs all checks side by side and tells in their order, also of those that hang or break", async () => {
+    const clock = new ManualClock();
+    const checks: readonly Check[] = [
+      { name: "hangs", run: () => new Promise(() => {}) },
+      { name: "breaks", run: () => Promise.reject(new Error("oh")) },
+      { name: "works", run: () => [ok("fine")] },
+    ];
+    const under: string[] = [];
+    const examined = examine(checks, {} as never, {
+      clock,
+      deadlineMs: 3_000,
+      onProgress: (names) => under.push(names.join(",")),
+    });
+    await clock.advance(2_999);
+    assert.equal(under.at(-1), "hangs");
+    await clock.advance(1);
+    const found = await examined;
+    assert.deepEqual(
+      found.map(({ check, verdict, message }) => [check, verdict, message]),
+      [
+        ["hangs", "failed", "no answer within 3.0s"],
+        ["breaks", "failed", "the check itself broke: Error: oh"],
+        ["works", "ok", "fine"],
+      ],
+    );
+    assert.equal(under.at(-1), "");
+    assert.equal(clock.waiting, 0);
+  });
+});

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import type { AddressInfo, Server } from "node:net";
+import { after, before, describe, it } from "node:test";
+import { choosePort } from "../../../../src/cli/process/port.ts";
+
+const host = "127.0.0.1";
+
+describe("the port of a node", () => {
+  let server: Server;
+  let taken = 0;
+  before(async () => {
+    server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, host, resolve));
+    taken = (server.address() as AddressInfo).port;
+  });
+  after(() => void server.close());
+
+  it("is the next free one when nobody asked for the one in use", async () => {
+    const port = await choosePort({ host, port: taken, explicit: false });
+    assert.ok(port > taken && port <= taken + 100);
+  });
+
+  it("is refused when it was asked for and is in use", async () => {
+    await assert.rejects(choosePort({ host, port: taken, explicit: true }), {
+      exitCode: 78,
+      message: `http.port: port ${taken} on ${host} is in use`,
+    });
+  });
+
+  it("is any free one when it is 0", async () => {
+    assert.equal(await choosePort({ host, port: 0, explicit: true }), 0);
+  });
+
+  it("is refused with the host when that is no address of this machine", async () => {
+    await assert.rejects(choosePort({ host: "192.0.2.1", port: 8420, explicit: false }), {
+      exitCode: 78,
+      message: "http.host: 192.0.2.1 is not an address of this machine",
+    });
+  });
+});

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { maskedEtcd } from "../../../../src/config/values/etcd-url.ts";
+import { isPushed } from "../../../../src/config/fabric.ts";
+import { loadSettings, type LoadOptions } from "../../../../src/config/load-settings.ts";
+import { BatonError } from "../../../../src/core/errors.ts";
+import { parseEtcdUrl } from "../../../../src/platform/drivers/etcd/url.ts";
+
+const DATABASE = "postgres://me:secret@db:5432/jobs";
+const ETCD = "https://me:hidden@a:2379,https://b:2379,https://c";
+
+function load(flags: Readonly<Record<string, unknown>>, environment: LoadOptions["environment"] = {}) {
+  return loadSettings({ flags, environment, cwd: import.meta.dirname, hostname: "host-1" }).settings;
+}
+
+function mistakes(
+  flags: Readonly<Record<string, unknown>>,
+  environment: LoadOptions["environment"] = {},
+): unknown {
+  try {
+    load(flags, environment);
+  } catch (error) {
+    assert.ok(error instanceof BatonError);
+    return error.details["mistakes"];
+  }
+  return [];
+}
+
+describe("an etcd beside the database", () => {
+  it("is one flag or one variable, and each worker still pulls", () => {
+    const settings = load({ store: DATABASE, "etcd.url": ETCD });
+    assert.deepEqual(settings.etcd, { url: ETCD, prefix: "baton" });
+    assert.ok(!isPushed(settings));
+    assert.ok(isPushed(load({ store: DATABASE, "etcd.url": ETCD, "dispatch.mode": "push" })));
+    assert.equal(load({ store: DATABASE }, { BATON_ETCD: ETCD }).etcd.url, ETCD);
+    assert.equal(load({}).etcd.url, "");
+  });
+
+  it("needs a database, and no Redis beside it", () => {
+    assert.deepEqual(mistakes({ "etcd.url": ETCD }), [
+      "--etcd needs a database beside it, which keeps the jobs: store: postgres://…",
+    ]);
+    assert.deepEqual(mistakes({ store: DATABASE, "etcd.url": ETCD, "redis.url": "redis://cache" }), [
+      "--etcd does not go with redis.url: one of the two elects the leader; remove the other",
+    ]);
+  });
+
+  it("is refused without repeating its password", () => {
+    const example = "http://host-a:2379,http://host-b:2379,http://host-c:2379";
+    for (const [etcd, message] of [
+      ["host:2379", `--etcd must be one URL or several such as ${example}, or https:// for TLS`],
+      [
+        "http://a:2379,etcd://b",
+        `--etcd must be one URL or several such as ${example}, or https:// for TLS, not etcd:`,
+      ],
+      [
+        "http://me:hi#den@a:2379",
+        `--etcd must be one URL or several such as ${example}; write special characters of user and password in percent (# as %23, / as %2F, ? as %3F, @ as %40, a comma as %2C)`,
+      ],
+      [
+        "http://a:2379/v3",
+        "--etcd has something behind its port; what comes before our keys is the setting etcd.prefix",
+      ],
+      ["http://me@a:2379", "--etcd needs both of user and password, or none"],
+      ["http://me:one@a,http://you:two@b", "--etcd names several users; all members know the same one"],
+      [
+        "http://me:***@a:2379",
+        "--etcd has *** in place of its password, as `baton config print` shows it; write the real one",
+      ],
+    ]) {
+      assert.deepEqual(mistakes({ store: DATABASE, "etcd.url": etcd }), [message]);
+    }
+    assert.match(
+      String(mistakes({ store: DATABASE }, { BATON_ETCD__PREFIX: "/baton/" })),
+      /^BATON_ETCD__PREFIX must consist of up to 63 letters, digits/,
+    );
+    assert.equal(maskedEtcd(ETCD), "https://me:***@a:2379,https://b:2379,https://c");
+  });
+
+  it("has a member behind every comma, each once, with the port of etcd where none is said", () => {
+    assert.deepEqual(parseEtcdUrl("http://a, http://b:80,http://a:2379,http://[::1]"), {
+      endpoints: ["http://a:2379", "http://b:80", "http://[::1]:2379"],
+      user: null,
+    });
+    assert.deepEqual(parseEtcdUrl("http://me:p%2Cw%25@a,http://b").user, { name: "me", password: "p,w%" });
+  });
+});

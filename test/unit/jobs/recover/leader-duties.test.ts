@@ -1,0 +1,275 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { TestContext } from "node:test";
+import type { SubmitRequest } from "../../../../src/jobs/submit/submitter.ts";
+import type { LeaseId } from "../../../../src/core/ids.ts";
+import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
+import { LeaseReaper } from "../../../../src/jobs/recover/lease-reaper.ts";
+import { retentionDuty } from "../../../../src/jobs/recover/retention.ts";
+import { silentLog } from "../../../../src/platform/log.ts";
+import { NodeEvents } from "../../../../src/platform/node-events.ts";
+import type { ClaimedJob, ClaimRequest } from "../../../../src/store/store.ts";
+import { atEnd } from "../../../support/node-cleanup.ts";
+import { HeldRuns, NODE, WorkerWorld } from "../../../support/node-worker.ts";
+import { recordingLog } from "../../../support/node-log.ts";
+
+const HOUR_MS = 3_600_000;
+
+async function leading(t: TestContext, world: WorkerWorld) {
+  const term = await world.store.terms.grant("scheduler", { name: NODE, incarnation: "leader" });
+  const over = new AbortController();
+  const duties: Promise<void>[] = [];
+  atEnd(t, async () => {
+    over.abort();
+    await Promise.allSettled(duties);
+  });
+  return { term, signal: over.signal, duties };
+}
+
+/** A run of somebody who keeps its lease and never ends it. */
+async function claimedElsewhere(
+  world: WorkerWorld,
+  fields: Partial<SubmitRequest>,
+  under: Partial<ClaimRequest> = {},
+): Promise<ClaimedJob> {
+  await world.submit("elsewhere", fields);
+  const { jobs } = await world.store.jobs.claim({
+    author: { node: NODE, ownerEpoch: 1, leaderEpoch: 1 },
+    worker: "node-b",
+    lease: "node-b/7/0" as LeaseId,
+    leaseMs: HOUR_MS,
+    limit: 1,
+    tasks: new Set(["elsewhere"]),
+    queues: null,
+    exceptQueues: new Set(),
+    opens: true,
+    suspect: false,
+    ...under,
+  });
+  return jobs[0]!;
+}
+
+function recording(recovered: string[]): NodeEvents {
+  const events = new NodeEvents(silentLog);
+  events.on("jobs.recovered", (jobs) => void recovered.push(...jobs.map(({ id }) => id)));
+  return events;
+}
+
+describe("the reaper of leases", () => {
+  it("puts jobs of a silent worker back, one crash the poorer, and tells who follows them", async (t) => {
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const id = await world.submit("held");
+    await world.until(id, "processing");
+    const { term, signal, duties } = await leading(t, world);
+    const recovered: string[] = [];
+    const reaper = new LeaseReaper({
+      store: world.store,
+      clock: world.clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      log: recordingLog(),
+      events: recording(recovered),
+    });
+    duties.push(reaper.duty(term, signal));
+    await world.advance(60_000);
+    assert.deepEqual(recovered, [], "a lease that is renewed is left alone");
+    world.faults.fail("renew", "claim");
+    await world.advance(9_000);
+    assert.deepEqual(recovered, [], "not before its end");
+    await world.advance(4_000);
+    assert.deepEqual(recovered, [id]);
+    const job = await world.job(id);
+    assert.deepEqual([job.status, job.crashes, job.failures, job.killed], ["queued", 1, 0, [NODE]]);
+  });
+
+  it("blames no agent whose lease runs out before it could find the new leader", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const { term, signal, duties } = await leading(t, world);
+    const recovered: string[] = [];
+    const { store, clock } = world;
+    let since: number | null = null;
+    const reaper = new LeaseReaper({
+      store,
+      clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      agentsHeardSince: () => since,
+      agentLeaseMs: 5_000,
+      log: recordingLog(),
+      events: recording(recovered),
+    });
+    const lease = (ms: number): Promise<ClaimedJob> =>
+      claimedElsewhere(world, {}, { lease: `agent:ada/${ms}` as LeaseId, leaseMs: ms });
+    const [unled, unheard, silent] = [await lease(500), await lease(6_000), await lease(8_000)];
+    duties.push(reaper.duty(term, signal));
+    await world.advance(2_000);
+    since = clock.monotonic();
+    await world.advance(8_000);
+    assert.deepEqual(recovered, [unled.id, unheard.id, silent.id]);
+    const spent = async ({ id }: ClaimedJob) => {
+      const { interruptions, crashes } = await world.job(id);
+      return [interruptions, crashes];
+    };
+    assert.deepEqual(await spent(unled), [1, 0], "nobody led");
+    assert.deepEqual(await spent(unheard), [1, 0], "there had been a leader for 4 s");
+    assert.deepEqual(await spent(silent), [0, 1], "there had been one for 6 s, longer than a lease");
+  });
+
+  it("puts a job that keeps killing its nodes into quarantine, with their names", async (t) => {
+    const log = recordingLog();
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, { tasks: [["held", held.stubborn]] });
+    const id = await world.submit("held");
+    const { term } = await leading(t, world);
+    const reaper = new LeaseReaper({
+      store: world.store,
+      clock: world.clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      log,
+      events: world.events,
+    });
+    world.events.on("jobs.recovered", () => world.worker.wake());
+    for (let crash = 1; crash <= 3; crash++) {
+      await world.until(id, "processing");
+      await reaper.recover({ by: "lives", incarnations: ["1"] }, term);
+      await world.advance(2_000); // the worker hears that its lease is gone
+    }
+    const job = await world.job(id);
+    assert.deepEqual(
+      [job.status, job.error?.code, job.killed],
+      ["failed", "QUARANTINED", [NODE, NODE, NODE]],
+    );
+    assert.equal(log.about("quarantine"), 1);
+    assert.equal(await world.jobs.retry(id), "retried");
+    assert.equal((await world.until(id, "processing")).crashes, 0, "retried by hand it starts afresh");
+  });
+
+  it("takes a run away that goes on long past its timeout, whoever renews its lease", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const stuck = await claimedElsewhere(world, { timeoutMs: 1_000, maxAttempts: 2 });
+    const { term, signal, duties } = await leading(t, world);
+    const log = recordingLog();
+    const recovered: string[] = [];
+    const { store, clock } = world;
+    const options = {
+      store,
+      clock,
+      budgets: DEFAULT_BUDGETS,
+      intervalMs: 1_000,
+      overdueGraceMs: 10_000,
+      log,
+    };
+    const reaper = new LeaseReaper({ ...options, events: recording(recovered) });
+    duties.push(reaper.duty(term, signal));
+    await world.advance(10_999);
+    assert.deepEqual(recovered, [], "within the grace");
+    await world.advance(5_001);
+    assert.deepEqual(recovered, [stuck.id]);
+    const job = await world.job(stuck.id);
+    assert.deepEqual([job.status, job.failures, job.crashes], ["queued", 1, 0]);
+    assert.equal(job.error?.code, "TIMEOUT");
+    assert.equal(log.about("ran long past its timeout"), 1);
+    const late = { run: stuck, outcome: { kind: "completed", result: "1" } } as const;
+    assert.deepEqual(await store.jobs.settle([late]), ["stale"]);
+  });
+
+  it("gives a run half a minute after its timeout, and looks for such runs every few seconds", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const stuck = await claimedElsewhere(world, { timeoutMs: 1_000 });
+    const { term, signal, duties } = await leading(t, world);
+    const looks: Record<string, number> = { expiry: 0, overdue: 0 };
+    const jobs = new Proxy(world.store.jobs, {
+      get(target, name) {
+        if (name !== "recover") return Reflect.get(target, name).bind(target);
+        return (...args: Parameters<typeof target.recover>) => {
+          looks[args[0].by]!++;
+          return target.recover(...args);
+        };
+      },
+    });
+    const options = { clock: world.clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
+    const reaper = new LeaseReaper({ ...options, store: { jobs }, events: world.events });
+    duties.push(reaper.duty(term, signal));
+    await world.advance(30_999);
+    assert.equal((await world.job(stuck.id)).status, "processing");
+    await world.advance(5_001);
+    assert.equal((await world.job(stuck.id)).status, "queued");
+    assert.ok(looks["overdue"]! >= 7 && looks["overdue"]! <= 8, `${looks["overdue"]} looks in 36 s`);
+    assert.ok(looks["expiry"]! >= 36);
+  });
+
+  it("is refused under an old term", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [] });
+    const { term } = await leading(t, world);
+    await world.store.terms.grant("scheduler", { name: NODE, incarnation: "next" });
+    const { store, clock } = world;
+    const options = { store, clock, budgets: DEFAULT_BUDGETS, intervalMs: 1_000, log: recordingLog() };
+    const reaper = new LeaseReaper({ ...options, events: world.events });
+    await assert.rejects(reaper.recover({ by: "expiry" }, term), { code: "STALE_EPOCH" });
+  });
+});
+
+describe("retention", () => {
+  it("removes finished jobs when their time is over, each kind after its own, and no others", async (t) => {
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, {
+      tasks: [
+        ["fine", () => "fine"],
+        ["fails", () => Promise.reject(new Error("no"))],
+        ["held", held.polite],
+      ],
+      maxAttempts: 1,
+    });
+    const fine = await world.submit("fine");
+    const fails = await world.submit("fails");
+    const unwanted = await world.submit("fine", { delayMs: HOUR_MS });
+    await world.jobs.cancel(unwanted, null);
+    const running = await world.submit("held");
+    const waiting = await world.submit("fine", { delayMs: 100 * HOUR_MS });
+    await world.until(fine, "completed");
+    await world.until(fails, "failed");
+    const { term, signal, duties } = await leading(t, world);
+    const retention = {
+      completedMs: HOUR_MS,
+      failedMs: 3 * HOUR_MS,
+      cancelledMs: 2 * HOUR_MS,
+      journalMs: HOUR_MS,
+    };
+    duties.push(
+      retentionDuty({ store: world.store, clock: world.clock, events: world.events, retention })(
+        term,
+        signal,
+      ),
+    );
+    const left = async (): Promise<boolean[]> =>
+      Promise.all([fine, unwanted, fails].map(async (id) => (await world.store.jobs.get(id)) !== null));
+    await world.advance(HOUR_MS - 10_000);
+    assert.deepEqual(await left(), [true, true, true]);
+    await world.advance(20_000);
+    assert.deepEqual(await left(), [false, true, true]);
+    await world.advance(HOUR_MS);
+    assert.deepEqual(await left(), [false, false, true]);
+    await world.advance(HOUR_MS);
+    assert.deepEqual(await left(), [false, false, false]);
+    assert.deepEqual(await world.statuses([running, waiting]), ["processing", "scheduled"]);
+  });
+
+  it("removes many in pieces, without a long wait between them", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["fine", () => {}]] });
+    const ids = await world.submitMany(5_000, "fine");
+    await world.until(ids.at(-1)!, "completed");
+    const { term, signal, duties } = await leading(t, world);
+    const retention = { completedMs: 0, failedMs: 0, cancelledMs: 0, journalMs: 0 };
+    await world.advance(1);
+    duties.push(
+      retentionDuty({ store: world.store, clock: world.clock, events: world.events, retention })(
+        term,
+        signal,
+      ),
+    );
+    await world.advance(200);
+    assert.equal((await world.store.jobs.list({ limit: 1 })).jobs.length, 0);
+  });
+});

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ClaimBuffer } from "../../../../src/jobs/run/claim-buffer.ts";
+import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import type { ClaimedJob } from "../../../../src/store/store.ts";
+
+function bufferOf(concurrency: number) {
+  const clock = new ManualClock();
+  const back: string[] = [];
+  const buffer = new ClaimBuffer({
+    clock,
+    concurrency,
+    prefetchMax: 500,
+    giveBack: ({ id }) => back.push(id),
+  });
+  return { clock, buffer, back };
+}
+
+const jobs = (...ids: string[]): ClaimedJob[] => ids.map((id) => ({ id }) as unknown as ClaimedJob);
+
+describe("jobs that were claimed ahead", () => {
+  it("go back when nothing ends, also if they are fewer than the slots", async () => {
+    const { clock, buffer, back } = bufferOf(10);
+    buffer.add(jobs("a", "b", "c"));
+    assert.equal((buffer.take() as { id: string }).id, "a"); // the last free slot
+    await clock.advance(500);
+    assert.deepEqual(back, ["b", "c"]);
+    assert.equal(buffer.size, 0);
+  });
+
+  it("stay as long as so many end in a short while", async () => {
+    const { clock, buffer, back } = bufferOf(10);
+    buffer.add(jobs("a", "b", "c", "d"));
+    await clock.advance(450);
+    buffer.wanted(10); // asked all the time, which is how it knows what is lately
+    for (let n = 0; n < 2; n++) buffer.noteFinished();
+    await clock.advance(50);
+    assert.deepEqual(back, ["c", "d"]);
+    await clock.advance(500);
+    assert.deepEqual(back, ["c", "d", "a", "b"], "they are looked at again");
+  });
+});

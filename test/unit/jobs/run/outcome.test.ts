@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import * as fc from "fast-check";
+import type { JobId, LeaseId } from "../../../../src/core/ids.ts";
+import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
+import type { AbortReason } from "../../../../src/core/jobs/job.ts";
+import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
+import { JobAborted } from "../../../../src/jobs/run/job-run.ts";
+import { outcomeOf, toJobError } from "../../../../src/jobs/run/outcome.ts";
+import type { Ending } from "../../../../src/jobs/run/outcome.ts";
+import type { ClaimedJob } from "../../../../src/store/store.ts";
+
+const REASONS = ["cancel", "timeout", "drain", "lease_lost"] as const satisfies readonly AbortReason[];
+
+const claimed = fc.record({
+  failures: fc.nat(5),
+  interruptions: fc.nat(60),
+  crashes: fc.nat(2),
+  maxAttempts: fc.integer({ min: 1, max: 5 }),
+});
+const endings: fc.Arbitrary<Ending> = fc.oneof(
+  fc.jsonValue().map((result): Ending => ({ ended: "returned", result })),
+  fc.anything().map((error): Ending => ({ ended: "threw", error })),
+  fc.constantFrom(...REASONS).map((why): Ending => ({ ended: "threw", error: new JobAborted(why) })),
+  fc.constant<Ending>({ ended: "abandoned" }),
+);
+const aborts = fc.option(fc.constantFrom(...REASONS));
+
+function decide(spent: object, ending: Ending, why: AbortReason | null) {
+  const job: ClaimedJob = {
+    id: "node-a-x" as JobId,
+    jobEpoch: 1,
+    lease: "node-a/1" as LeaseId,
+    task: "work",
+    queue: "default",
+    priority: 0,
+    payload: "null",
+    attempts: 1,
+    failures: 0,
+    interruptions: 0,
+    crashes: 0,
+    maxAttempts: 3,
+    timeoutMs: 100,
+    createdAt: 0,
+    runAt: 0,
+    leaderEpoch: 1,
+    ...spent,
+  };
+  const rules = { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 };
+  return outcomeOf(job, ending, { why, message: null }, undefined, rules);
+}
+
+describe("what becomes of a job, whatever its handler did", () => {
+  it("can always be stored, and nothing is said after a lost lease", () => {
+    fc.assert(
+      fc.property(claimed, endings, aborts, (spent, ending, why) => {
+        const outcome = decide(spent, ending, why);
+        assert.equal(outcome === null, why === "lease_lost");
+        if (outcome === null) return;
+        JSON.stringify(outcome);
+        if ("error" in outcome) {
+          assert.equal(typeof outcome.error.message, "string");
+          assert.equal(typeof outcome.error.code, "string");
+          assert.ok(outcome.error.message.length > 0);
+        }
+      }),
+    );
+  });
+
+  it("is its result if there is one, whatever was asked of it meanwhile", () => {
+    fc.assert(
+      fc.property(claimed, fc.jsonValue(), aborts, (spent, result, why) => {
+        if (why === "lease_lost") return;
+        assert.deepEqual(decide(spent, { ended: "returned", result }, why), {
+          kind: "completed",
+          result: JSON.stringify(result),
+        });
+      }),
+    );
+  });
+
+  it("spends one budget at most, and only a failure's ends in a retry", () => {
+    fc.assert(
+      fc.property(claimed, endings, aborts, (spent, ending, why) => {
+        const outcome = decide(spent, ending, why);
+        if (why === "drain" && ending.ended !== "returned") {
+          const over = spent.interruptions >= DEFAULT_BUDGETS.interruptionsMax;
+          assert.equal(outcome?.kind, over ? "failed" : "interrupted");
+          if (outcome?.kind === "failed") assert.equal(outcome.spends, "interruption");
+        } else if (outcome?.kind === "retry") {
+          assert.ok(spent.failures + 1 < spent.maxAttempts);
+          assert.ok(outcome.delayMs >= 0);
+        } else if (outcome?.kind === "failed") assert.equal(outcome.spends, "failure");
+      }),
+    );
+  });
+});
+
+describe("an error as it is stored", () => {
+  it("has the code and message of what was thrown, also by code from elsewhere", () => {
+    const { code, message } = toJobError(Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));
+    assert.deepEqual([code, message], ["ECONNREFUSED", "refused"]);
+    assert.deepEqual(toJobError("just text"), { code: "ERROR", message: "just text" });
+    assert.deepEqual(toJobError({ message: "like an error", code: "LIKE" }), {
+      code: "LIKE",
+      message: "like an error",
+    });
+    assert.equal(toJobError(new TypeError()).message, "TypeError");
+    assert.equal(toJobError(Object.assign(new Error("numbered"), { code: 42 })).code, "ERROR");
+  });
+});

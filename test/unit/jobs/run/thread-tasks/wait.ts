@@ -1,0 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TaskContext } from "../../../../../src/jobs/tasks/task.ts";
+
+export const isolation = "thread";
+
+/** Waits, politely: its signal ends it. */
+export default async function wait(ms: number, { signal, log }: TaskContext): Promise<string> {
+  signal.addEventListener("abort", () => log.warn(`told: ${(signal.reason as { why: string }).why}`));
+  await sleep(ms, undefined, { signal });
+  return "waited";
+}

@@ -1,0 +1,297 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { z } from "zod";
+import { defineTask, PermanentError } from "../../../../src/jobs/tasks/task.ts";
+import type { Task } from "../../../../src/jobs/tasks/task.ts";
+import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";
+
+const boom = (): never => {
+  throw new Error("boom");
+};
+
+describe("a job whose handler returns", () => {
+  it("is completed with the result as JSON", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["add", async (p) => (p as number) + 1]] });
+    const id = await world.submit("add", { payload: 41 });
+    const job = await world.until(id, "completed");
+    assert.equal(await world.result(id), 42);
+    assert.deepEqual([job.attempts, job.failures, job.worker], [1, 0, "node-a"]);
+  });
+
+  it("has the result null when it returns nothing", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["quiet", () => {}]] });
+    const id = await world.submit("quiet");
+    await world.until(id, "completed");
+    assert.equal(await world.result(id), null);
+  });
+
+  it("waits for whatever can be awaited, not only for promises", async (t) => {
+    const thenable = { then: (done: (value: string) => void) => done("later") };
+    const world = await WorkerWorld.open(t, { tasks: [["query", () => thenable]] });
+    const id = await world.submit("query");
+    await world.until(id, "completed");
+    assert.equal(await world.result(id), "later");
+  });
+
+  it("fails for good when the result cannot be JSON", async (t) => {
+    const circular: Record<string, unknown> = {};
+    circular["self"] = circular;
+    const results: Record<string, unknown> = { circular, bigint: 1n, function: () => 1, symbol: Symbol("s") };
+    const tasks = Object.entries(results).map(([name, result]): [string, () => unknown] => [
+      name,
+      () => result,
+    ]);
+    const world = await WorkerWorld.open(t, { tasks });
+    for (const name of Object.keys(results)) {
+      const id = await world.submit(name);
+      const job = await world.until(id, "failed");
+      assert.equal(job.error?.code, "BAD_RESULT", name);
+      assert.match(job.error.message, /result cannot be stored/);
+      assert.equal(job.attempts, 1, "another attempt would end the same way");
+    }
+  });
+
+  it("can take its context apart", async (t) => {
+    const world = await WorkerWorld.open(t, {
+      tasks: [
+        [
+          "apart",
+          async (_payload, { log, progress, signal, job, attempt }) => {
+            progress(40, "on it");
+            log.info("halfway");
+            return { aborted: signal.aborted, task: job.task, attempt };
+          },
+        ],
+      ],
+    });
+    const id = await world.submit("apart");
+    const job = await world.until(id, "completed");
+    assert.deepEqual(await world.result(id), { aborted: false, task: "apart", attempt: 1 });
+    assert.deepEqual([job.progress, job.progressMessage], [40, "on it"]);
+    assert.deepEqual(await world.logs(id), ["halfway"]);
+  });
+});
+
+describe("a job whose handler throws", () => {
+  it("is tried again after 1 s, 2 s, 4 s, and fails when its attempts are spent", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["fails", boom]] });
+    const submittedAt = world.clock.now();
+    const id = await world.submit("fails", { maxAttempts: 4 });
+    for (const [attempts, dueInMs] of [
+      [1, 1_000],
+      [2, 3_000],
+      [3, 7_000],
+    ] as const) {
+      const job = await world.until(id, "scheduled");
+      assert.deepEqual([job.attempts, job.failures, job.runAt - submittedAt], [attempts, attempts, dueInMs]);
+      assert.equal(job.error?.message, "boom", "the last error is told while it waits");
+      await world.advance(job.runAt - world.clock.now() - 1);
+      assert.equal((await world.job(id)).attempts, attempts, "not before its time");
+      await world.advance(1);
+    }
+    const job = await world.until(id, "failed");
+    assert.deepEqual([job.attempts, job.failures, job.error?.code], [4, 4, "ERROR"]);
+    await world.advance(3_600_000);
+    assert.equal((await world.job(id)).attempts, 4, "a dead letter stays where it is");
+  });
+
+  it("spreads the waits by the jitter to both sides", async (t) => {
+    for (const [chance, delayMs] of [
+      [0, 750],
+      [0.5, 1_000],
+      [0.999_999, 1_250],
+    ] as const) {
+      const world = await WorkerWorld.open(t, { tasks: [["fails", boom]], chance: () => chance });
+      const at = world.clock.now();
+      const id = await world.submit("fails");
+      assert.equal((await world.until(id, "scheduled")).runAt - at, delayMs);
+    }
+  });
+
+  it("follows the task's own retry policy and keeps the default for what it leaves out", async (t) => {
+    const task: Task = { name: "fails", run: boom, retry: { firstDelayMs: 50, factor: 10 }, maxAttempts: 5 };
+    const world = await WorkerWorld.open(t, { tasks: [task] });
+    const id = await world.submit("fails");
+    for (const delayMs of [50, 500, 5_000, 50_000]) {
+      const job = await world.until(id, "scheduled");
+      assert.equal(job.runAt - world.clock.now(), delayMs);
+      await world.advance(delayMs);
+    }
+    await world.until(id, "failed");
+  });
+
+  it("fails at once on a PermanentError, and on any error that says it is not retryable", async (t) => {
+    const world = await WorkerWorld.open(t, {
+      tasks: [
+        ["permanent", () => Promise.reject(new PermanentError("no such customer"))],
+        [
+          "marked",
+          () => Promise.reject(Object.assign(new Error("gone"), { retryable: false, code: "E_GONE" })),
+        ],
+      ],
+    });
+    const permanent = await world.until(await world.submit("permanent"), "failed");
+    assert.deepEqual([permanent.attempts, permanent.error?.message], [1, "no such customer"]);
+    const marked = await world.until(await world.submit("marked"), "failed");
+    assert.deepEqual([marked.attempts, marked.error?.code], [1, "E_GONE"]);
+  });
+
+  it("keeps the first lines of the stack", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["fails", boom]] });
+    const job = await world.until(await world.submit("fails", { maxAttempts: 1 }), "failed");
+    const lines = job.error!.stack!.split("\n");
+    assert.match(lines[1]!, /boom/);
+    assert.ok(lines.length <= 10);
+  });
+
+  it("takes whatever was thrown, however strange, and goes on working", async (t) => {
+    const getter = Object.defineProperty(new Error("x"), "message", {
+      get: () => {
+        throw new Error("a message that cannot be read");
+      },
+    });
+    const strange: Record<string, unknown> = {
+      text: "just text",
+      undefined: undefined,
+      bare: Object.create(null),
+      symbol: Symbol("odd"),
+      bigMessage: Object.assign(new Error("x"), { message: 10n }),
+      noStack: Object.assign(new Error("x"), { stack: ["not", "text"] }),
+      getter,
+      huge: new Error("x".repeat(5_000_000)),
+      trap: new Proxy(
+        {},
+        {
+          get: () => {
+            throw new Error("a trap");
+          },
+          has: () => {
+            throw new Error("a trap");
+          },
+        },
+      ),
+      stubborn: Object.defineProperty(new Error("x"), "retryable", {
+        get: () => {
+          throw new Error("a flag that cannot be read");
+        },
+      }),
+    };
+    const tasks = Object.entries(strange).map(([name, error]): [string, () => Promise<never>] => [
+      name,
+      // eslint-disable-next-line prefer-promise-reject-errors
+      () => Promise.reject(error),
+    ]);
+    const world = await WorkerWorld.open(t, { tasks: [...tasks, ["fine", () => "fine"]] });
+    for (const name of Object.keys(strange)) {
+      const job = await world.until(await world.submit(name, { maxAttempts: 1 }), "failed");
+      assert.equal(typeof job.error?.message, "string", name);
+      assert.ok(JSON.stringify(job.error).length < 100_000, `${name}: an error is for reading`);
+    }
+    await world.until(await world.submit("fine"), "completed");
+  });
+});
+
+describe("a payload", () => {
+  const strict = defineTask({
+    name: "strict",
+    schema: z.object({ size: z.number().int().positive().default(3) }),
+    run: async ({ size }) => size * 2,
+  });
+
+  it("is refused at submit when it does not fit the schema, with the field at fault", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [strict as Task] });
+    await assert.rejects(world.submit("strict", { payload: { size: -1 } }), {
+      code: "BAD_PAYLOAD",
+      details: { field: "payload.size" },
+    });
+    await assert.rejects(
+      world.jobs.submit([
+        { task: "strict", payload: {} },
+        { task: "strict", payload: { size: "big" } },
+      ]),
+      { code: "BAD_PAYLOAD", details: { field: "[1].payload.size" } },
+    );
+    assert.equal((await world.store.jobs.list({ limit: 10 })).jobs.length, 0, "all or none");
+  });
+
+  it("reaches the handler as the schema made it, and is stored as it was sent", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [strict as Task] });
+    const id = await world.submit("strict", { payload: {} });
+    const job = await world.until(id, "completed");
+    assert.equal(await world.result(id), 6);
+    assert.equal(job.payload, "{}");
+  });
+
+  it("is checked again before the run: a job from before the schema fails for good", async (t) => {
+    const first = await WorkerWorld.open(t, { tasks: [] });
+    const id = await first.submit("strict", { payload: { size: "big" } });
+    await first.worker.stop();
+    const { store, clock } = first;
+    const second = await WorkerWorld.open(t, { tasks: [strict as Task], store, clock, incarnation: "2" });
+    const job = await second.until(id, "failed");
+    assert.deepEqual([job.error?.code, job.attempts], ["BAD_PAYLOAD", 1]);
+    assert.match(job.error!.message, /payload\.size/);
+  });
+
+  it("may be checked by a schema that needs time", async (t) => {
+    const schema = z.object({ user: z.string().refine(async (user) => user !== "nobody", "unknown user") });
+    const run = async ({ user }: { user: string }) => `hello ${user}`;
+    const world = await WorkerWorld.open(t, {
+      tasks: [defineTask({ name: "greet", schema, run }) as Task],
+    });
+    const id = await world.submit("greet", { payload: { user: "ada" } });
+    await world.until(id, "completed");
+    assert.equal(await world.result(id), "hello ada");
+    await assert.rejects(world.submit("greet", { payload: { user: "nobody" } }), {
+      code: "BAD_PAYLOAD",
+      message: "payload.user: unknown user",
+    });
+  });
+
+  it("may be any JSON value, and null when it is left out", async (t) => {
+    const world = await WorkerWorld.open(t, { tasks: [["echo", (payload) => payload]] });
+    for (const payload of [null, false, 0, "", "\u0000 \ud83d\ude80", [], {}, { a: [{ b: null }] }]) {
+      const id = await world.submit("echo", { payload });
+      await world.until(id, "completed");
+      assert.deepEqual(await world.result(id), payload);
+    }
+    const id = await world.submit("echo");
+    await world.until(id, "completed");
+    assert.equal(await world.result(id), null);
+  });
+});
+
+describe("a dead letter", () => {
+  it("runs again with fresh budgets when it is retried by hand, and keeps its history", async (t) => {
+    let broken = true;
+    const world = await WorkerWorld.open(t, {
+      tasks: [["mended", (_p, { log }) => (log("trying"), broken ? boom() : "done")]],
+      maxAttempts: 1,
+    });
+    const id = await world.submit("mended");
+    const dead = await world.until(id, "failed");
+    broken = false;
+    assert.equal(await world.jobs.retry(id), "retried");
+    const job = await world.until(id, "completed");
+    assert.deepEqual([job.failures, job.error, job.attempts], [0, null, 2]);
+    assert.ok(job.jobEpoch > dead.jobEpoch);
+    assert.deepEqual(await world.logs(id), ["trying", "trying"]);
+    assert.equal(await world.jobs.retry(id), "completed", "what succeeded is not retried");
+  });
+});
+
+describe("a worker that is stopped and started again", () => {
+  it("goes on where it was", async (t) => {
+    const held = new HeldRuns();
+    const world = await WorkerWorld.open(t, { tasks: [["held", held.polite]] });
+    const id = await world.submit("held");
+    await world.until(id, "processing");
+    await world.worker.stop();
+    assert.equal((await world.job(id)).status, "queued");
+    await world.worker.start();
+    await world.until(id, "processing");
+    held.finish(1, "second time");
+    const job = await world.until(id, "completed");
+    assert.deepEqual([job.attempts, job.failures, job.interruptions], [2, 0, 1]);
+  });
+});

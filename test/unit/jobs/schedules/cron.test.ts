@@ -1,0 +1,497 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Cron } from "croner";
+import * as fc from "fast-check";
+import { hasCode } from "../../../../src/core/errors.ts";
+import { compileTiming } from "../../../../src/jobs/schedules/cron.ts";
+import { NICKNAMES } from "../../../../src/jobs/schedules/cron-syntax.ts";
+
+const cron = (expression: string, zone = "UTC") => compileTiming({ kind: "cron", expression, zone });
+
+/** The next occurrences after an instant, in UTC. */
+function next(expression: string, after: string, count: number, zone = "UTC"): string[] {
+  const { following } = cron(expression, zone);
+  const found: string[] = [];
+  let instant: number | null = Date.parse(after);
+  while (found.length < count && (instant = following(instant)) !== null) found.push(iso(instant));
+  return found;
+}
+
+function iso(instant: number): string {
+  return new Date(instant).toISOString().replace(/(?::00)?\.000Z$/, "Z");
+}
+
+const hourMs = 3_600_000;
+
+describe("cron expressions", () => {
+  const cases: [name: string, expression: string, after: string, expected: string[]][] = [
+    ["five fields", "30 6 * * *", "2026-01-01T00:00Z", ["2026-01-01T06:30Z", "2026-01-02T06:30Z"]],
+    [
+      "six fields with seconds in front",
+      "*/20 * * * * *",
+      "2026-01-01T00:00Z",
+      ["2026-01-01T00:00:20Z", "2026-01-01T00:00:40Z", "2026-01-01T00:01Z"],
+    ],
+    [
+      "lists, ranges and steps",
+      "0 8-10/2,20 * * *",
+      "2026-01-01T09:00Z",
+      ["2026-01-01T10:00Z", "2026-01-01T20:00Z"],
+    ],
+    [
+      "names in any case",
+      "0 0 * jan Mon-WED",
+      "2026-01-08T00:00Z",
+      ["2026-01-12T00:00Z", "2026-01-13T00:00Z"],
+    ],
+    ["Sunday as 0", "0 0 * * 0", "2026-01-01T00:00Z", ["2026-01-04T00:00Z"]],
+    ["Sunday as 7", "0 0 * * 7", "2026-01-01T00:00Z", ["2026-01-04T00:00Z"]],
+    [
+      "a range up to Sunday",
+      "0 0 * * SAT-SUN",
+      "2026-01-01T00:00Z",
+      ["2026-01-03T00:00Z", "2026-01-04T00:00Z", "2026-01-10T00:00Z"],
+    ],
+    [
+      "the last day of the month",
+      "0 0 L * *",
+      "2024-01-31T00:00Z",
+      ["2024-02-29T00:00Z", "2024-03-31T00:00Z"],
+    ],
+    [
+      "the last day beside others",
+      "0 0 15,L 2 *",
+      "2026-02-01T00:00Z",
+      ["2026-02-15T00:00Z", "2026-02-28T00:00Z"],
+    ],
+    ["the last Friday", "0 0 * * FRIL", "2026-01-01T00:00Z", ["2026-01-30T00:00Z", "2026-02-27T00:00Z"]],
+    ["the second Tuesday", "0 0 * * 2#2", "2026-01-01T00:00Z", ["2026-01-13T00:00Z", "2026-02-10T00:00Z"]],
+    [
+      "day of month or weekday when both are given",
+      "0 0 13 * FRI",
+      "2026-02-10T00:00Z",
+      ["2026-02-13T00:00Z", "2026-02-20T00:00Z"],
+    ],
+    ["29 February", "0 0 29 2 *", "2026-01-01T00:00Z", ["2028-02-29T00:00Z", "2032-02-29T00:00Z"]],
+    [
+      "29 February across 2100, which is no leap year",
+      "0 0 29 2 *",
+      "2096-03-01T00:00Z",
+      ["2104-02-29T00:00Z"],
+    ],
+    ["more than one space", "  0   0\t1 1 *  ", "2026-01-01T00:00Z", ["2027-01-01T00:00Z"]],
+  ];
+  for (const [name, expression, after, expected] of cases) {
+    it(`take ${name}`, () => assert.deepEqual(next(expression, after, expected.length), expected));
+  }
+
+  it("take nicknames, which mean what they stand for", () => {
+    for (const [nickname, meaning] of Object.entries(NICKNAMES)) {
+      assert.deepEqual(next(nickname, "2026-05-05T05:05Z", 3), next(meaning, "2026-05-05T05:05Z", 3));
+      assert.deepEqual(
+        next(nickname.toUpperCase(), "2026-05-05T05:05Z", 1),
+        next(meaning, "2026-05-05T05:05Z", 1),
+      );
+    }
+  });
+
+  it("give occurrences strictly after an instant, also one within a second", () => {
+    assert.deepEqual(next("0 12 * * *", "2026-01-01T12:00:00.000Z", 1), ["2026-01-02T12:00Z"]);
+    assert.deepEqual(next("0 12 * * *", "2026-01-01T11:59:59.999Z", 1), ["2026-01-01T12:00Z"]);
+    assert.deepEqual(next("* * * * * *", "2026-01-01T12:00:00.001Z", 1), ["2026-01-01T12:00:01Z"]);
+    assert.deepEqual(next("30 2 * * *", "2026-01-01T01:30:00.001Z", 1, "Europe/Berlin"), [
+      "2026-01-02T01:30Z",
+    ]);
+  });
+
+  const refused: [expression: string, message: RegExp, part?: string][] = [
+    ["", /it is empty; write minute hour/],
+    ["* * * *", /it has 4 fields/],
+    ["0 0 0 1 1 * 2026", /it has 7 fields/],
+    ["60 * * * *", /minute is 60; allowed are 0 to 59/, "minute"],
+    ["* 24 * * *", /hour is 24; allowed are 0 to 23/, "hour"],
+    ["* * 0 * *", /day of month is 0; allowed are 1 to 31/, "day of month"],
+    ["* * * 13 *", /month is 13/, "month"],
+    ["* * * * 8", /weekday is 8; allowed are 0 to 7/, "weekday"],
+    ["61 * * * * *", /second is 61/, "second"],
+    ["* * * FOO *", /month "FOO" is not understood; use \*, 1 to 12, names such as FEB/, "month"],
+    ["0 0 * * FRI-MON", /weekday "FRI-MON" runs backwards; write it as two ranges/, "weekday"],
+    ["0 0 1,,2 * *", /day of month has an empty place/, "day of month"],
+    ["5/10 * * * *", /a step needs a range; write 5-59\/10/, "minute"],
+    ["*/0 * * * *", /a step is 1 to 60/, "minute"],
+    ["*/61 * * * *", /a step is 1 to 60/, "minute"],
+    ["0 0 15W * *", /"15W" is not understood/, "day of month"],
+    ["0 0 LW * *", /"LW" is not understood/, "day of month"],
+    ["0 0 ? * *", /"\?" is not understood/, "day of month"],
+    ["0 0 1 * +MON", /"\+MON" is not understood/, "weekday"],
+    ["0 0 * * MON#6", /# takes 1 to 5/, "weekday"],
+    ["0 0 * * L", /weekday "L" is not understood/, "weekday"],
+    ["L * * * *", /minute "L" is not understood/, "minute"],
+    ["0 0 * JANFEB *", /month "JANFEB" is not understood/, "month"],
+    ["@dayly", /did you mean @daily/],
+    ["@reboot", /known are @yearly/],
+    ["2026-01-01T00:00:00", /it has 1 field;/],
+    ["0 0 30 2 *", /no such date ever comes/],
+    ["0 0 31 4,6,9,11 *", /no such date ever comes/],
+  ];
+  for (const [expression, message, part] of refused) {
+    it(`refuse "${expression}" and say what is wrong`, () => {
+      assert.throws(
+        () => cron(expression),
+        (error) => {
+          assert.ok(hasCode(error, "BAD_SCHEDULE"), String(error));
+          assert.match(error.message, message);
+          assert.equal(error.details.field, "cron");
+          assert.equal(error.details["part"], part);
+          return true;
+        },
+      );
+    });
+  }
+
+  const zones: [zone: string, message: RegExp][] = [
+    ["Europe/Berlni", /did you mean Europe\/Berlin\?/],
+    ["Berlin", /did you mean Europe\/Berlin\?/],
+    ["New York", /did you mean America\/New_York\?/],
+    ["Utc+2", /is not known/],
+    ["+02:00", /is not known/],
+    // Taken by the runtime as Panama and as India: not what most people mean.
+    ["EST", /is not known/],
+    ["IST", /is not known/],
+    ["Nowhere/Atlantis-on-Sea", /give an IANA name such as Europe\/Berlin, or UTC/],
+  ];
+  for (const [zone, message] of zones) {
+    it(`refuse the zone "${zone}" and offer a remedy`, () => {
+      assert.throws(
+        () => cron("0 0 * * *", zone),
+        (error) =>
+          hasCode(error, "BAD_SCHEDULE") && message.test(error.message) && error.details.field === "zone",
+      );
+    });
+  }
+
+  it("are compiled once", () => {
+    assert.equal(cron("7 7 * * *", "Europe/Paris"), cron("7 7 * * *", "Europe/Paris"));
+    assert.notEqual(cron("7 7 * * *", "Europe/Paris"), cron("7 7 * * *", "Europe/Rome"));
+  });
+});
+
+describe("the day the clocks go forward", () => {
+  // Berlin: 29 March 2026, 02:00 -> 03:00 (01:00 UTC). New York: 8 March 2026, 02:00 -> 03:00 (07:00 UTC).
+  it("keeps hourly schedules every 60 minutes", () => {
+    assert.deepEqual(next("0 * * * *", "2026-03-28T23:30Z", 3, "Europe/Berlin"), [
+      "2026-03-29T00:00Z",
+      "2026-03-29T01:00Z",
+      "2026-03-29T02:00Z",
+    ]);
+    assert.deepEqual(next("30 * * * *", "2026-03-08T05:45Z", 3, "America/New_York"), [
+      "2026-03-08T06:30Z",
+      "2026-03-08T07:30Z",
+      "2026-03-08T08:30Z",
+    ]);
+  });
+
+  it("keeps five minutes every five minutes", () => {
+    assert.deepEqual(next("*/5 * * * *", "2026-03-29T00:50Z", 3, "Europe/Berlin"), [
+      "2026-03-29T00:55Z",
+      "2026-03-29T01:00Z",
+      "2026-03-29T01:05Z",
+    ]);
+  });
+
+  it("fires a daily run of the missing hour at the end of the gap", () => {
+    assert.deepEqual(next("30 2 * * *", "2026-03-28T12:00Z", 2, "Europe/Berlin"), [
+      "2026-03-29T01:00Z",
+      "2026-03-30T00:30Z",
+    ]);
+    assert.deepEqual(next("30 2 * * *", "2026-03-07T12:00Z", 2, "America/New_York"), [
+      "2026-03-08T07:00Z",
+      "2026-03-09T06:30Z",
+    ]);
+  });
+
+  it("fires it too when the expression names several hours or minutes, once for all of the gap", () => {
+    assert.deepEqual(next("30 2,14 * * *", "2026-03-28T14:00Z", 2, "Europe/Berlin"), [
+      "2026-03-29T01:00Z",
+      "2026-03-29T12:30Z",
+    ]);
+    assert.deepEqual(next("0,30 2 * * *", "2026-03-28T14:00Z", 2, "Europe/Berlin"), [
+      "2026-03-29T01:00Z",
+      "2026-03-30T00:00Z",
+    ]);
+    assert.deepEqual(next("*/15 2-3 * * *", "2026-03-28T14:00Z", 2, "Europe/Berlin"), [
+      "2026-03-29T01:00Z",
+      "2026-03-29T01:15Z",
+    ]);
+  });
+
+  it("fires it when the gap ends on the next day, and when it begins with the day", () => {
+    // Nuuk: 28 March 2026, 23:00 -> 00:00. Santiago: 6 September 2026, 00:00 -> 01:00.
+    assert.deepEqual(next("30 23 * * *", "2026-03-28T12:00Z", 2, "America/Nuuk"), [
+      "2026-03-29T01:00Z",
+      "2026-03-30T00:30Z",
+    ]);
+    assert.deepEqual(next("0 0 * * *", "2026-09-05T12:00Z", 2, "America/Santiago"), [
+      "2026-09-06T04:00Z",
+      "2026-09-07T03:00Z",
+    ]);
+  });
+
+  it("takes every second hour for local times", () => {
+    assert.deepEqual(next("0 */2 * * *", "2026-03-28T22:30Z", 4, "Europe/Berlin"), [
+      "2026-03-28T23:00Z",
+      "2026-03-29T01:00Z",
+      "2026-03-29T02:00Z",
+      "2026-03-29T04:00Z",
+    ]);
+  });
+
+  it("gives an hourly schedule one interval of 90 minutes where the change is half an hour", () => {
+    assert.deepEqual(next("0 * * * *", "2026-10-03T14:00Z", 3, "Australia/Lord_Howe"), [
+      "2026-10-03T14:30Z",
+      "2026-10-03T16:00Z",
+      "2026-10-03T17:00Z",
+    ]);
+  });
+
+  it("leaves times outside the gap alone", () => {
+    assert.deepEqual(next("0 3 * * *", "2026-03-28T12:00Z", 2, "Europe/Berlin"), [
+      "2026-03-29T01:00Z",
+      "2026-03-30T01:00Z",
+    ]);
+    assert.deepEqual(next("59 1 * * *", "2026-03-28T12:00Z", 2, "Europe/Berlin"), [
+      "2026-03-29T00:59Z",
+      "2026-03-29T23:59Z",
+    ]);
+  });
+});
+
+describe("the day the clocks go back", () => {
+  // Berlin: 25 October 2026, 03:00 -> 02:00 (01:00 UTC). New York: 1 November 2026, 02:00 -> 01:00 (06:00 UTC).
+  it("keeps hourly schedules every 60 minutes", () => {
+    assert.deepEqual(next("0 * * * *", "2026-10-24T23:30Z", 4, "Europe/Berlin"), [
+      "2026-10-25T00:00Z",
+      "2026-10-25T01:00Z",
+      "2026-10-25T02:00Z",
+      "2026-10-25T03:00Z",
+    ]);
+    assert.deepEqual(next("30 * * * *", "2026-11-01T05:00Z", 3, "America/New_York"), [
+      "2026-11-01T05:30Z",
+      "2026-11-01T06:30Z",
+      "2026-11-01T07:30Z",
+    ]);
+  });
+
+  it("keeps five minutes every five minutes", () => {
+    assert.deepEqual(next("*/5 * * * *", "2026-10-25T00:50Z", 3, "Europe/Berlin"), [
+      "2026-10-25T00:55Z",
+      "2026-10-25T01:00Z",
+      "2026-10-25T01:05Z",
+    ]);
+  });
+
+  it("fires a daily run of the repeated hour once, the first time", () => {
+    assert.deepEqual(next("30 2 * * *", "2026-10-24T12:00Z", 2, "Europe/Berlin"), [
+      "2026-10-25T00:30Z",
+      "2026-10-26T01:30Z",
+    ]);
+    assert.deepEqual(next("30 1 * * *", "2026-10-31T12:00Z", 2, "America/New_York"), [
+      "2026-11-01T05:30Z",
+      "2026-11-02T06:30Z",
+    ]);
+  });
+
+  it("fires once also when the expression names several hours or minutes", () => {
+    assert.deepEqual(next("30 2,14 * * *", "2026-10-24T14:00Z", 2, "Europe/Berlin"), [
+      "2026-10-25T00:30Z",
+      "2026-10-25T13:30Z",
+    ]);
+    assert.deepEqual(next("*/30 2 * * *", "2026-10-24T14:00Z", 3, "Europe/Berlin"), [
+      "2026-10-25T00:00Z",
+      "2026-10-25T00:30Z",
+      "2026-10-26T01:00Z",
+    ]);
+  });
+
+  it("takes every second hour for local times", () => {
+    assert.deepEqual(next("0 */2 * * *", "2026-10-24T21:30Z", 3, "Europe/Berlin"), [
+      "2026-10-24T22:00Z",
+      "2026-10-25T00:00Z",
+      "2026-10-25T03:00Z",
+    ]);
+  });
+
+  it("does not fire again when asked within the second pass of the hour", () => {
+    assert.deepEqual(next("30 2 * * *", "2026-10-25T01:10Z", 1, "Europe/Berlin"), ["2026-10-26T01:30Z"]);
+  });
+
+  it("finds the second pass of an hour that ends the day", () => {
+    // Nuuk: 25 October 2026 00:00 -> 24 October 23:00 (01:00 UTC), so the 24th has 25 hours.
+    assert.deepEqual(next("59 * 24 10 *", "2026-10-25T00:30Z", 3, "America/Nuuk"), [
+      "2026-10-25T00:59Z",
+      "2026-10-25T01:59Z",
+      "2027-10-24T01:59Z",
+    ]);
+  });
+});
+
+describe("intervals", () => {
+  const every = (everyMs: number, anchor = 0) => compileTiming({ kind: "every", everyMs, anchor });
+
+  it("are aligned to their anchor, before and after it", () => {
+    assert.equal(every(10_000).following(25_000), 30_000);
+    assert.equal(every(10_000).following(30_000), 40_000);
+    assert.equal(every(10_000, 3_000).following(25_000), 33_000);
+    assert.equal(every(10_000, 3_000).following(-25_000), -17_000);
+  });
+
+  for (const wrong of [999, 0, -5, 1_000.5, NaN, Infinity, 400 * 24 * hourMs]) {
+    it(`refuse ${wrong} ms`, () => {
+      assert.throws(
+        () => every(wrong),
+        (error) =>
+          hasCode(error, "BAD_SCHEDULE") &&
+          error.details.field === "every_ms" &&
+          /from 1000 /.test(error.message),
+      );
+    });
+  }
+});
+
+describe("following()", () => {
+  const zone = fc.constantFrom(
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Nuuk",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "Africa/Casablanca",
+    "Pacific/Apia",
+  );
+  const field = (min: number, max: number) =>
+    fc.oneof(
+      fc.constant("*"),
+      fc.integer({ min, max }).map(String),
+      fc.integer({ min: 2, max: Math.min(12, max - min) }).map((step) => `*/${step}`),
+      fc
+        .tuple(fc.integer({ min, max }), fc.integer({ min, max }))
+        .map(([a, b]) => `${Math.min(a, b)}-${Math.max(a, b)}`),
+      fc.array(fc.integer({ min, max }), { minLength: 2, maxLength: 4 }).map((values) => values.join(",")),
+    );
+  const expression = fc
+    .tuple(
+      field(0, 59),
+      field(0, 23),
+      fc.oneof(fc.constant("*"), field(1, 28)),
+      fc.constantFrom("*", "*", "3", "10,11"),
+      field(0, 6),
+    )
+    .map((fields) => fields.join(" "));
+  const instant = fc.oneof(
+    fc.integer({ min: Date.UTC(2020, 0, 1), max: Date.UTC(2035, 0, 1) }),
+    // Around the changes, where it matters.
+    fc.integer({ min: -6 * hourMs, max: 6 * hourMs }).map((delta) => Date.UTC(2026, 9, 25, 1) + delta),
+    fc.integer({ min: -6 * hourMs, max: 6 * hourMs }).map((delta) => Date.UTC(2026, 2, 29, 1) + delta),
+  );
+
+  it("moves strictly forward and skips nothing, whatever the expression, zone and instant", () => {
+    fc.assert(
+      fc.property(
+        expression,
+        zone,
+        instant,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (text, zone, start, part) => {
+          const { following } = cron(text, zone);
+          let last = start;
+          for (let i = 0; i < 5; i++) {
+            const at = following(last);
+            if (at === null) return;
+            assert.ok(at > last, `${iso(at)} is not after ${iso(last)}`);
+            // Asked from anywhere in between, the answer is the same: nothing lies there.
+            assert.equal(following(Math.floor(last + (at - 1 - last) * part)), at);
+            assert.equal(at % 1_000, 0);
+            last = at;
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("agrees, for expressions of every hour, with looking at each minute around a change of the clocks", () => {
+    const everyHour = fc
+      .tuple(field(0, 59), fc.constantFrom("*", "*/1", "0-23"), fc.constantFrom("*", "24-29"), field(0, 6))
+      .map(([minute, hour, day, weekday]) => `${minute} ${hour} ${day} * ${weekday}`);
+    fc.assert(
+      fc.property(
+        everyHour,
+        zone,
+        fc.constantFrom(Date.UTC(2026, 2, 29), Date.UTC(2026, 9, 25), Date.UTC(2026, 3, 4)),
+        (text, zone, day) => {
+          const oracle = new Cron(text, { timezone: zone });
+          const expected: string[] = [];
+          for (let at = day - 12 * hourMs; at <= day + 12 * hourMs; at += 60_000) {
+            if (oracle.match(new Date(at))) expected.push(iso(at));
+          }
+          const { following } = cron(text, zone);
+          const found: string[] = [];
+          let at = following(day - 12 * hourMs - 1);
+          for (; at !== null && at <= day + 12 * hourMs; at = following(at)) found.push(iso(at));
+          assert.deepEqual(found, expected);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it("keeps every elapsed interval of an every-hour expression equal across a year with whole-hour changes", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom("Europe/Berlin", "America/New_York", "America/Nuuk", "America/Santiago"),
+        fc.integer({ min: 0, max: 59 }),
+        (zone, minute) => {
+          const { following } = cron(`${minute} * * * *`, zone);
+          let last = following(Date.UTC(2026, 0, 1))!;
+          for (let i = 0; i < 366 * 24; i++) {
+            const at: number = following(last)!;
+            assert.equal(at - last, hourMs, iso(last));
+            last = at;
+          }
+        },
+      ),
+      { numRuns: 8 },
+    );
+  });
+
+  it("fires a daily time once on every local day of ten years", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(
+          "Europe/Berlin",
+          "America/New_York",
+          "America/Nuuk",
+          "Australia/Lord_Howe",
+          "Africa/Casablanca",
+        ),
+        fc.integer({ min: 0, max: 23 }),
+        fc.integer({ min: 0, max: 59 }),
+        (zone, hour, minute) => {
+          const { following } = cron(`${minute} ${hour} * * *`, zone);
+          let last = following(Date.UTC(2026, 0, 1))!;
+          for (let i = 0; i < 3_650; i++) {
+            const at: number = following(last)!;
+            const hours = (at - last) / hourMs;
+            // A run moved to the end of its gap comes up to an hour off, the change itself shifts by one more.
+            assert.ok(hours >= 22 && hours <= 26, `${hours} hours after ${iso(last)}`);
+            last = at;
+          }
+          const days = (last - Date.UTC(2026, 0, 1)) / (24 * hourMs);
+          assert.ok(Math.abs(days - 3_650) < 2, `${days} days`);
+        },
+      ),
+      { numRuns: 10 },
+    );
+  });
+});

@@ -1,0 +1,311 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { ScheduleRequest } from "../../../../src/jobs/schedules/schedule-service.ts";
+import { topics } from "../../../../src/channels/channel-names.ts";
+import type { ErrorCode } from "../../../../src/core/errors.ts";
+import { hasCode } from "../../../../src/core/errors.ts";
+import { isJobId } from "../../../../src/core/ids.ts";
+import { minuteMs, ScheduleWorld, secondMs, START } from "./world.ts";
+
+const within = (body: (world: ScheduleWorld) => Promise<void>) => () => ScheduleWorld.with(body);
+
+const hints = (world: ScheduleWorld): string[] =>
+  world.published.filter((one) => one.topic === topics.schedulesChanged).map((one) => one.message.key);
+
+const fault = (code: ErrorCode, field: string, message: RegExp) => (error: unknown) => {
+  assert.ok(hasCode(error, code), String(error));
+  assert.equal(error.details.field, field);
+  assert.match(error.message, message);
+  return true;
+};
+
+describe("putting a schedule", () => {
+  it(
+    "fills in what was left out",
+    within(async (world) => {
+      const { schedule, outcome } = await world.service.put({
+        name: "nightly",
+        task: "report",
+        cron: "0 3 * * *",
+      });
+      assert.equal(outcome, "created");
+      const { createdAt: _created, updatedAt: _updated, leaderEpoch: _epoch, ...rest } = schedule;
+      assert.deepEqual(rest, {
+        name: "nightly",
+        timing: { kind: "cron", expression: "0 3 * * *", zone: "UTC" },
+        task: "report",
+        payload: "null",
+        queue: "default",
+        priority: 0,
+        maxAttempts: 5,
+        timeoutMs: null,
+        missed: "run_once",
+        missedMax: 100,
+        overlap: "allow",
+        paused: false,
+        nextAt: START + 180 * minuteMs,
+        lastFiredAt: null,
+        lastJob: null,
+      });
+    }),
+  );
+
+  it(
+    "keeps what was given",
+    within(async (world) => {
+      const { schedule } = await world.service.put({
+        name: "team/report:daily",
+        task: "report",
+        payload: { deep: [1] },
+        cron: "0 3 * * *",
+        zone: "Europe/Berlin",
+        queue: "slow",
+        priority: -100,
+        maxAttempts: 1,
+        timeoutMs: 1,
+        missed: "run_all",
+        missedMax: 10_000,
+        overlap: "skip",
+      });
+      assert.deepEqual(
+        {
+          ...schedule,
+          timing: { kind: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" },
+          payload: '{"deep":[1]}',
+          queue: "slow",
+          priority: -100,
+          maxAttempts: 1,
+          timeoutMs: 1,
+          missed: "run_all",
+          missedMax: 10_000,
+          overlap: "skip",
+        },
+        schedule,
+      );
+      assert.equal(schedule.nextAt, START + 120 * minuteMs);
+    }),
+  );
+
+  it(
+    "again is unchanged and moves nothing; another definition replaces it; the leader hears of real changes only",
+    within(async (world) => {
+      assert.equal((await world.put()).outcome, "created");
+      await world.clock.advance(90 * secondMs);
+      const again = await world.put();
+      assert.deepEqual([again.outcome, again.schedule.nextAt], ["unchanged", START + minuteMs]);
+      assert.equal((await world.put({ payload: 1 })).outcome, "replaced");
+      assert.equal((await world.put({ payload: 1, everyMs: 10 * secondMs })).outcome, "replaced");
+      assert.deepEqual(hints(world), ["tick", "tick", "tick"]);
+    }),
+  );
+
+  it(
+    "keeps an occurrence that is due when only other fields change, and counts from now when the timing does",
+    within(async (world) => {
+      await world.put();
+      await world.clock.advance(90 * secondMs);
+      assert.equal((await world.put({ payload: 1 })).schedule.nextAt, START + 60 * secondMs);
+      assert.equal(
+        (await world.put({ payload: 1, everyMs: 7 * minuteMs })).schedule.nextAt! > world.clock.now(),
+        true,
+      );
+    }),
+  );
+
+  it(
+    "succeeds when the leader cannot be told",
+    within(async (world) => {
+      world.channels.publish = () => Promise.reject(new Error("no channel"));
+      assert.equal((await world.put()).outcome, "created");
+      assert.equal(world.log.matching(/could not be told/).length, 1);
+    }),
+  );
+
+  const cycle: Record<string, unknown> = {};
+  cycle["self"] = cycle;
+  const refused: [
+    what: string,
+    fields: Partial<ScheduleRequest>,
+    code: ErrorCode,
+    field: string,
+    message: RegExp,
+  ][] = [
+    ["a name with a space", { name: "a b" }, "BAD_REQUEST", "name", /1 to 128 letters/],
+    ["an empty name", { name: "" }, "BAD_REQUEST", "name", /1 to 128/],
+    ["a name of 129 letters", { name: "a".repeat(129) }, "BAD_REQUEST", "name", /1 to 128/],
+    ["a task that is none", { task: "-" }, "BAD_REQUEST", "task", /task must be/],
+    ["a queue that is none", { queue: "ü" }, "BAD_REQUEST", "queue", /queue must be/],
+    [
+      "neither cron nor interval",
+      { cron: undefined, everyMs: undefined },
+      "BAD_SCHEDULE",
+      "cron",
+      /neither is given/,
+    ],
+    [
+      "both cron and interval",
+      { cron: "* * * * *", everyMs: 5_000 },
+      "BAD_SCHEDULE",
+      "cron",
+      /both are given/,
+    ],
+    ["a zone with an interval", { zone: "UTC" }, "BAD_SCHEDULE", "zone", /zone goes with cron/],
+    ["an interval below a second", { everyMs: 999 }, "BAD_SCHEDULE", "every_ms", /every_ms is 999/],
+    [
+      "an impossible date",
+      { everyMs: undefined, cron: "0 0 31 6 *" },
+      "BAD_SCHEDULE",
+      "cron",
+      /no such date/,
+    ],
+    [
+      "an unknown zone",
+      { everyMs: undefined, cron: "@daily", zone: "Europe/Pariss" },
+      "BAD_SCHEDULE",
+      "zone",
+      /Europe\/Paris\?/,
+    ],
+    ["a priority of 101", { priority: 101 }, "BAD_REQUEST", "priority", /-100 to 100/],
+    ["half a priority", { priority: 0.5 }, "BAD_REQUEST", "priority", /whole number/],
+    ["no attempts", { maxAttempts: 0 }, "BAD_REQUEST", "max_attempts", /from 1 to/],
+    ["a timeout of nothing", { timeoutMs: 0 }, "BAD_REQUEST", "timeout_ms", /from 1 to/],
+    [
+      "an unknown policy",
+      { missed: "run_twice" as "skip" },
+      "BAD_REQUEST",
+      "missed",
+      /one of skip, run_once, run_all/,
+    ],
+    ["an unknown overlap", { overlap: "queue" as "skip" }, "BAD_REQUEST", "overlap", /one of allow, skip/],
+    ["no cap", { missedMax: 0 }, "BAD_REQUEST", "missed_max", /from 1 to 10000/],
+    ["too high a cap", { missedMax: 10_001 }, "BAD_REQUEST", "missed_max", /from 1 to 10000/],
+    ["a payload with a cycle", { payload: cycle }, "BAD_REQUEST", "payload", /cannot be written as JSON/],
+    [
+      "a payload that is a function",
+      { payload: () => 1 },
+      "BAD_REQUEST",
+      "payload",
+      /cannot be written as JSON/,
+    ],
+  ];
+  for (const [what, fields, code, field, message] of refused) {
+    it(
+      `refuses ${what} and stores nothing`,
+      within(async (world) => {
+        const request = { name: "tick", task: "work", everyMs: minuteMs, ...fields };
+        await assert.rejects(world.service.put(request), fault(code, field, message));
+        assert.deepEqual(await world.service.list(), []);
+        assert.deepEqual(hints(world), []);
+      }),
+    );
+  }
+});
+
+describe("a schedule", () => {
+  it(
+    "paused and resumed counts on from now",
+    within(async (world) => {
+      await world.put();
+      const paused = await world.service.setPaused("tick", true);
+      assert.deepEqual([paused!.paused, paused!.nextAt], [true, null]);
+      await world.clock.advance(10 * minuteMs + 1);
+      const resumed = await world.service.setPaused("tick", false);
+      assert.deepEqual([resumed!.paused, resumed!.nextAt], [false, START + 11 * minuteMs]);
+      assert.deepEqual(hints(world), ["tick", "tick", "tick"]);
+    }),
+  );
+
+  it(
+    "resumed without a pause keeps what is due",
+    within(async (world) => {
+      await world.put();
+      await world.clock.advance(90 * secondMs);
+      assert.equal((await world.service.setPaused("tick", false))!.nextAt, START + minuteMs);
+      assert.deepEqual(hints(world), ["tick"]);
+    }),
+  );
+
+  it(
+    "triggered submits its job now and leaves the plan alone",
+    within(async (world) => {
+      await world.put({ payload: { a: 1 }, queue: "slow", priority: 3, maxAttempts: 2, timeoutMs: 50 });
+      const before = await world.service.get("tick");
+      const id = await world.service.trigger("tick");
+      assert.ok(isJobId(id!));
+      assert.deepEqual(world.submitted, [
+        { task: "work", payload: { a: 1 }, queue: "slow", priority: 3, maxAttempts: 2, timeoutMs: 50 },
+      ]);
+      assert.deepEqual(await world.service.get("tick"), before);
+    }),
+  );
+
+  it(
+    "is removed once, and one that is not there is null or false, not an error",
+    within(async (world) => {
+      await world.put();
+      assert.equal(await world.service.remove("tick"), true);
+      assert.equal(await world.service.remove("tick"), false);
+      assert.deepEqual(hints(world), ["tick", "tick"]);
+      assert.equal(await world.service.get("tick"), null);
+      assert.equal(await world.service.setPaused("tick", true), null);
+      assert.equal(await world.service.trigger("tick"), null);
+      assert.deepEqual(await world.service.history("tick", 10), []);
+    }),
+  );
+
+  it(
+    "shows its history",
+    within(async (world) => {
+      await world.put();
+      await world.lead();
+      await world.clock.advance(2 * minuteMs);
+      const history = await world.service.history("tick", 10);
+      assert.deepEqual(
+        history.map((one) => [one.at - START, one.do]),
+        [
+          [2 * minuteMs, "fire"],
+          [minuteMs, "fire"],
+        ],
+      );
+    }),
+  );
+});
+
+describe("a preview", () => {
+  it(
+    "gives the instants at which a schedule put now would fire",
+    within(async (world) => {
+      await world.clock.advance(12 * secondMs);
+      const instants = world.service.preview({ everyMs: minuteMs }, 3);
+      assert.deepEqual(
+        instants.map((at) => (at - START) / minuteMs),
+        [1, 2, 3],
+      );
+      await world.put();
+      await world.lead();
+      await world.clock.advance(3 * minuteMs);
+      assert.deepEqual((await world.service.history("tick", 3)).map((one) => one.at).reverse(), instants);
+      const [first] = world.service.preview({ cron: "0 9 * * MON-FRI", zone: "America/New_York" }, 1);
+      assert.equal(new Date(first!).toISOString(), "2026-01-01T14:00:00.000Z");
+    }),
+  );
+
+  it(
+    "refuses what a put would refuse, and silly counts",
+    within(async (world) => {
+      const preview =
+        (timing: { cron?: string; everyMs?: number; zone?: string }, count = 3) =>
+        () =>
+          world.service.preview(timing, count);
+      assert.throws(preview({}), fault("BAD_SCHEDULE", "cron", /neither/));
+      assert.throws(preview({ cron: "0 0 30 2 *" }), fault("BAD_SCHEDULE", "cron", /no such date/));
+      assert.throws(
+        preview({ cron: "@daily", zone: "Berlin" }),
+        fault("BAD_SCHEDULE", "zone", /Europe\/Berlin/),
+      );
+      for (const count of [0, 1_001, 1.5, NaN]) {
+        assert.throws(preview({ cron: "@daily" }, count), fault("BAD_REQUEST", "count", /from 1 to 1000/));
+      }
+    }),
+  );
+});

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { JobId } from "../../../src/core/ids.ts";
+import type { Handler } from "../../../src/jobs/tasks/task.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import {
+  finished,
+  jobWhen,
+  nodeHere,
+  resultOf,
+  submit,
+  temporaryDirectory,
+} from "../../support/node-here.ts";
+
+const wait: Handler = (ms, { signal }) =>
+  systemClock.sleep(ms as number, signal).then(() => signal.throwIfAborted());
+
+describe("a node on the embedded store", () => {
+  it("runs jobs, and has them still after a stop and another start", async (t) => {
+    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
+    const echo = { name: "echo", run: (payload: unknown) => payload };
+    const first = await nodeHere(t, { settings, tasks: [echo] });
+    const done = await submit(first, "echo", { payload: { a: [1, null, "ü"] } });
+    await finished(first, done);
+    const unknown = await submit(first, "later", { payload: 1 });
+    const delayed = await submit(first, "echo", { payload: 2, delayMs: 300 });
+    assert.equal((await first.services.jobs.get(unknown))?.waitingFor?.code, "unknown_task");
+    await first.stop();
+
+    const second = await nodeHere(t, { settings, tasks: [echo, { ...echo, name: "later" }] });
+    assert.deepEqual(await resultOf(second, done), { a: [1, null, "ü"] });
+    assert.equal(await resultOf(second, unknown), 1);
+    assert.equal(await resultOf(second, delayed), 2);
+  });
+
+  it("starts delayed jobs on time", async (t) => {
+    const started = new Map<JobId, number>();
+    const note: Handler = (_payload, { job }) => void started.set(job.id, systemClock.now());
+    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
+    const node = await nodeHere(t, { settings, tasks: [{ name: "note", run: note }] });
+    const delays = [20, 50, 130, 180, 400, 700];
+    const ids = await Promise.all(delays.map((delayMs) => submit(node, "note", { delayMs })));
+    for (const id of ids) {
+      const { runAt } = await finished(node, id);
+      const lateMs = started.get(id)! - runAt;
+      assert.ok(lateMs >= 0 && lateMs < 50, `${lateMs} ms late`);
+    }
+  });
+
+  it("gives back what ran when it is stopped, and runs it again at the next start", async (t) => {
+    const settings = {
+      STORE: "sqlite",
+      DATA: await temporaryDirectory(t),
+      DRAIN__TIMEOUT: "200ms",
+      DRAIN__CLEANUP: "100ms",
+    };
+    const first = await nodeHere(t, { settings, tasks: [{ name: "wait", run: wait }] });
+    const long = await submit(first, "wait", { payload: 60_000 });
+    const short = await submit(first, "wait", { payload: 30 });
+    await jobWhen(first, long, ({ status }) => status === "processing");
+    await first.stop();
+    const second = await nodeHere(t, { settings, tasks: [{ name: "wait", run: () => "at last" }] });
+    assert.equal(await resultOf(second, long), "at last");
+    const job = await finished(second, long);
+    assert.deepEqual([job.attempts, job.failures, job.interruptions, job.crashes], [2, 0, 1, 0]);
+    assert.deepEqual((await finished(second, short)).attempts, 1);
+  });
+
+  it("refuses a data directory that another node uses, and that one is unharmed", async (t) => {
+    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
+    const echo = { name: "echo", run: (payload: unknown) => payload };
+    const first = await nodeHere(t, { settings, tasks: [echo] });
+    await assert.rejects(nodeHere(t, { settings }), { code: "DATA_IN_USE", message: /in use by another/ });
+    assert.equal(await resultOf(first, await submit(first, "echo", { payload: "fine" })), "fine");
+  });
+
+  it("raises the epoch of its leadership with each start", async (t) => {
+    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
+    const epochs: number[] = [];
+    for (let life = 0; life < 3; life++) {
+      const node = await nodeHere(t, { settings });
+      epochs.push(node.services.leadership.require().epoch);
+      await node.stop();
+    }
+    assert.deepEqual(epochs, [1, 2, 3]);
+  });
+
+  it("can be stopped and started again as the same object", async (t) => {
+    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
+    const node = await nodeHere(t, { settings, http: true, tasks: [{ name: "echo", run: (p) => p }] });
+    for (let life = 0; life < 3; life++) {
+      await node.stop({ hurry: life === 1 });
+      assert.equal((await node.services.health.ready()).ready, false);
+      await node.start();
+      assert.deepEqual((await node.services.health.ready()).checks["running"], { ok: true });
+      assert.equal(await resultOf(node, await submit(node, "echo", { payload: life })), life);
+    }
+  });
+
+  it("is hurried by a second stop: what runs is told at once", async (t) => {
+    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t), DRAIN__TIMEOUT: "60s" };
+    const node = await nodeHere(t, { settings, tasks: [{ name: "wait", run: wait }] });
+    await jobWhen(
+      node,
+      await submit(node, "wait", { payload: 60_000 }),
+      ({ status }) => status === "processing",
+    );
+    const gentle = node.stop();
+    const before = systemClock.monotonic();
+    await node.stop({ hurry: true });
+    await gentle;
+    assert.ok(systemClock.monotonic() - before < 2_000);
+  });
+
+  it("pauses and resumes a queue, also across a restart", async (t) => {
+    const settings = { STORE: "sqlite", DATA: await temporaryDirectory(t) };
+    const tasks = [{ name: "echo", run: (payload: unknown) => payload }];
+    const first = await nodeHere(t, { settings, tasks });
+    await first.services.queues.setPaused("mail", true);
+    const id = await submit(first, "echo", { queue: "mail", payload: 1 });
+    assert.equal(await resultOf(first, await submit(first, "echo", { payload: 0 })), 0);
+    await first.stop();
+    const second = await nodeHere(t, { settings, tasks });
+    assert.equal((await second.services.jobs.get(id))?.waitingFor?.code, "queue_paused");
+    await second.services.queues.setPaused("mail", false);
+    assert.equal(await resultOf(second, id), 1);
+  });
+});

@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Journal } from "../../../../src/observe/journal/journal.ts";
+import { RefusedWrites } from "../../../../src/observe/journal/refused-writes.ts";
+import { TermNotes } from "../../../../src/observe/journal/term-journal.ts";
+import { BatonError } from "../../../../src/core/errors.ts";
+import type { JobId, NodeName } from "../../../../src/core/ids.ts";
+import type { Refusal } from "../../../../src/core/leadership/refused-write.ts";
+import type { Term } from "../../../../src/core/leadership/term.ts";
+import { silentLog, type Log } from "../../../../src/platform/log.ts";
+import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { MemoryStore } from "../../../../src/store/memory/store.ts";
+
+async function open() {
+  const clock = new ManualClock();
+  const store = new MemoryStore({ clock });
+  let away = false;
+  const warnings: string[] = [];
+  const log: Log = { ...silentLog, warn: (_, message) => void warnings.push(message) };
+  const journal = new Journal({
+    store: {
+      journal: {
+        append: async (entries) => {
+          if (away) throw new BatonError("STORE_UNAVAILABLE", "away");
+          await store.journal.append(entries);
+        },
+        list: (query) => store.journal.list(query),
+      },
+    },
+    node: "node-a",
+    clock,
+    log,
+  });
+  await journal.start();
+  return { clock, journal, warnings, setAway: (is: boolean) => void (away = is) };
+}
+
+describe("the journal", () => {
+  it("writes in the background what is told, in order, with the instant at which it was told", async () => {
+    const { clock, journal } = await open();
+    const told = clock.now();
+    journal.note({ kind: "node.joined", subject: "node-a" });
+    journal.note({ kind: "audit", actor: "anna", subject: "x", detail: { operation: "pause_queue" } });
+    assert.deepEqual(await journal.list({ limit: 10 }), []);
+    await clock.advance(1_000);
+    const entries = await journal.list({ limit: 10 });
+    assert.deepEqual(
+      entries.map(({ kind, node, at }) => [kind, node, at]),
+      [
+        ["audit", "node-a", told],
+        ["node.joined", "node-a", told],
+      ],
+    );
+    assert.equal(entries[0]!.actor, "anna");
+  });
+
+  it("keeps entries while the store is away, and says so once", async () => {
+    const { clock, journal, warnings, setAway } = await open();
+    setAway(true);
+    const told = clock.now();
+    journal.note({ kind: "term.ended", subject: "scheduler" });
+    await clock.advance(5_000);
+    assert.deepEqual(warnings, ["the journal cannot be written"]);
+    setAway(false);
+    await clock.advance(2_000);
+    const [entry] = await journal.list({ limit: 1 });
+    assert.equal(entry!.at, told);
+  });
+
+  it("lets the oldest go when too many wait, and tells how many", async () => {
+    const { clock, journal, warnings, setAway } = await open();
+    setAway(true);
+    for (let n = 0; n < 2_010; n++) journal.note({ kind: "audit", subject: String(n) });
+    await clock.advance(100);
+    setAway(false);
+    await clock.advance(5_000);
+    const entries = await journal.list({ limit: 5_000 });
+    assert.equal(entries.length, 2_000);
+    assert.equal(entries.at(-1)!.subject, "10");
+    assert.ok(warnings.includes("entries of the journal were let go"));
+    assert.equal(journal.counts()["audit"], 2_010);
+  });
+
+  it("writes what is left when it stops, and holds up no stop for a store that is away", async () => {
+    const { journal, setAway } = await open();
+    journal.note({ kind: "node.left" });
+    await journal.stop();
+    assert.equal((await journal.list({ limit: 1 })).length, 1);
+    await journal.start();
+    setAway(true);
+    journal.note({ kind: "node.left" });
+    await journal.stop();
+  });
+
+  it("cuts what is too large to be kept", async () => {
+    const { clock, journal } = await open();
+    journal.note({ kind: "audit", detail: { params: "x".repeat(20_000) } });
+    await clock.advance(100);
+    const [entry] = await journal.list({ limit: 1 });
+    assert.match(String(entry!.detail["left_out"]), /^\d+ characters$/);
+  });
+});
+
+describe("refused writes", () => {
+  const refusal: Refusal = { write: "run.result", carried: 1, current: null, job: "node-a-1" as JobId };
+
+  it("are told with the number that counts", async () => {
+    const { clock, journal } = await open();
+    const refused = new RefusedWrites({ journal, clock, epochOf: async () => 2 });
+    refused.add(refusal);
+    await clock.advance(100);
+    const [entry] = await journal.list({ limit: 1 });
+    assert.deepEqual(entry!.detail, {
+      write: "run.result",
+      what: "the result of an earlier run",
+      carried_epoch: 1,
+      current_epoch: 2,
+      job_id: "node-a-1",
+      count: 1,
+    });
+  });
+
+  it("of a storm are a few a second, and every one is counted", async () => {
+    const { clock, journal } = await open();
+    const refused = new RefusedWrites({ journal, clock, epochOf: async () => 2 });
+    await refused.start();
+    for (let second = 0; second < 5; second++) {
+      for (let n = 0; n < 1_000; n++) refused.add(refusal);
+      await clock.advance(1_000);
+    }
+    await refused.stop();
+    await clock.advance(1_000);
+    const entries = await journal.list({ limit: 10_000 });
+    assert.equal(
+      entries.reduce((sum, { detail }) => sum + (detail["count"] as number), 0),
+      5_000,
+    );
+    assert.ok(entries.length <= 5 * 4, `${entries.length} entries`);
+    assert.equal(journal.counts()["write.refused"], 5_000);
+  });
+});
+
+describe("terms", () => {
+  const term = (epoch: number, leader = "node-a", incarnation = `${leader}-1`): Term => {
+    return { role: "scheduler", leader: leader as NodeName, incarnation, epoch };
+  };
+
+  async function world(nodes: readonly [name: string, status: string][] = []) {
+    const { clock, journal } = await open();
+    const notes = new TermNotes({
+      journal,
+      clock,
+      log: silentLog,
+      nodes: () =>
+        nodes.map(([name, status]) => ({ name: name as NodeName, incarnation: `${name}-1`, status })),
+    });
+    const told = async (): Promise<unknown[]> => {
+      await clock.advance(3_000);
+      const entries = await journal.list({ limit: 100 });
+      return entries
+        .toReversed()
+        .map(({ kind, detail }) => [kind, detail["epoch"], detail["reason"] ?? null]);
+    };
+    return { clock, journal, notes, told };
+  }
+
+  it("are told with their reasons", async () => {
+    const { notes, told } = await world();
+    notes.changed({ is: "started", term: term(1), before: null });
+    notes.changed({ is: "ended", term: term(1), reason: "resigned" });
+    assert.deepEqual(await told(), [
+      ["term.started", 1, null],
+      ["term.ended", 1, "resigned"],
+    ]);
+  });
+
+  it("of a leader that died are ended by the next one, at the instant at which it began", async () => {
+    const { notes, journal, told, clock } = await world([["node-a", "dead"]]);
+    notes.changed({ is: "started", term: term(1), before: null });
+    await clock.advance(60_000);
+    const began = clock.now();
+    notes.changed({ is: "started", term: term(2, "node-b"), before: null });
+    assert.deepEqual(await told(), [
+      ["term.started", 1, null],
+      ["term.started", 2, null],
+      ["term.ended", 1, "node-a died"],
+    ]);
+    assert.equal((await journal.list({ limit: 1 }))[0]!.at, began);
+  });
+
+  it("of a leader that is there and was too slow are told apart from a death", async () => {
+    const { notes, told } = await world([["node-a", "active"]]);
+    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    assert.deepEqual(await told(), [
+      ["term.started", 2, null],
+      ["term.ended", 1, "node-a did not renew its lease in time"],
+    ]);
+  });
+
+  it("that their own leader ended are not ended once more", async () => {
+    const { notes, told } = await world([["node-a", "dead"]]);
+    notes.changed({ is: "started", term: term(1), before: null });
+    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    notes.changed({ is: "ended", term: term(1), reason: "stopped" });
+    notes.changed({ is: "started", term: term(2, "node-b"), before: term(1) });
+    const kinds = (await told()).filter((entry) => (entry as unknown[])[0] === "term.ended");
+    assert.deepEqual(kinds, [["term.ended", 1, "stopped"]]);
+  });
+});

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Histogram, Registry } from "@prometheus-io/client";
+import * as fc from "fast-check";
+import { Instruments } from "../../../../src/observe/metrics/instruments.ts";
+import { Kinds } from "../../../../src/observe/metrics/queue-task-labels.ts";
+import { Tally } from "../../../../src/observe/metrics/fast-histogram.ts";
+import { Scrape } from "../../../support/prometheus-text.ts";
+
+describe("a tally", () => {
+  it("writes out what the library's own histogram would", async () => {
+    const bounds = [0.1, 1, 10];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.double({ min: 0, max: 20, noNaN: true }), { maxLength: 50 }),
+        async (values) => {
+          const registry = new Registry();
+          const theirs = new Histogram({
+            name: "a_seconds",
+            help: "h",
+            buckets: [...bounds],
+            labelNames: ["q"],
+            registers: [registry],
+          });
+          const ours = new Tally(bounds);
+          theirs.zero({ q: 'x"\\\n' });
+          for (const value of values) {
+            theirs.observe({ q: 'x"\\\n' }, value);
+            ours.observe(value);
+          }
+          const instruments = new Instruments();
+          instruments.histogram({ name: "a_seconds", help: "h" }, () => [[{ q: 'x"\\\n' }, ours]]);
+          const sorted = (text: string): object[] =>
+            new Scrape(text).samples.map(({ name, labels, value }) => ({ name, labels, value }));
+          assert.deepEqual(sorted(await instruments.text()), sorted(await registry.metrics()));
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe("instruments", () => {
+  it("are read when somebody scrapes, and not before", async () => {
+    const instruments = new Instruments();
+    let count = 0;
+    let reads = 0;
+    instruments.counter({ name: "c_total", help: "c" }, () => {
+      reads++;
+      return count;
+    });
+    instruments.gauge({ name: "g", help: "g", labels: ["a"] }, () => [
+      [{ a: "1" }, count],
+      [{ a: "2" }, -1],
+    ]);
+    count = 5;
+    assert.equal(reads, 0);
+    const first = new Scrape(await instruments.text());
+    assert.deepEqual(
+      [first.value("c_total"), first.value("g", { a: "1" }), first.value("g", { a: "2" })],
+      [5, 5, -1],
+    );
+    count = 6;
+    assert.equal(new Scrape(await instruments.text()).value("c_total"), 6);
+    assert.deepEqual(
+      [first.families.get("c_total")!.type, first.families.get("g")!.type],
+      ["counter", "gauge"],
+    );
+  });
+
+  it("leave out what is not known, instead of telling zero", async () => {
+    const instruments = new Instruments();
+    let known: number | null = null;
+    instruments.gauge({ name: "g", help: "g" }, () => known);
+    assert.deepEqual(new Scrape(await instruments.text()).find("g"), []);
+    known = 3;
+    assert.equal(new Scrape(await instruments.text()).value("g"), 3);
+  });
+
+  it("of two nodes in one process know nothing of each other", async () => {
+    const [a, b] = [new Instruments(), new Instruments()];
+    for (const [which, value] of [
+      [a, 1],
+      [b, 2],
+    ] as const)
+      which.gauge({ name: "g", help: "g" }, () => value);
+    assert.equal(new Scrape(await a.text()).value("g"), 1);
+    assert.equal(new Scrape(await b.text()).value("g"), 2);
+  });
+});
+
+describe("kinds", () => {
+  it("are told apart up to a number, and then counted as others", () => {
+    const kinds = new Kinds(() => ({ n: 0 }));
+    for (let round = 0; round < 2; round++)
+      for (let n = 0; n < 250; n++) kinds.of(`q${n % 125}`, `t${n % 2}`).n++;
+    const all = kinds.all();
+    assert.equal(all.length, 101);
+    const other = all.find(({ labels }) => labels.queue === "other")!;
+    assert.deepEqual(other.labels, { queue: "other", task: "other" });
+    assert.equal(
+      all.reduce((sum, { counted }) => sum + counted.n, 0),
+      500,
+    );
+    assert.equal(kinds.of("q0", "t0"), kinds.of("q0", "t0"));
+    assert.equal(kinds.of("never", "seen"), other.counted);
+  });
+});

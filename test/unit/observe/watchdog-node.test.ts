@@ -1,0 +1,51 @@
+/** A duty of a leader that never comes back, in a whole node: the probe, the metrics and the log tell. */
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { MemorySamples } from "../../../src/store/memory/samples.ts";
+import { systemClock, type Clock } from "../../../src/platform/clock.ts";
+import { defineTask } from "../../../src/jobs/tasks/task.ts";
+import { recordingLog } from "../../support/node-log.ts";
+import { nodeHere } from "../../support/node-here.ts";
+import { eventually } from "../../support/process-node.ts";
+import { Scrape } from "../../support/prometheus-text.ts";
+
+it("a leader whose store never answers one duty is not well, and well again when it does", async (t) => {
+  let aheadMs = 0;
+  const clock: Clock = {
+    ...systemClock,
+    now: () => systemClock.now() + aheadMs,
+    monotonic: () => systemClock.monotonic() + aheadMs,
+  };
+  const answer = Promise.withResolvers<void>();
+  const note = t.mock.method(MemorySamples.prototype, "note", () => answer.promise);
+  const log = recordingLog();
+  const node = await nodeHere(t, {
+    http: true,
+    tasks: [defineTask({ name: "work", run: () => 1 })],
+    clock,
+    log,
+    // The leap of the clock must not cost the term.
+    settings: { LEADER__LEASE: "1h" },
+  });
+  const workz = async (status: number): Promise<{ code: string; reason: string }> =>
+    eventually(`/workz to answer ${status}`, async () => {
+      const found = await fetch(`${node.url}/workz`);
+      const body = (await found.json()) as { code: string; reason: string };
+      return found.status === status ? body : null;
+    });
+
+  await eventually("the duty to ask", async () => note.mock.callCount() > 0 || null);
+  assert.equal((await workz(200)).code, "working");
+  aheadMs += 61_000;
+  const { code, reason } = await workz(503);
+  assert.equal(code, "duty_stuck");
+  assert.match(reason, /^the leader's duty "metrics" has not come to an end for 6\d s/);
+  assert.ok((await Scrape.of(node.url)).value("baton_duty_busy_seconds", { duty: "metrics" }) > 60);
+  await eventually("the log to tell", async () => log.about("a leader's duty hangs") > 0 || null);
+  assert.equal((await fetch(`${node.url}/livez`)).status, 200);
+
+  answer.resolve();
+  assert.equal((await workz(200)).code, "working");
+  await eventually("the log to tell", async () => log.about("a leader's duty goes on") > 0 || null);
+});

@@ -1,0 +1,384 @@
+/** Clusters that nodes join and leave, on the real clock with short times. */
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { PeerSource } from "../../../../../src/peers/bully/peer-list.ts";
+import { Elector } from "../../../../../src/leadership/elector.ts";
+import { hasCode } from "../../../../../src/core/errors.ts";
+import type { NodeName } from "../../../../../src/core/ids.ts";
+import { systemClock } from "../../../../../src/platform/clock.ts";
+import { seededRandom } from "../../../../../src/platform/random.ts";
+import { PeerWorld, QUICK, urlOf, type Peer, type PeerOptions } from "../../../../support/lock-peers.ts";
+import { ROLE } from "../../../../support/lock-world.ts";
+import { eventually } from "../../../../contract/coordination/membership.ts";
+
+const ELECTION = { leaseMs: 300, renewMs: 50, marginMs: 75, retryMs: 25 };
+const FOUNDS: PeerSource = { kind: "join", addresses: [] };
+
+interface Member extends Peer {
+  readonly elector: Elector;
+}
+
+/** Nodes with electors, as a whole one has. */
+class Town implements AsyncDisposable {
+  readonly world: PeerWorld;
+  readonly members = new Map<string, Member>();
+  readonly #electors: Elector[] = [];
+
+  constructor(settings = {}) {
+    this.world = new PeerWorld(systemClock, [], { ...QUICK, ...settings });
+  }
+
+  async start(name: string, source: PeerSource, options: PeerOptions = {}): Promise<Member> {
+    const peer = await this.world.start(name, { source, ...options });
+    const elector = new Elector({
+      lock: peer.coordination.lock(ROLE),
+      identity: peer.identity,
+      role: ROLE,
+      clock: systemClock,
+      random: seededRandom(this.#electors.length),
+      settings: ELECTION,
+    });
+    await elector.start();
+    this.#electors.push(elector);
+    const member = { ...peer, elector };
+    this.members.set(name, member);
+    return member;
+  }
+
+  join(name: string, through: string, options: PeerOptions = {}): Promise<Member> {
+    return this.start(name, { kind: "join", addresses: [urlOf(through)] }, options);
+  }
+
+  /** These are the members, for all of them, and they follow one leader. */
+  async agreed(...names: readonly string[]): Promise<Member> {
+    await eventually(`${names.join()} agree`, () => {
+      const members = names.map((name) => this.members.get(name)!);
+      const leader = members[0]!.coordination.leader();
+      return (
+        leader !== null &&
+        names.includes(leader.leader) &&
+        members.every(
+          ({ coordination }) =>
+            coordination.voters().join() === [...names].sort().join() &&
+            coordination.leader()?.epoch === leader.epoch &&
+            coordination.notes().length === 0,
+        )
+      );
+    });
+    return this.members.get(this.members.get(names[0]!)!.coordination.leader()!.leader)!;
+  }
+
+  async kill(name: string): Promise<void> {
+    await this.members.get(name)!.kill();
+  }
+
+  setNumber(name: string): string {
+    const { set } = JSON.parse(this.world.disk(name).text!) as { set: { epoch: number; count: number } };
+    return `${set.epoch}.${set.count}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#electors.map((elector) => elector.stop()));
+    await this.world[Symbol.asyncDispose]();
+  }
+}
+
+async function three(town: Town): Promise<void> {
+  await town.start("node-a", FOUNDS);
+  await town.join("node-b", "node-a");
+  await town.join("node-c", "node-b");
+  await town.agreed("node-a", "node-b", "node-c");
+}
+
+describe("a cluster that nodes join", () => {
+  test("is led by its founder; a higher name that joins, through anybody, does not displace it", async () => {
+    await using town = new Town();
+    await three(town);
+    assert.equal((await town.agreed("node-a", "node-b", "node-c")).name, "node-a");
+  });
+
+  test("S55: a node asks for ever until somebody is there, and says that it is joining", async () => {
+    await using town = new Town();
+    const { coordination } = await town.join("node-b", "node-a");
+    await eventually("trouble", () =>
+      /not joined yet: http:\/\/node-a:1 cannot be reached/.test(coordination.notes().join()),
+    );
+    assert.equal(coordination.membership.nodes()[0]?.status, "joining");
+    assert.deepEqual(coordination.voters(), []);
+    await town.start("node-a", FOUNDS);
+    await town.agreed("node-a", "node-b");
+  });
+
+  test("many nodes that start at once all get in, each by few questions", async () => {
+    await using town = new Town({ joinRetryMsMax: 200 });
+    const names = Array.from({ length: 7 }, (_, i) => `node-${i}`);
+    await Promise.all(names.slice(1).map((name, i) => town.join(name, names[i]!)));
+    await town.start("node-0", FOUNDS);
+    await town.agreed(...names);
+    // One change for each that came, and one under the epoch of each leader.
+    const [, count] = town.setNumber("node-0").split(".").map(Number) as [number, number];
+    assert.ok(count <= names.length + 6, `${count} changes`);
+  });
+
+  test("the same join again changes nothing", async () => {
+    await using town = new Town();
+    await three(town);
+    const before = town.setNumber("node-a");
+    for (const through of ["node-a", "node-b"])
+      await town.members.get(through)!.coordination.join("node-c" as NodeName, urlOf("node-c"));
+    assert.equal(town.setNumber("node-a"), before);
+  });
+
+  test("a node that nobody reaches at the address that it gives does not become a member", async () => {
+    await using town = new Town();
+    const { coordination } = await town.start("node-a", FOUNDS);
+    await town.agreed("node-a");
+    await assert.rejects(
+      coordination.join("node-x" as NodeName, "http://node-x:1"),
+      (error) => hasCode(error, "BAD_REQUEST") && error.details.field === "body.address",
+    );
+    assert.deepEqual(coordination.voters(), ["node-a"]);
+  });
+
+  test("a founder that restarts goes back to its peers and founds nothing", async () => {
+    await using town = new Town();
+    await three(town);
+    await town.kill("node-a");
+    const led = () => town.members.get("node-b")!.coordination.leader()?.leader;
+    await eventually("another leads", () => led() !== undefined && led() !== "node-a");
+    assert.equal(town.members.get("node-b")!.coordination.voters().length, 3, "a dead member still counts");
+    await town.start("node-a", FOUNDS);
+    const leader = await town.agreed("node-a", "node-b", "node-c");
+    assert.notEqual(leader.name, "node-a");
+  });
+
+  test("a founder that has lost its disk founds anew, is found by its peers, and goes back", async () => {
+    await using town = new Town();
+    await three(town);
+    await town.kill("node-a");
+    town.world.disk("node-a").lose();
+    await town.start("node-a", FOUNDS);
+    await town.agreed("node-a", "node-b", "node-c");
+  });
+
+  test("all restart at once and are the same cluster, with the same members", async () => {
+    await using town = new Town();
+    await three(town);
+    for (const name of ["node-a", "node-b", "node-c"]) await town.kill(name);
+    await town.start("node-a", FOUNDS);
+    await town.join("node-b", "node-a");
+    await town.join("node-c", "node-b");
+    await town.agreed("node-a", "node-b", "node-c");
+  });
+
+  test("a removed node is told, is ignored everywhere, and does not come back by itself", async () => {
+    await using town = new Town();
+    await three(town);
+    const leader = await town.agreed("node-a", "node-b", "node-c");
+    assert.equal(await leader.coordination.membership.remove?.("node-c" as NodeName), true);
+    await town.agreed("node-a", "node-b");
+    const { coordination } = town.members.get("node-c")!;
+    await eventually("it knows", () => /was removed/.test(coordination.notes().join()));
+    assert.equal(await coordination.lock(ROLE).acquire(town.members.get("node-c")!.identity, 300), null);
+    assert.deepEqual(
+      town.members
+        .get("node-a")!
+        .coordination.membership.nodes()
+        .map(({ name }) => name),
+      ["node-a", "node-b"],
+    );
+    assert.equal(await leader.coordination.remove("node-c" as NodeName), false, "it was removed already");
+    // A new life of it may.
+    await town.kill("node-c");
+    await town.join("node-c", "node-a");
+    await town.agreed("node-a", "node-b", "node-c");
+  });
+
+  test("only the leader removes; others name the leader and its address", async () => {
+    await using town = new Town();
+    await three(town);
+    const leader = await town.agreed("node-a", "node-b", "node-c");
+    const follower = leader.name === "node-b" ? "node-c" : "node-b";
+    await assert.rejects(
+      town.members.get(follower)!.coordination.remove("node-c" as NodeName),
+      (error) =>
+        hasCode(error, "NOT_LEADER") &&
+        error.details["leader"] === leader.name &&
+        error.details["leader_url"] === urlOf(leader.name),
+    );
+  });
+
+  test("a leader may remove itself; the others elect one of them", async () => {
+    await using town = new Town();
+    await three(town);
+    const leader = await town.agreed("node-a", "node-b", "node-c");
+    await leader.coordination.remove(leader.identity.name);
+    const others = ["node-a", "node-b", "node-c"].filter((name) => name !== leader.name);
+    await eventually("it does not lead", () => leader.elector.held() === null);
+    const next = await town.agreed(...others);
+    assert.ok(others.includes(next.name));
+  });
+
+  test("a crashed node is forgotten after a while, and one that was only away comes back by itself", async () => {
+    await using town = new Town({ forgetAfterMs: 400 });
+    await three(town);
+    const leader = await town.agreed("node-a", "node-b", "node-c");
+    const gone = leader.name === "node-c" ? "node-b" : "node-c";
+    for (const other of ["node-a", "node-b", "node-c"])
+      if (other !== gone) town.world.network.cut(urlOf(gone), urlOf(other));
+    const rest = ["node-a", "node-b", "node-c"].filter((name) => name !== gone);
+    await eventually("it is forgotten", async () => {
+      for (const name of rest) {
+        const held = town.members.get(name)!.elector.held();
+        if (held) await town.members.get(name)!.coordination.membership.findDead(held);
+      }
+      return rest.every((name) => town.members.get(name)!.coordination.voters().join() === rest.join());
+    });
+    town.world.network.heal();
+    await town.agreed("node-a", "node-b", "node-c");
+  });
+
+  test("without a majority nobody is forgotten: a small part cannot make itself the whole", async () => {
+    await using town = new Town({ forgetAfterMs: 200 });
+    await three(town);
+    const leader = await town.agreed("node-a", "node-b", "node-c");
+    const others = ["node-a", "node-b", "node-c"].filter((name) => name !== leader.name);
+    const fence = leader.elector.held()!;
+    for (const other of others) town.world.network.cut(urlOf(leader.name), urlOf(other));
+    const until = systemClock.monotonic() + 800;
+    while (systemClock.monotonic() < until) {
+      await leader.coordination.membership.findDead(fence);
+      await systemClock.sleep(20);
+    }
+    assert.equal(leader.elector.held(), null);
+    town.world.network.heal();
+    await town.agreed("node-a", "node-b", "node-c");
+  });
+
+  test("two living nodes of one name are told apart: the second is refused", async () => {
+    await using town = new Town();
+    await three(town);
+    const { coordination } = town.members.get("node-a")!;
+    const reply = await coordination.handle({
+      from: "elsewhere",
+      method: "POST",
+      path: "/peer/join",
+      headers: {},
+      body: JSON.stringify({
+        op: "join",
+        from: { name: "node-b", incarnation: "another" },
+        address: "http://elsewhere:1",
+      }),
+    });
+    assert.equal(reply.status, 409);
+    assert.match(reply.body!, /NAME_IN_USE/);
+  });
+});
+
+describe("a cluster whose nodes discover each other", () => {
+  const names = ["node-a", "node-b", "node-c"];
+
+  test("is founded once, however they start", async () => {
+    await using town = new Town();
+    const resolve = async () => names.map(urlOf);
+    await Promise.all(names.map((name) => town.start(name, { kind: "discover", resolve })));
+    await town.agreed(...names);
+  });
+
+  test("is not founded by a minority, nor while fewer are there than expected", async () => {
+    await using town = new Town();
+    // At first the list shows each only itself.
+    let resolved: readonly string[] | null = null;
+    const source = (name: string): PeerSource => ({
+      kind: "discover",
+      resolve: async () => resolved ?? [urlOf(name)],
+      expect: 3,
+    });
+    const a = await town.start("node-a", source("node-a"));
+    await eventually("it waits", () => /1 of 2 nodes/.test(a.coordination.notes().join()));
+    await town.start("node-b", source("node-b"));
+    await town.start("node-c", source("node-c"));
+    assert.deepEqual(a.coordination.voters(), []);
+    resolved = names.map(urlOf);
+    await town.agreed(...names);
+  });
+
+  test("goes on while the list cannot be had", async () => {
+    await using town = new Town();
+    let broken = true;
+    const resolve = async () => {
+      if (broken) throw new Error("SERVFAIL");
+      return [urlOf("node-a")];
+    };
+    const { coordination } = await town.start("node-a", { kind: "discover", resolve });
+    await eventually("trouble", () => /SERVFAIL|1 of/.test(coordination.notes().join()));
+    broken = false;
+    await town.agreed("node-a");
+  });
+});
+
+describe("a list of nodes that was set", () => {
+  test("counts everybody, also those that were never seen, and shows them", async () => {
+    await using world = new PeerWorld(systemClock, ["node-a", "node-b", "node-c"], {
+      ...QUICK,
+      deadAfterMs: 100,
+    });
+    const { coordination } = await world.start("node-a");
+    assert.deepEqual(coordination.voters(), ["node-a", "node-b", "node-c"]);
+    const seen = () =>
+      coordination.membership.nodes().map(({ name, status, alive, url }) => [name, status, alive, url]);
+    assert.deepEqual(seen()[1], ["node-b", "joining", false, "http://node-b:1"]);
+    await eventually("silence", () => seen()[1]![1] === "dead");
+  });
+
+  test("that differs is noted on both sides, with the name", async () => {
+    await using world = new PeerWorld(systemClock, ["node-a", "node-b"], QUICK);
+    const a = await world.start("node-a");
+    const nodes = { "node-a": urlOf("node-a"), "node-b": urlOf("node-b"), "node-z": urlOf("node-z") };
+    const b = await world.start("node-b", { source: { kind: "static", nodes } });
+    await eventually("node-a notes it", () =>
+      /differs from that of node-b/.test(a.coordination.notes().join()),
+    );
+    await eventually("node-b notes it", () =>
+      /differs from that of node-a/.test(b.coordination.notes().join()),
+    );
+    assert.notEqual(a.coordination.configHash, b.coordination.configHash);
+  });
+
+  test("a node that is not in it is ignored, and noted", async () => {
+    await using world = new PeerWorld(systemClock, ["node-a", "node-b"], QUICK);
+    const a = await world.start("node-a");
+    const nodes = { "node-a": urlOf("node-a"), "node-x": urlOf("node-x") };
+    await world.start("node-x", { source: { kind: "static", nodes } });
+    await eventually("a note", () => /ignored: node-x/.test(a.coordination.notes().join()));
+    assert.deepEqual(
+      a.coordination.membership.nodes().map(({ name }) => name),
+      ["node-a", "node-b"],
+    );
+    await assert.rejects(a.coordination.join("node-x" as NodeName, urlOf("node-x")), (error) =>
+      hasCode(error, "FORBIDDEN"),
+    );
+  });
+
+  test("who dies is shown as dead at once, who stops well too", async () => {
+    await using world = new PeerWorld(systemClock, ["node-a", "node-b", "node-c"], {
+      ...QUICK,
+      deadAfterMs: 60_000,
+    });
+    const a = await world.start("node-a");
+    await world.start("node-b");
+    await world.start("node-c");
+    const status = (name: string) =>
+      a.coordination.membership.nodes().find((node) => node.name === name)?.status;
+    await eventually(
+      "both",
+      () => status("node-b") === "joining" && a.coordination.membership.nodes()[1]!.alive,
+    );
+    await world.peers.get("node-b")!.kill();
+    await eventually("node-b is dead", () => status("node-b") === "dead");
+    await world.peers.get("node-c")!.stop();
+    await eventually("node-c is dead", () => status("node-c") === "dead");
+    assert.equal(a.coordination.membership.nodes()[1]?.alive, false);
+  });
+});

@@ -1,0 +1,255 @@
+import assert from "node:assert/strict";
+import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { Lateness } from "../../../../src/api/request-delay.ts";
+import type { Jobs } from "../../../../src/jobs/job-service.ts";
+import { Position } from "../../../../src/peers/placement/round-robin-position.ts";
+import { KeptRetractedJobs } from "../../../../src/peers/retractions/retraction-receiver.ts";
+import { RetractionFile } from "../../../../src/peers/retractions/retraction-file.ts";
+import { Retractions } from "../../../../src/peers/retractions/retractions.ts";
+import type { JobId, NodeName } from "../../../../src/core/ids.ts";
+import type { JobStatus } from "../../../../src/core/jobs/job.ts";
+import { systemClock } from "../../../../src/platform/clock.ts";
+import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { seededRandom } from "../../../../src/platform/random.ts";
+import { lifecycleStress } from "../../../support/lifecycle-stress.ts";
+import { keptLog } from "../../http/fake-node.ts";
+
+let dir: string;
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), "baton-placement-"));
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+describe("the position of a round", () => {
+  const clock = new ManualClock();
+  async function open(file: string | null, seed = 1) {
+    const log = keptLog();
+    const position = new Position({ file, clock, random: seededRandom(seed), log });
+    await position.start();
+    return { position, log, [Symbol.asyncDispose]: () => position.stop() };
+  }
+
+  it("goes on after a restart where it was, out of a file that a person can read", async () => {
+    const file = join(dir, "sub", "rr.json");
+    const first = await open(file);
+    const began = first.position.next();
+    assert.equal(first.position.next(10), began + 1);
+    await first.position.stop();
+    assert.deepEqual(JSON.parse(await readFile(file, "utf8")), { index: began + 11 });
+    await using second = await open(file, 2);
+    assert.equal(second.position.next(), began + 11);
+    assert.deepEqual(second.log.lines, []);
+  });
+
+  it("is taken from a file that somebody else left", async () => {
+    const file = join(dir, "theirs.json");
+    await writeFile(file, '{"index": 2}');
+    await using opened = await open(file);
+    assert.equal(opened.position.next(), 2);
+  });
+
+  it("is written behind, not for each job", async () => {
+    const file = join(dir, "behind.json");
+    await writeFile(file, '{"index": 0}');
+    await using opened = await open(file);
+    for (let i = 0; i < 100; i++) opened.position.next();
+    assert.equal(await readFile(file, "utf8"), '{"index": 0}');
+    await clock.advance(1_000);
+    const deadline = Date.now() + 5_000;
+    while ((await readFile(file, "utf8")) === '{"index": 0}') assert.ok(Date.now() < deadline);
+    assert.deepEqual(JSON.parse(await readFile(file, "utf8")), { index: 100 });
+  });
+
+  it("S91: starts anywhere when its file is missing, corrupt or not to be written, with one warning if it is there, and goes on", async () => {
+    const folder = join(dir, "a-folder");
+    await mkdir(folder);
+    const cases: Record<string, string | null> = { missing: null, folder: null };
+    for (const [name, text] of Object.entries({
+      empty: "",
+      torn: '{"ind',
+      text: '{"index":"3"}',
+      negative: '{"index":-1}',
+      fraction: '{"index":1.5}',
+      huge: '{"index":1e300}',
+      nothing: "null",
+      list: "[1]",
+    })) {
+      cases[name] = text;
+      await writeFile(join(dir, `${name}.json`), text);
+    }
+    const starts = new Set<number>();
+    let seed = 1;
+    for (const name of Object.keys(cases)) {
+      const file = name === "folder" ? folder : join(dir, `${name}.json`);
+      const { position, log } = await open(file, seed++);
+      const began = position.next();
+      assert.equal(position.next(), began + 1, name);
+      await position.stop();
+      // The first start of a node is no mistake.
+      assert.equal(log.lines.length, name === "missing" ? 0 : 1, `${name}: ${JSON.stringify(log.lines)}`);
+      starts.add(began);
+    }
+    assert.ok(starts.size > 5, "not all at the same position");
+  });
+
+  it("follows what others gave out, and never goes back", async () => {
+    await using opened = await open(null);
+    const began = opened.position.next();
+    opened.position.follow(began + 50);
+    opened.position.follow(began + 20);
+    assert.equal(opened.position.next(), began + 50);
+  });
+});
+
+describe("notes of what is to be taken back", () => {
+  const note = (n: number) => ({
+    node: "node-b" as NodeName,
+    first: `0198c0de-0000-7000-8000-${String(n).padStart(12, "0")}`,
+    jobs: 1,
+    at: n,
+  });
+
+  it("survive a restart, also one in the middle of a line, until they are done", async () => {
+    const file = join(dir, "notes");
+    const log = keptLog();
+    const first = new RetractionFile({ file, log });
+    await first.start();
+    await Promise.all([1, 2, 3].map((n) => first.add(note(n))));
+    await first.done(note(2).first);
+    await first.stop();
+    await appendFile(file, '{"add":{"node":"node-b","fir');
+    const second = new RetractionFile({ file, log });
+    await second.start();
+    assert.deepEqual(second.pending(), [note(1), note(3)]);
+    assert.equal(log.lines.length, 1, "the torn line is told");
+    await second.add(note(4));
+    await second.stop();
+    await assert.rejects(second.add(note(5)), /not open/);
+    const third = new RetractionFile({ file, log });
+    await third.start();
+    assert.deepEqual(third.pending(), [note(1), note(3), note(4)]);
+    await third.stop();
+  });
+
+  it("do not let their file grow for ever", async () => {
+    const file = join(dir, "many");
+    const notes = new RetractionFile({ file, log: keptLog() });
+    await notes.start();
+    await notes.add(note(0));
+    for (let n = 1; n <= 1_200; n++) {
+      await notes.add(note(n));
+      await notes.done(note(n).first);
+    }
+    await notes.stop();
+    assert.ok((await readFile(file, "utf8")).split("\n").length < 2_500);
+    const again = new RetractionFile({ file, log: keptLog() });
+    await again.start();
+    assert.deepEqual(again.pending(), [note(0)]);
+    await again.stop();
+  });
+});
+
+describe("how late a request is", () => {
+  it("is what its way took beyond the usual, whatever the clocks of both say", async () => {
+    const clock = new ManualClock();
+    const lateness = new Lateness(clock);
+    const skewMs = -3_600_000;
+    const arrive = (tookMs: number): number => lateness.by("node-b", clock.now() + skewMs - tookMs);
+    assert.equal(arrive(5), 0, "of the first nothing is known");
+    assert.equal(arrive(3), 0);
+    assert.equal(arrive(10), 7);
+    assert.equal(lateness.by("node-c", clock.now()), 0, "each sender has a clock of its own");
+    // This process stood still for an hour: what waited meanwhile is late by that.
+    await clock.advance(3_600_000);
+    assert.equal(arrive(3_600_003), 3_600_000);
+    assert.equal(arrive(3), 0);
+  });
+
+  it("gets over a clock that was set", async () => {
+    const clock = new ManualClock();
+    const lateness = new Lateness(clock);
+    lateness.by("node-b", clock.now());
+    const setBack = (): number => lateness.by("node-b", clock.now() - 10_000);
+    assert.equal(setBack(), 10_000);
+    await clock.advance(61_000);
+    setBack();
+    await clock.advance(61_000);
+    assert.equal(setBack(), 0);
+  });
+});
+
+describe("a job that was placed elsewhere as well", () => {
+  const first = "0198c0de-0000-7000-8000-000000000000";
+  const id = `node-a-${first}` as JobId;
+
+  function here(status: JobStatus) {
+    const removed: JobId[] = [];
+    const jobs: Pick<Jobs, "cancel" | "remove"> = {
+      cancel: async () => (status === "queued" ? { outcome: "cancelled" } : { outcome: "finished", status }),
+      remove: async (each) => {
+        removed.push(each);
+        return "removed";
+      },
+    };
+    const log = keptLog();
+    const retracted = new KeptRetractedJobs({ node: "node-a" as NodeName, jobs, clock: systemClock, log });
+    return { retracted, removed, log };
+  }
+
+  it("is removed although it has run, which the log tells: its twin is the one that its caller knows", async () => {
+    const { retracted, removed, log } = here("completed");
+    assert.equal(await retracted.takeBack(first, 1), "gone");
+    assert.deepEqual([removed, retracted.has(first)], [[id], true]);
+    assert.match(JSON.stringify(log.lines), /has run here too/);
+  });
+
+  it("stays when another caller was told of it", async () => {
+    const { retracted, removed } = here("queued");
+    retracted.confirm(id);
+    assert.equal(await retracted.takeBack(first, 1), "kept");
+    assert.deepEqual(removed, []);
+  });
+});
+
+lifecycleStress("position of a round", async () => {
+  const file = join(await mkdtemp(join(tmpdir(), "baton-position-")), "rr.json");
+  const log = keptLog();
+  const service = new Position({ file, clock: systemClock, random: seededRandom(1), log });
+  return {
+    service,
+    works: async () => assert.equal(service.next() + 1, service.next()),
+    close: async () => {
+      await service.stop();
+      await rm(dirname(file), { recursive: true });
+    },
+  };
+});
+
+lifecycleStress("retractions", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "baton-retractions-"));
+  let noted = 0;
+  const service = new Retractions({
+    self: "node-a" as NodeName,
+    file: join(folder, "notes"),
+    nodes: () => [],
+    call: () => Promise.reject(new Error("nobody is there to call")),
+    retracted: { has: () => false, confirm: () => {}, takeBack: async () => "gone" },
+    clock: systemClock,
+    log: keptLog(),
+  });
+  return {
+    service,
+    works: async () => {
+      const first = `0198c0de-0000-7000-8000-${String(++noted).padStart(12, "0")}`;
+      await service.note("node-b" as NodeName, first, 1);
+      assert.equal(service.size, noted);
+    },
+    close: async () => {
+      await service.stop();
+      await rm(folder, { recursive: true });
+    },
+  };
+});

@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Message } from "../../../../src/channels/channels.ts";
+import { systemClock } from "../../../../src/platform/clock.ts";
+import { HeldRuns } from "../../../support/node-worker.ts";
+import { CountedRuns, DispatchWorld, eventually, TIMEOUT_MS, type Fate } from "./world.ts";
+
+const isDispatch = (queue: string): boolean => queue.startsWith("job.dispatch.");
+
+describe("a dispatch that goes astray", () => {
+  for (const fate of ["drop", "reject"] satisfies Fate[]) {
+    it(`is made again after the timeout when its message was lost (${fate})`, async (t) => {
+      const world = await DispatchWorld.open(t);
+      const runs = new CountedRuns();
+      const leader = await world.lead();
+      await world.owner();
+      await world.node("worker", { tasks: { work: runs.quick } });
+      let lost = 0;
+      leader.channels.fate = (queue) => (isDispatch(queue) && lost++ === 0 ? fate : "pass");
+      const startedAt = systemClock.monotonic();
+      const ids = await world.submit(5);
+      await world.until(ids, "completed");
+      assert.ok(systemClock.monotonic() - startedAt >= TIMEOUT_MS * 0.9, "the mark has to time out first");
+      runs.assertOnce(ids);
+      assert.equal((await world.job(ids[0]!)).attempts, 1, "nothing was burnt");
+    });
+  }
+
+  it("is made again by the next leader when the last one died between mark and message", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const runs = new CountedRuns();
+    const dying = await world.lead();
+    await world.owner();
+    await world.node("worker", { tasks: { work: runs.quick } });
+    dying.channels.fate = () => "drop";
+    const ids = await world.submit(5);
+    await eventually("they are marked", async () => (await world.ownership.outstanding()).size > 0);
+    await dying.end();
+    await world.lead();
+    await world.until(ids, "completed");
+    runs.assertOnce(ids);
+  });
+
+  it("starts one run when it is delivered twice, to two nodes", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const runs = new CountedRuns();
+    const leader = await world.lead();
+    await world.owner();
+    const twice = new Map<string, readonly Message[]>();
+    leader.channels.fate = (queue, messages) => {
+      if (isDispatch(queue)) {
+        const copies = messages.map(({ key, body }) => ({ key: `${key} again`, body }));
+        twice.set(queue, copies);
+        void leader.channels.inner.send(queue, copies);
+      }
+      return "pass";
+    };
+    for (const name of ["one", "two"])
+      await world.node(name, { tasks: { work: runs.slow(1) }, settings: { concurrency: 5 } });
+    const ids = await world.submit(100);
+    await world.until(ids, "completed");
+    assert.ok(twice.size > 0);
+    await systemClock.sleep(50);
+    runs.assertOnce(ids);
+  });
+
+  it("comes too late when its job was cancelled", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const runs = new CountedRuns();
+    const leader = await world.lead();
+    await world.owner();
+    const kept: [string, readonly Message[]][] = [];
+    leader.channels.fate = (queue, messages) => {
+      if (!isDispatch(queue)) return "pass";
+      kept.push([queue, messages]);
+      return "drop";
+    };
+    await world.node("worker", { tasks: { work: runs.quick } });
+    const [cancelled, other] = await world.submit(2);
+    await eventually("it is dispatched", () => kept.length > 0);
+    leader.channels.fate = () => "pass";
+    assert.deepEqual(await world.store.jobs.cancel(cancelled!, "not needed"), { outcome: "cancelled" });
+    for (const [queue, messages] of kept) await leader.channels.send(queue, messages);
+    await world.until([other!], "completed");
+    assert.equal((await world.job(cancelled!)).status, "cancelled");
+    assert.deepEqual(runs.order, [other]);
+  });
+
+  it("goes on to those who know the task when it came to one who does not", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const runs = new CountedRuns();
+    const leader = await world.lead(60_000); // so long that only being sent on helps
+    await world.owner();
+    await world.node("knows", { tasks: { work: runs.quick, rare: runs.quick } });
+    await world.until(await world.submit(1, { task: "rare" }), "completed");
+    // The leader has not heard of this one when it sends to all workers of the queue.
+    leader.channels.fate = (queue, messages) => {
+      if (!isDispatch(queue)) return "pass";
+      void strange.channels.inner.send("job.dispatch.default", messages);
+      return "drop";
+    };
+    const strange = await world.node("strange", { tasks: { work: runs.quick } });
+    const ids = await world.submit(20, { task: "rare" });
+    await world.until(ids, "completed");
+    runs.assertOnce(ids);
+  });
+});
+
+describe("a worker that is drained", () => {
+  it("sends back what it has in hand, and burns no attempt", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const held = new HeldRuns();
+    const runs = new CountedRuns();
+    await world.lead(60_000); // so long that only being sent back helps
+    await world.owner();
+    const leaving = await world.node("leaving", {
+      tasks: { work: held.polite },
+      settings: { concurrency: 3 },
+    });
+    const ids = await world.submit(10);
+    await eventually("three run", () => held.started.length === 3);
+    await world.node("staying", { tasks: { work: runs.quick } });
+    await leaving.worker.drain({ timeoutMs: 0, cleanupMs: 0 });
+    await world.until(ids, "completed");
+    for (const id of ids) {
+      const job = await world.job(id);
+      assert.deepEqual([job.failures, job.crashes], [0, 0]);
+    }
+    assert.equal(runs.order.length, 10);
+  });
+
+  it("gives a message that it does not claim to another", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const runs = new CountedRuns();
+    await world.lead(60_000);
+    await world.owner();
+    const stuck = await world.node("stuck", { tasks: { work: runs.quick } });
+    await world.until(await world.submit(1), "completed"); // it is known, and listens
+    stuck.inbox.claim = () => Promise.resolve({ jobs: [], held: true, nextDueInMs: null }); // it takes nothing
+    const ids = await world.submit(5);
+    await world.node("other", { tasks: { work: runs.quick } });
+    await world.until(ids, "completed");
+    runs.assertOnce(ids);
+  });
+});
+
+describe("a worker that hears of nobody who dispatches", () => {
+  it("takes jobs from the store, also marked ones, until somebody dispatches again", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const runs = new CountedRuns();
+    const first = await world.lead(60_000);
+    await world.owner();
+    first.channels.fate = () => "drop";
+    await world.node("worker", { tasks: { work: runs.quick } });
+    const marked = await world.submit(5);
+    await eventually("they are marked", async () => (await world.ownership.outstanding()).size > 0);
+    await first.end();
+    const waiting = await world.submit(5);
+    await world.until([...marked, ...waiting], "completed");
+    assert.equal(world.log.about("no leader dispatches jobs"), 1);
+
+    await world.lead(60_000);
+    await eventually("it is led", () => world.log.about("jobs are dispatched again") === 1);
+    const pushed = await world.submit(5);
+    await world.until(pushed, "completed");
+    runs.assertOnce([...marked, ...waiting, ...pushed]);
+    assert.equal(world.log.about("no leader dispatches jobs"), 1);
+  });
+});
+
+describe("a drain that is called off", () => {
+  it("leaves what runs alone, and takes what is dispatched again", async (t) => {
+    const world = await DispatchWorld.open(t);
+    const held = new HeldRuns();
+    await world.lead();
+    await world.owner();
+    const node = await world.node("worker", { tasks: { work: held.polite } });
+    const [id] = await world.submit(1);
+    await eventually("it runs", () => held.started.length === 1);
+    const callOff = new AbortController();
+    const draining = node.worker.drain({ timeoutMs: 60_000, cleanupMs: 1_000, callOff: callOff.signal });
+    const [late] = await world.submit(1);
+    await systemClock.sleep(100);
+    assert.equal((await world.job(late!)).status, "queued");
+    callOff.abort();
+    assert.equal(await draining, null);
+    await eventually("the next one runs", () => held.started.length === 2);
+    assert.deepEqual(held.reasons, []);
+    held.finish(0, "1");
+    held.finish(1, "2");
+    await world.until([id!, late!], "completed");
+    assert.equal((await world.job(id!)).attempts, 1);
+  });
+});

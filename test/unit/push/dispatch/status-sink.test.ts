@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { systemClock } from "../../../../src/platform/clock.ts";
+import type { Handler } from "../../../../src/jobs/tasks/task.ts";
+import { CountedRuns, DispatchWorld, eventually, RECEIPT_MS } from "./world.ts";
+
+const logging: Handler = async (_payload, { log, progress }) => {
+  log("first");
+  await systemClock.sleep(5);
+  progress(50);
+  log("second");
+  await systemClock.sleep(5);
+  log("third");
+  return { done: true };
+};
+
+async function messages(world: DispatchWorld, id: Parameters<DispatchWorld["job"]>[0]): Promise<string[]> {
+  return (await world.store.jobs.logs(id, 0, 100)).map(({ message }) => message);
+}
+
+describe("results of dispatched jobs", () => {
+  it("are written by the owner, logs before the end", async (t) => {
+    const world = await DispatchWorld.open(t);
+    await world.lead();
+    const owner = await world.owner();
+    await world.node("worker", { tasks: { work: logging } });
+    const [id] = await world.submit(1);
+    await world.until([id!], "completed");
+    assert.equal(owner.written, 1);
+    assert.deepEqual(await messages(world, id!), ["first", "second", "third"]);
+    assert.equal(await world.store.jobs.result(id!), '{"done":true}');
+    assert.equal((await world.job(id!)).progress, 50);
+  });
+
+  it("are in the store after the time for a receipt when nobody owns the assignment", async (t) => {
+    const world = await DispatchWorld.open(t);
+    await world.lead();
+    await world.node("worker", { tasks: { work: logging } });
+    const startedAt = systemClock.monotonic();
+    const [id] = await world.submit(1);
+    await world.until([id!], "completed");
+    assert.ok(systemClock.monotonic() - startedAt >= RECEIPT_MS);
+    assert.deepEqual((await messages(world, id!)).toSorted(), ["first", "second", "third"]);
+    assert.equal(await world.store.jobs.result(id!), '{"done":true}');
+  });
+
+  it("go past an owner that was silent once", async (t) => {
+    const world = await DispatchWorld.open(t);
+    await world.lead();
+    const waits = [10, 2 * RECEIPT_MS];
+    const work = (): Promise<void> => systemClock.sleep(waits.shift()!);
+    const node = await world.node("worker", { tasks: { work } });
+    const sent: string[] = [];
+    node.channels.fate = (queue) => {
+      if (queue.endsWith(".status")) sent.push(queue);
+      return "pass";
+    };
+    const startedAt = systemClock.monotonic();
+    await world.until(await world.submit(2), "completed");
+    assert.ok(systemClock.monotonic() - startedAt < 2.5 * RECEIPT_MS, "the second one did not wait");
+    assert.equal(sent.length, 1);
+  });
+
+  it("stand once when both the owner and the worker write them", async (t) => {
+    const world = await DispatchWorld.open(t);
+    await world.lead();
+    const owner = await world.owner();
+    owner.confirms = false;
+    const runs = new CountedRuns();
+    const work: Handler = (payload, context) => {
+      context.log("once");
+      return runs.quick(payload, context);
+    };
+    await world.node("worker", { tasks: { work } });
+    const ids = await world.submit(20);
+    await world.until(ids, "completed");
+    await eventually("the worker asks the store", () => world.log.about("no receipt") > 0);
+    await systemClock.sleep(50);
+    runs.assertOnce(ids);
+    for (const id of ids) assert.deepEqual(await messages(world, id), ["once"]);
+    assert.equal(world.log.about("STALE_EPOCH"), 0);
+  });
+
+  it("do not wait for those of a silent owner", async (t) => {
+    const world = await DispatchWorld.open(t);
+    await world.lead();
+    const owner = await world.owner();
+    const runs = new CountedRuns();
+    const node = await world.node("worker", { tasks: { work: runs.quick } });
+    let lost: string | null = null;
+    node.channels.fate = (queue) => {
+      if (queue.endsWith(".status")) lost ??= queue;
+      return queue === lost ? "drop" : "pass";
+    };
+    const [first] = await world.submit(1);
+    await eventually("it has run", () => runs.order.length === 1);
+    const startedAt = systemClock.monotonic();
+    await world.until(await world.submit(20), "completed");
+    const tookMs = systemClock.monotonic() - startedAt;
+    assert.ok(tookMs < RECEIPT_MS, `the others took ${tookMs} ms`);
+    assert.equal((await world.job(first!)).status, "processing");
+    await world.until([first!], "completed");
+    assert.equal(owner.written, 20);
+  });
+
+  it("reach the store at once when the channels refuse them", async (t) => {
+    const world = await DispatchWorld.open(t);
+    await world.lead();
+    await world.owner();
+    const runs = new CountedRuns();
+    const node = await world.node("worker", { tasks: { work: runs.quick } });
+    node.channels.fate = (queue) => (queue.endsWith(".status") ? "reject" : "pass");
+    const startedAt = systemClock.monotonic();
+    const ids = await world.submit(5);
+    await world.until(ids, "completed");
+    assert.ok(systemClock.monotonic() - startedAt < RECEIPT_MS);
+    runs.assertOnce(ids);
+  });
+
+  it("are stored before the worker has stopped, owner or not", async (t) => {
+    const world = await DispatchWorld.open(t);
+    await world.lead();
+    const runs = new CountedRuns();
+    const node = await world.node("worker", { tasks: { work: runs.quick } });
+    const ids = await world.submit(5);
+    await eventually("they have run", () => runs.order.length === 5);
+    await node.worker.stop();
+    for (const id of ids) assert.equal((await world.job(id)).status, "completed");
+  });
+});

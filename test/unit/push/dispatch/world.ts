@@ -1,0 +1,367 @@
+/** Several nodes in one process, on one store: a leader that dispatches, workers that accept, and an owner that writes. */
+
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import type { Channels, Message, Subscription } from "../../../../src/channels/channels.ts";
+import type { Assignment, Receipt, StatusReport } from "../../../../src/channels/messages.ts";
+import { MemoryChannels } from "../../../../src/channels/memory/channels.ts";
+import { queues, topics } from "../../../../src/channels/channel-names.ts";
+import { jobId, type JobId, type LeaseId, type NodeName } from "../../../../src/core/ids.ts";
+import { DEFAULT_BUDGETS, type Job } from "../../../../src/core/jobs/job.ts";
+import type { NodeIdentity } from "../../../../src/core/node.ts";
+import { DEFAULT_RETRY } from "../../../../src/core/jobs/retry.ts";
+import { Dispatcher } from "../../../../src/push/dispatch/dispatcher.ts";
+import { DispatchInbox } from "../../../../src/push/dispatch/dispatch-inbox.ts";
+import { StatusSink } from "../../../../src/push/dispatch/status-sink.ts";
+import type { Handler } from "../../../../src/jobs/tasks/task.ts";
+import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
+import { ThreadPool } from "../../../../src/jobs/run/thread-pool.ts";
+import { Worker, type WorkerSettings } from "../../../../src/jobs/run/worker.ts";
+import { systemClock } from "../../../../src/platform/clock.ts";
+import { NodeEvents } from "../../../../src/platform/node-events.ts";
+import { systemRandom } from "../../../../src/platform/random.ts";
+import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import type { OwnershipStore } from "../../../../src/store/ownership.ts";
+import type { NewJob, Store } from "../../../../src/store/store.ts";
+import { atEnd } from "../../../support/node-cleanup.ts";
+import { recordingLog } from "../../../support/node-log.ts";
+
+export const TIMEOUT_MS = 300;
+export const RECEIPT_MS = 300;
+const HEARTBEAT_MS = 50;
+/** Shorter, and a busy machine looks like a leader that is gone. */
+const UNLED_MS = 1_500;
+const PATIENCE_MS = 10_000;
+export const LEADER = "leader" as NodeName;
+
+const SETTINGS: WorkerSettings = {
+  concurrency: 10,
+  queues: null,
+  exceptQueues: new Set(),
+  leaseMs: 10_000,
+  renewMs: 2_000,
+  prefetchMax: 500,
+  abortGraceMs: 5_000,
+};
+
+/** What becomes of messages that are sent: passed on, silently lost, or refused. */
+export type Fate = "pass" | "drop" | "reject";
+
+export class FaultyChannels implements Channels {
+  readonly kind = "faulty";
+  readonly shared = true;
+  readonly notifiesOnSubmit = false;
+  readonly limits = [];
+  readonly inner: Channels;
+  fate: (queue: string, messages: readonly Message[]) => Fate = () => "pass";
+
+  constructor(inner: Channels) {
+    this.inner = inner;
+  }
+
+  async send(queue: string, messages: readonly Message[]): Promise<void> {
+    const fate = this.fate(queue, messages);
+    if (fate === "reject") throw new Error("the channels are away");
+    if (fate === "pass") await this.inner.send(queue, messages);
+  }
+
+  consume: Channels["consume"] = (...args) => this.inner.consume(...args);
+  publish: Channels["publish"] = (...args) => this.inner.publish(...args);
+  subscribe: Channels["subscribe"] = (...args) => this.inner.subscribe(...args);
+  start = (): Promise<void> => this.inner.start();
+  stop = (): Promise<void> => this.inner.stop();
+  [Symbol.asyncDispose] = (): Promise<void> => this.inner.stop();
+}
+
+export interface Backend {
+  readonly store: Store;
+  /** For a node of this name. */
+  readonly channels: (node: string) => Promise<Channels>;
+  readonly close: () => Promise<void>;
+}
+
+export async function memoryBackend(): Promise<Backend> {
+  const store = new MemoryStore({ clock: systemClock });
+  const channels = new MemoryChannels({ clock: systemClock });
+  await channels.start();
+  return {
+    store,
+    channels: () => Promise.resolve(channels),
+    close: async () => {
+      await channels.stop();
+      await store.close();
+    },
+  };
+}
+
+export interface NodeOptions {
+  readonly tasks: Readonly<Record<string, Handler>>;
+  readonly settings?: Partial<WorkerSettings>;
+}
+
+export interface WorkerNode {
+  readonly worker: Worker;
+  readonly inbox: DispatchInbox;
+  readonly sink: StatusSink;
+  readonly channels: FaultyChannels;
+}
+
+export class DispatchWorld {
+  readonly store: Store;
+  readonly log = recordingLog();
+  readonly #backend: Backend;
+  readonly #t: TestContext;
+  #incarnations = 0;
+
+  private constructor(t: TestContext, backend: Backend) {
+    this.#t = t;
+    this.#backend = backend;
+    this.store = backend.store;
+  }
+
+  static async open(t: TestContext, backend = memoryBackend): Promise<DispatchWorld> {
+    const opened = await backend();
+    atEnd(t, opened.close);
+    return new DispatchWorld(t, opened);
+  }
+
+  get ownership(): OwnershipStore {
+    return this.store.ownership!;
+  }
+
+  async channels(name: string): Promise<FaultyChannels> {
+    return new FaultyChannels(await this.#backend.channels(name));
+  }
+
+  async node(name: string, { tasks, settings }: NodeOptions): Promise<WorkerNode> {
+    const { store, log } = this;
+    const channels = await this.channels(name);
+    const identity = this.#identity(name);
+    const registry = new TaskRegistry(Object.entries(tasks).map(([task, run]) => ({ name: task, run })));
+    const all = { ...SETTINGS, ...settings };
+    const shared = { channels, clock: systemClock, identity, log, events: new NodeEvents(log) };
+    const inbox = new DispatchInbox({
+      ...shared,
+      ownership: this.ownership,
+      store,
+      budgets: DEFAULT_BUDGETS,
+      tasks: registry,
+      settings: { ...all, heartbeatMs: HEARTBEAT_MS, unledMs: UNLED_MS },
+      signal: { raise: () => worker.wake() },
+    });
+    const sink = new StatusSink({ ...shared, store, receiptMs: RECEIPT_MS });
+    const worker: Worker = new Worker({
+      ...shared,
+      store,
+      claims: inbox,
+      results: sink,
+      tasks: registry,
+      threads: new ThreadPool({ clock: systemClock, abortGraceMs: 1_000 }),
+      author: () => ({ node: identity.name, ownerEpoch: 1, leaderEpoch: 1 }),
+      rules: { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 },
+      settings: all,
+      onChange: () => {},
+    });
+    await sink.start();
+    await inbox.start();
+    await worker.start();
+    atEnd(this.#t, async () => {
+      await worker.stop();
+      await inbox.stop();
+      await sink.stop();
+    });
+    return { worker, inbox, sink, channels };
+  }
+
+  /** A leader of a new term, until it is stopped. */
+  async lead(
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<{ dispatcher: Dispatcher; channels: FaultyChannels; end(): Promise<void> }> {
+    const channels = await this.channels(LEADER);
+    const term = await this.store.terms.grant("scheduler", this.#identity(LEADER));
+    const dispatcher = new Dispatcher({
+      ownership: this.ownership,
+      channels,
+      clock: systemClock,
+      log: this.log,
+      events: new NodeEvents(this.log),
+      budgets: DEFAULT_BUDGETS,
+      settings: { timeoutMs, heartbeatMs: HEARTBEAT_MS },
+    });
+    const ending = new AbortController();
+    const duty = dispatcher.duty(term, ending.signal);
+    const end = async (): Promise<void> => {
+      ending.abort();
+      await duty;
+    };
+    atEnd(this.#t, end);
+    return { dispatcher, channels, end };
+  }
+
+  /** The smallest thing that owns: takes every assignment and writes what is reported. */
+  async owner(name = "owner"): Promise<TestOwner> {
+    const owner = new TestOwner(this.ownership, await this.channels(name), this.#identity(name));
+    owner.start();
+    atEnd(this.#t, () => owner.stop());
+    return owner;
+  }
+
+  async submit(count: number, fields: Partial<NewJob> = {}): Promise<JobId[]> {
+    const jobs = Array.from({ length: count }, () => ({
+      id: jobId("submitter" as NodeName, systemRandom.timedUuid()),
+      task: "work",
+      queue: "default",
+      priority: 0,
+      payload: "{}",
+      delayMs: 0,
+      runAt: null,
+      maxAttempts: 3,
+      timeoutMs: null,
+      idempotencyKey: null,
+      ...fields,
+    }));
+    await this.store.jobs.submit(jobs, { node: LEADER, ownerEpoch: 1, leaderEpoch: 1 });
+    const channels = await this.channels(LEADER);
+    await channels.publish(topics.jobsReady, [{ key: "", body: null }]);
+    return jobs.map(({ id }) => id);
+  }
+
+  /** By pull, whatever is there. */
+  async claim(lease: string): Promise<void> {
+    await this.store.jobs.claim({
+      author: { node: LEADER, ownerEpoch: 1, leaderEpoch: 1 },
+      worker: "somebody",
+      lease: lease as LeaseId,
+      leaseMs: 10_000,
+      limit: 100,
+      tasks: new Set(["work"]),
+      queues: null,
+      exceptQueues: new Set(),
+      opens: true,
+      suspect: true,
+    });
+  }
+
+  async job(id: JobId): Promise<Job> {
+    const job = await this.store.jobs.get(id);
+    assert.ok(job, `job ${id} is gone`);
+    return job;
+  }
+
+  /** Resolves when all of them have this status. */
+  async until(ids: readonly JobId[], status: Job["status"]): Promise<void> {
+    const left = new Set(ids);
+    await eventually(`${ids.length} jobs are ${status}`, async () => {
+      for (const id of left) {
+        if ((await this.job(id)).status !== status) return false;
+        left.delete(id);
+      }
+      return true;
+    });
+  }
+
+  #identity(name: string): NodeIdentity {
+    return { name: name as NodeName, incarnation: `life${++this.#incarnations}` };
+  }
+}
+
+export class TestOwner {
+  readonly #ownership: OwnershipStore;
+  readonly channels: FaultyChannels;
+  readonly #identity: NodeIdentity;
+  readonly #subscriptions: Subscription[] = [];
+  /** Whether receipts are sent. */
+  confirms = true;
+  written = 0;
+
+  constructor(ownership: OwnershipStore, channels: FaultyChannels, identity: NodeIdentity) {
+    this.#ownership = ownership;
+    this.channels = channels;
+    this.#identity = identity;
+  }
+
+  start(): void {
+    this.#subscriptions.push(
+      this.channels.consume(queues.assigned, async (batch) => {
+        const claims = batch.map(({ body }) => body as Assignment);
+        const epochs = await this.#ownership.own(claims, this.#identity);
+        epochs.forEach((ownerEpoch, i) => {
+          if (ownerEpoch !== null) this.#watch(claims[i]!.assignment, ownerEpoch);
+        });
+      }),
+    );
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#subscriptions.map((subscription) => subscription.close()));
+  }
+
+  #watch(assignment: number, ownerEpoch: number): void {
+    const consume = async (batch: readonly Message[]): Promise<void> => {
+      const reports = batch.map(({ body }) => body as StatusReport);
+      const events = reports.map((report) => ({ ...report, assignment, ownerEpoch }));
+      const verdicts = await this.#ownership.write(events, this.#identity);
+      for (const [i, { worker, incarnation, number, settlements }] of reports.entries()) {
+        const verdict = verdicts[i];
+        if (!verdict) throw new Error("not the owner any more");
+        this.written += settlements.length;
+        const body: Receipt = { incarnation, number, ...verdict };
+        if (this.confirms) await this.channels.publish(topics.receipts(worker), [{ key: worker, body }]);
+      }
+    };
+    this.#subscriptions.push(this.channels.consume(queues.jobStatus(assignment), consume));
+  }
+}
+
+/** Looks until it is so. */
+export async function eventually(
+  what: string,
+  so: () => boolean | Promise<boolean>,
+  withinMs = PATIENCE_MS,
+): Promise<void> {
+  const until = systemClock.monotonic() + withinMs;
+  while (!(await so())) {
+    assert.ok(systemClock.monotonic() < until, `in vain waited for: ${what}`);
+    await systemClock.sleep(5);
+  }
+}
+
+/** Handlers that count the runs of each job. */
+export class CountedRuns {
+  readonly runs = new Map<string, number>();
+  readonly order: string[] = [];
+
+  readonly #also: CountedRuns | null;
+
+  /** What is counted here is counted there as well. */
+  constructor(also: CountedRuns | null = null) {
+    this.#also = also;
+  }
+
+  readonly quick: Handler = (_payload, { job }) => {
+    this.#count(job.id);
+  };
+
+  slow(ms: number): Handler {
+    return async (_payload, { job, signal }) => {
+      this.#count(job.id);
+      await systemClock.sleep(ms, signal);
+      signal.throwIfAborted();
+    };
+  }
+
+  /** Every one of these ran exactly once. */
+  assertOnce(ids: readonly JobId[]): void {
+    const wrong = ids.filter((id) => this.runs.get(id) !== 1);
+    assert.deepEqual(
+      wrong.map((id) => [id, this.runs.get(id) ?? 0]),
+      [],
+    );
+  }
+
+  #count(id: string): void {
+    this.runs.set(id, (this.runs.get(id) ?? 0) + 1);
+    this.order.push(id);
+    if (this.#also) this.#also.#count(id);
+  }
+}

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import * as fc from "fast-check";
+import type { NodeName } from "../../../../src/core/ids.ts";
+import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { seededRandom } from "../../../../src/platform/random.ts";
+import { authenticated, Authenticator } from "../../../../src/transport/signing/authenticator.ts";
+import { clusterKeys } from "../../../../src/transport/signing/cluster-keys.ts";
+import { MemoryNetwork } from "../../../../src/transport/memory/memory-network.ts";
+import { SeenSignatures } from "../../../../src/transport/signing/seen-signatures.ts";
+import { SignedTransport } from "../../../../src/transport/signing/signed-transport.ts";
+import { sign } from "../../../../src/transport/signing/signing.ts";
+import type { PeerRequest, ReceivedRequest } from "../../../../src/transport/transport.ts";
+
+const keys = clusterKeys(["the secret of this cluster, number one"]);
+const A = { name: "a" as NodeName, incarnation: "a-1" };
+const B = "b" as NodeName;
+const random = seededRandom(1);
+
+function world(options: { seenMax?: number; skewMs?: number } = {}) {
+  const clock = new ManualClock();
+  const authenticator = new Authenticator({ keys, self: B, clock, ...options });
+  const signed = (changes: { path?: string; to?: NodeName | null; time?: number } = {}) => {
+    const { path = "/peer/vote", to = B, time = clock.now() } = changes;
+    const request = { method: "POST", path, body: "x", headers: { "content-type": "text/plain" } };
+    const claims = { from: A, to, time, nonce: random.uuid(), deadlineMs: null, hop: 0 };
+    return { ...request, headers: sign(keys, request, claims) };
+  };
+  const verdictOf = (request: Parameters<Authenticator["check"]>[0]): string => {
+    const verdict = authenticator.check(request);
+    return verdict.verdict === "refused" ? verdict.why : verdict.verdict;
+  };
+  return { clock, authenticator, signed, verdictOf };
+}
+
+describe("the authenticator", () => {
+  test("accepts a signed call once", () => {
+    const { authenticator, signed } = world();
+    const call = signed();
+    const first = authenticator.check(call);
+    assert.ok(first.verdict === "accepted");
+    assert.deepEqual(first.from, A);
+    const again = authenticator.check(call);
+    assert.ok(again.verdict === "refused" && again.why === "replayed");
+  });
+
+  test("takes a call without a signature for one from outside", () => {
+    const { verdictOf } = world();
+    assert.equal(
+      verdictOf({ method: "GET", path: "/jobs?internal=1", body: "", headers: { "x-baton-from": "a" } }),
+      "outside",
+    );
+  });
+
+  test("refuses a call for another node, and one for nobody except a join", () => {
+    const { signed, verdictOf } = world();
+    assert.equal(verdictOf(signed({ to: "c" as NodeName })), "wrong_receiver");
+    assert.equal(verdictOf(signed({ to: null })), "wrong_receiver");
+    assert.equal(verdictOf(signed({ to: null, path: "/peer/join?x=1" })), "accepted");
+    assert.equal(verdictOf(signed({ to: null, path: "/peer/joint" })), "wrong_receiver");
+  });
+
+  test("refuses a far clock, says by how much, and accepts again when it was corrected", async () => {
+    const { clock, authenticator, signed, verdictOf } = world({ skewMs: 10_000 });
+    await clock.advance(60_000);
+    for (const [offset, words] of [
+      [-10_001, "10 s behind"],
+      [60_000, "60 s ahead of"],
+    ] as const) {
+      const verdict = authenticator.check(signed({ time: clock.now() + offset }));
+      assert.ok(verdict.verdict === "refused" && verdict.why === "clock_skew");
+      assert.ok(verdict.reason.includes(words), verdict.reason);
+    }
+    for (const offset of [-10_000, 10_000, 0])
+      assert.equal(verdictOf(signed({ time: clock.now() + offset })), "accepted");
+  });
+
+  test("refuses what was signed before it started: it cannot have seen it", async () => {
+    const { clock, signed, verdictOf } = world();
+    const old = signed({ time: clock.now() - 5_000 });
+    assert.equal(verdictOf(old), "before_start");
+    assert.equal(verdictOf(signed({ time: clock.now() - 900 })), "accepted");
+    await clock.advance(20_000);
+    assert.equal(verdictOf(signed({ time: clock.now() - 5_000 })), "accepted");
+  });
+
+  test("a clock that is set after the start locks nobody out", async () => {
+    const { clock, signed, verdictOf } = world();
+    await clock.advance(5_000);
+    clock.setWall(clock.now() - 3_600_000);
+    assert.equal(verdictOf(signed()), "accepted");
+  });
+
+  test("remembers a call for as long as it would be accepted, at any pace", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 0, max: 40_000 }), { minLength: 1, maxLength: 12 }),
+        fc.integer({ min: -30_000, max: 30_000 }),
+        async (steps, offset) => {
+          const { clock, signed, verdictOf } = world();
+          await clock.advance(60_000);
+          const call = signed({ time: clock.now() + offset });
+          assert.equal(verdictOf(call), "accepted");
+          for (const step of steps) {
+            await clock.advance(step);
+            assert.equal(verdictOf(signed()), "accepted");
+            assert.notEqual(verdictOf(call), "accepted");
+          }
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  test("refuses when it cannot remember more, and recovers by itself", async () => {
+    const { clock, signed, verdictOf } = world({ seenMax: 3 });
+    const calls = [signed(), signed(), signed()];
+    for (const call of calls) assert.equal(verdictOf(call), "accepted");
+    assert.equal(verdictOf(signed()), "too_many");
+    for (const call of calls) assert.equal(verdictOf(call), "replayed");
+    await clock.advance(60_001);
+    assert.equal(verdictOf(signed()), "accepted");
+  });
+
+  test("keeps no more than two windows", () => {
+    const seen = new SeenSignatures(100, 50);
+    for (let n = 0; n < 1_000; n++) {
+      const signature = Buffer.alloc(32);
+      signature.writeUInt32BE(n, 2);
+      assert.equal(seen.note(signature, n * 5), "new");
+      assert.ok(seen.size <= 40, `${seen.size} are kept`);
+    }
+  });
+});
+
+describe("a signed transport and an authenticated handler", () => {
+  async function opened() {
+    const clock = new ManualClock();
+    const network = new MemoryNetwork(clock);
+    const received: ReceivedRequest[] = [];
+    const authenticator = new Authenticator({ keys, self: B, clock });
+    network.listen(
+      "http://b:1",
+      authenticated(authenticator, async (request) => {
+        received.push(request);
+        return { status: 200, body: "done" };
+      }),
+    );
+    const inner = network.transport("http://a:1");
+    const transport = new SignedTransport({ inner, keys, self: A, clock, random });
+    await transport.start();
+    const call = async (over: typeof inner, request: PeerRequest, to = B): Promise<number | string> => {
+      const calling = over.call("http://b:1", request, { deadlineMs: 1_000, to });
+      await clock.advance(0);
+      const outcome = await calling;
+      return outcome.outcome === "reply" ? outcome.status : outcome.outcome;
+    };
+    return { received, transport, inner, call };
+  }
+
+  test("agree: the handler learns the name of the sender, and its headers", async () => {
+    const { received, transport, call } = await opened();
+    const headers = { "X-Key": "1", "x-baton-hop": "1" };
+    assert.equal(await call(transport, { method: "POST", path: "/peer/vote?a=1", body: "ü", headers }), 200);
+    const { from, path, body, headers: seen } = received[0]!;
+    assert.deepEqual([from, path, body], ["a", "/peer/vote?a=1", "ü"]);
+    assert.deepEqual(seen, { "x-key": "1", "x-baton-hop": "1", "x-baton-deadline-ms": "1000" });
+  });
+
+  test("an unsigned call, and one for another node, reach no handler", async () => {
+    const { received, transport, inner, call } = await opened();
+    assert.equal(await call(inner, { method: "POST", path: "/peer/vote" }), 401);
+    assert.equal(await call(transport, { method: "POST", path: "/peer/vote" }, "c" as NodeName), 401);
+    assert.deepEqual(received, []);
+  });
+});
