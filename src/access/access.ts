@@ -14,12 +14,12 @@ import type { Service } from "../platform/service.ts";
 import type { Credentials } from "./credentials.ts";
 import type { FirstToken } from "./first-token.ts";
 import { Passwords } from "./passwords.ts";
-import { Recognised } from "./principal-cache.ts";
-import type { Recognition } from "./principal-cache.ts";
-import { SessionDesk } from "./session-service.ts";
+import { PrincipalCache } from "./principal-cache.ts";
+import type { CachedPrincipal } from "./principal-cache.ts";
+import { SessionService } from "./session-service.ts";
 import { digestOf, sameDigest } from "./token-format.ts";
-import { TokenDesk } from "./token-service.ts";
-import { UserDesk } from "./user-service.ts";
+import { TokenService } from "./token-service.ts";
+import { UserService } from "./user-service.ts";
 
 export interface AccessOptions {
   readonly credentials: Credentials;
@@ -37,7 +37,7 @@ export interface AccessOptions {
 }
 
 /** Where what a caller shows was found, and on which connection. */
-export interface Shown {
+export interface PresentedCredential {
   readonly by: "bearer" | "cookie";
   readonly text: string;
   readonly connection: object;
@@ -50,12 +50,12 @@ const FIXED = {
 
 export class Access extends Lifecycle {
   readonly open: boolean;
-  readonly tokens: TokenDesk;
-  readonly users: UserDesk;
-  readonly sessions: SessionDesk;
+  readonly tokens: TokenService;
+  readonly users: UserService;
+  readonly sessions: SessionService;
   readonly #o: AccessOptions;
   readonly #fixed: string | null;
-  readonly #recognised = new Recognised();
+  readonly #recognised = new PrincipalCache();
 
   constructor(options: AccessOptions) {
     super();
@@ -63,9 +63,9 @@ export class Access extends Lifecycle {
     this.open = options.open;
     this.#fixed = options.fixedToken === "" ? null : digestOf(options.fixedToken);
     const passwords = new Passwords();
-    this.tokens = new TokenDesk(options);
-    this.users = new UserDesk({ ...options, passwords });
-    this.sessions = new SessionDesk({ ...options, passwords });
+    this.tokens = new TokenService(options);
+    this.users = new UserService({ ...options, passwords });
+    this.sessions = new SessionService({ ...options, passwords });
   }
 
   /** Whether what is known here may be out of date: then nobody may change anything by it. */
@@ -79,7 +79,7 @@ export class Access extends Lifecycle {
   }
 
   /** Null: nobody that is known here, now. */
-  identify(shown: Shown): Principal | null {
+  identify(shown: PresentedCredential): Principal | null {
     const { credentials, clock } = this.#o;
     const now = clock.now();
     const known = this.#find(shown, now);
@@ -88,12 +88,12 @@ export class Access extends Lifecycle {
   }
 
   /** Whether somebody who came in by it may stay. That is no use of it: a session left open is not in use for that. */
-  knows(shown: Shown): boolean {
+  knows(shown: PresentedCredential): boolean {
     return this.#find(shown, this.#o.clock.now()) !== null;
   }
 
   /** For what is not known: it may have been made elsewhere a moment ago. */
-  async identifyAgain(shown: Shown): Promise<Principal | null> {
+  async identifyAgain(shown: PresentedCredential): Promise<Principal | null> {
     await this.#o.credentials.catchUp();
     return this.identify(shown);
   }
@@ -103,7 +103,7 @@ export class Access extends Lifecycle {
     return LOOPBACK;
   }
 
-  #find({ by, text, connection }: Shown, now: number): Recognition | null {
+  #find({ by, text, connection }: PresentedCredential, now: number): CachedPrincipal | null {
     const { book } = this.#o.credentials;
     const seen = this.#recognised.find(connection, by, text, book.edition);
     if (seen && (seen.credential === null || isAlive(seen.credential, now))) return seen;

@@ -11,7 +11,7 @@ export interface Known {
   readonly credential: Credential;
 }
 
-export class CredentialBook {
+export class CredentialCache {
   readonly #all = new Map<string, Credential>();
   /** Tokens and sessions that are not removed, by what is kept of their text. */
   readonly #byDigest = new Map<string, Known>();

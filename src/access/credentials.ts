@@ -14,7 +14,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { AccessStore, PutCondition } from "../store/access.ts";
-import { CredentialBook } from "./credential-cache.ts";
+import { CredentialCache } from "./credential-cache.ts";
 
 export interface CredentialsOptions {
   readonly store: AccessStore;
@@ -36,7 +36,7 @@ const FORGET_MS = 3_600_000;
 const LAST_WORDS_MS = 500;
 
 export class Credentials extends Lifecycle {
-  readonly book = new CredentialBook();
+  readonly book = new CredentialCache();
   readonly #o: CredentialsOptions;
   readonly #used = new Map<string, number>();
   readonly #listeners: ((changed: readonly Credential[]) => Promise<void>)[] = [];
@@ -84,7 +84,7 @@ export class Credentials extends Lifecycle {
   }
 
   /** The newest there is, for changes that are made of what is there. */
-  async fresh(): Promise<CredentialBook> {
+  async fresh(): Promise<CredentialCache> {
     // One that is under way may have begun before what is asked for was written.
     await this.#looking?.catch(() => {});
     if (this.#o.shared || !this.#loaded) await this.#look();

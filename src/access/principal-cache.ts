@@ -13,7 +13,7 @@ import { newSecret } from "../platform/random.ts";
 import { TEXT_LENGTH_MAX } from "./token-format.ts";
 
 /** `credential` is null for one that does not change while the node runs. */
-export interface Recognition {
+export interface CachedPrincipal {
   readonly principal: Principal;
   readonly credential: Credential | null;
 }
@@ -22,21 +22,21 @@ interface Seen {
   readonly by: string;
   readonly masked: Uint8Array;
   readonly edition: number;
-  readonly known: Recognition;
+  readonly known: CachedPrincipal;
 }
 
-export class Recognised {
+export class PrincipalCache {
   readonly #seen = new WeakMap<object, Seen>();
   readonly #pad = newPad();
 
   /** Null for what must be looked at anew. */
-  find(connection: object, by: string, text: string, edition: number): Recognition | null {
+  find(connection: object, by: string, text: string, edition: number): CachedPrincipal | null {
     const seen = this.#seen.get(connection);
     if (seen === undefined || seen.edition !== edition || seen.by !== by) return null;
     return this.#isSame(text, seen.masked) ? seen.known : null;
   }
 
-  keep(connection: object, by: string, text: string, edition: number, known: Recognition): void {
+  keep(connection: object, by: string, text: string, edition: number, known: CachedPrincipal): void {
     // On a proxy's connection the next caller is often another one, with a token as long.
     const before = this.#seen.get(connection)?.masked;
     const masked = before?.length === text.length ? before : new Uint8Array(text.length);

@@ -4,15 +4,15 @@ import { removed, SESSION_MS_MAX } from "../core/access/credential.ts";
 import type { Credential } from "../core/access/credential.ts";
 import { ownerOf } from "./credential-cache.ts";
 import type { Passwords } from "./passwords.ts";
-import type { DeskOptions } from "./token-service.ts";
+import type { CredentialServiceOptions } from "./token-service.ts";
 import { newId } from "./token-service.ts";
 import { digestOf } from "./token-format.ts";
 import { newSecret } from "../platform/random.ts";
 
-export class SessionDesk {
-  readonly #o: DeskOptions & { readonly passwords: Passwords };
+export class SessionService {
+  readonly #o: CredentialServiceOptions & { readonly passwords: Passwords };
 
-  constructor(options: DeskOptions & { readonly passwords: Passwords }) {
+  constructor(options: CredentialServiceOptions & { readonly passwords: Passwords }) {
     this.#o = options;
   }
 

@@ -8,7 +8,7 @@ import type { Random } from "../platform/random.ts";
 import type { Credentials } from "./credentials.ts";
 import { digestOf, newToken } from "./token-format.ts";
 
-export interface DeskOptions {
+export interface CredentialServiceOptions {
   readonly credentials: Credentials;
   /** This node, as the one that makes changes. */
   readonly node: string;
@@ -25,10 +25,10 @@ export interface TokenRequest {
   readonly by: string;
 }
 
-export class TokenDesk {
-  readonly #o: DeskOptions;
+export class TokenService {
+  readonly #o: CredentialServiceOptions;
 
-  constructor(options: DeskOptions) {
+  constructor(options: CredentialServiceOptions) {
     this.#o = options;
   }
 
@@ -88,7 +88,7 @@ function heldId(text: string): string {
 export function tokenOf(
   text: string,
   { name, permission, expiresInMs, by }: TokenRequest,
-  { node, clock, random }: Pick<DeskOptions, "node" | "clock" | "random">,
+  { node, clock, random }: Pick<CredentialServiceOptions, "node" | "clock" | "random">,
 ): Credential {
   const now = Math.floor(clock.now());
   return {

@@ -6,7 +6,7 @@ import type { Credential } from "../core/access/credential.ts";
 import { BatonError } from "../core/errors.ts";
 import type { Passwords } from "./passwords.ts";
 import { passwordWeakness } from "./passwords.ts";
-import type { DeskOptions } from "./token-service.ts";
+import type { CredentialServiceOptions } from "./token-service.ts";
 import { newId } from "./token-service.ts";
 
 export interface UserRequest {
@@ -16,10 +16,10 @@ export interface UserRequest {
   readonly by: string;
 }
 
-export class UserDesk {
-  readonly #o: DeskOptions & { readonly passwords: Passwords };
+export class UserService {
+  readonly #o: CredentialServiceOptions & { readonly passwords: Passwords };
 
-  constructor(options: DeskOptions & { readonly passwords: Passwords }) {
+  constructor(options: CredentialServiceOptions & { readonly passwords: Passwords }) {
     this.#o = options;
   }
 

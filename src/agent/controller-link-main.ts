@@ -4,13 +4,13 @@ import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../platform/clock.ts";
 import { createLog, type LogOptions } from "../platform/log.ts";
 import { systemRandom } from "../platform/random.ts";
-import { Link, type LinkSettings } from "./controller-link.ts";
+import { ControllerLink, type ControllerLinkSettings } from "./controller-link.ts";
 import type { ToLink } from "./controller-link-messages.ts";
 
-const { settings, log } = workerData as { settings: LinkSettings; log: LogOptions };
+const { settings, log } = workerData as { settings: ControllerLinkSettings; log: LogOptions };
 const port = parentPort!;
 
-const link = new Link({
+const link = new ControllerLink({
   ...settings,
   clock: systemClock,
   random: systemRandom,

@@ -1,6 +1,6 @@
 import { Worker as Thread } from "node:worker_threads";
 import type { LogOptions } from "../platform/log.ts";
-import type { LinkSettings } from "./controller-link.ts";
+import type { ControllerLinkSettings } from "./controller-link.ts";
 import type { FromLink, ToLink } from "./controller-link-messages.ts";
 
 /** The main thread's end of a link. */
@@ -23,7 +23,7 @@ const ENTRY = new URL(
   import.meta.url,
 );
 
-export function openLinkThread(settings: LinkSettings, log: LogOptions): OpenLink {
+export function openLinkThread(settings: ControllerLinkSettings, log: LogOptions): OpenLink {
   return ({ hear, onDied }) => {
     const thread = new Thread(ENTRY, { workerData: { settings, log } });
     let closed = false;

@@ -10,14 +10,14 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { ClaimedJob } from "../store/store.ts";
-import { Courier } from "./result-sender.ts";
-import { Heart } from "./heartbeater.ts";
-import { JobTaker } from "./lease-poller.ts";
-import { LeaseKeeper } from "./lease-renewer.ts";
+import { ResultSender } from "./result-sender.ts";
+import { Heartbeater } from "./heartbeater.ts";
+import { LeasePoller } from "./lease-poller.ts";
+import { LeaseRenewer } from "./lease-renewer.ts";
 import type { FromLink, ToLink } from "./controller-link-messages.ts";
 
 /** What can be copied to the thread. */
-export interface LinkSettings {
+export interface ControllerLinkSettings {
   readonly urls: readonly string[];
   /** Shown to the controllers; undefined where none asks for one. */
   readonly token?: string;
@@ -28,7 +28,7 @@ export interface LinkSettings {
   readonly version: string;
 }
 
-export interface LinkOptions extends LinkSettings {
+export interface ControllerLinkOptions extends ControllerLinkSettings {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -39,28 +39,28 @@ export interface LinkOptions extends LinkSettings {
 /** What is unanswered at the end is rarely a lease. Longer, and an idle agent's stop waits for a leader. */
 const FAREWELL_MS = 1_500;
 
-export class Link extends Lifecycle {
-  readonly #o: LinkOptions;
+export class ControllerLink extends Lifecycle {
+  readonly #o: ControllerLinkOptions;
   readonly #leader: LeaderConnection;
-  readonly #leases: LeaseKeeper;
-  readonly #courier: Courier;
-  readonly #taker: JobTaker;
-  readonly #heart: Heart;
+  readonly #leases: LeaseRenewer;
+  readonly #courier: ResultSender;
+  readonly #taker: LeasePoller;
+  readonly #heart: Heartbeater;
   #running = 0;
 
-  constructor(options: LinkOptions) {
+  constructor(options: ControllerLinkOptions) {
     super();
     this.#o = options;
     const { tell } = options;
     const leader = (this.#leader = new LeaderConnection(options));
-    const leases = (this.#leases = new LeaseKeeper({
+    const leases = (this.#leases = new LeaseRenewer({
       ...options,
       leader,
       onLost: (lease, why) => tell({ say: "lost", lease, why }),
       onCancel: (run, reason) => tell({ say: "cancel", run, reason }),
     }));
-    this.#courier = new Courier({ ...options, leader, leases, onRecovered: () => this.#taker.wake() });
-    this.#taker = new JobTaker({
+    this.#courier = new ResultSender({ ...options, leader, leases, onRecovered: () => this.#taker.wake() });
+    this.#taker = new LeasePoller({
       ...options,
       leader,
       blocked: () => this.#courier.failing,
@@ -75,7 +75,11 @@ export class Link extends Lifecycle {
       giveBack: (jobs) => this.#giveBack(jobs),
     });
     // A handler may block the event loop before anybody could say that it runs.
-    this.#heart = new Heart({ ...options, leader, running: () => Math.max(this.#running, leases.jobs) });
+    this.#heart = new Heartbeater({
+      ...options,
+      leader,
+      running: () => Math.max(this.#running, leases.jobs),
+    });
   }
 
   hear(message: ToLink): void {

@@ -4,7 +4,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
 import { BackOff } from "./back-off.ts";
 
-export interface HeartOptions {
+export interface HeartbeaterOptions {
   readonly agent: string;
   readonly capabilities: readonly string[];
   readonly version: string;
@@ -26,13 +26,13 @@ const CALL_TIMEOUT_MS = 3_000;
  * known by the poll that waits for it, and does not trouble the leader: it asks another node whether that one still leads. Whichever
  * of them finds another leader takes the waiting poll along to it (see LeaderConnection).
  */
-export class Heart {
-  readonly #o: HeartOptions;
+export class Heartbeater {
+  readonly #o: HeartbeaterOptions;
   readonly #stopped = new AbortController();
   /** What was last told, if it was heard. */
   #told: number | null = null;
 
-  constructor(options: HeartOptions) {
+  constructor(options: HeartbeaterOptions) {
     this.#o = options;
   }
 

@@ -15,7 +15,7 @@ import type { ClaimedJob } from "../store/store.ts";
 import { BackOff } from "./back-off.ts";
 import { decide, newClaim, type FromLink } from "./controller-link-messages.ts";
 
-export interface JobTakerOptions {
+export interface LeasePollerOptions {
   readonly agent: string;
   readonly capabilities: readonly string[];
   /** Null for all. */
@@ -47,8 +47,8 @@ const UNANSWERED_MAX = 32;
 /** How often it is told that there still is no leader. */
 const TELL_EVERY_MS = 30_000;
 
-export class JobTaker {
-  readonly #o: JobTakerOptions;
+export class LeasePoller {
+  readonly #o: LeasePollerOptions;
   readonly #backOff: BackOff;
   readonly #stopped = new AbortController();
   #free = 0;
@@ -61,7 +61,7 @@ export class JobTaker {
   /** What was leased with these requests, if anything, nobody here knows of; named until a leader has answered. */
   #unanswered: readonly string[] = [];
 
-  constructor(options: JobTakerOptions) {
+  constructor(options: LeasePollerOptions) {
     this.#o = options;
     this.#backOff = new BackOff(options);
   }

@@ -19,7 +19,7 @@ import type { Random } from "../platform/random.ts";
 import { BackOff } from "./back-off.ts";
 import type { RunKey } from "./controller-link-messages.ts";
 
-export interface LeaseKeeperOptions {
+export interface LeaseRenewerOptions {
   readonly agent: string;
   readonly leader: LeaderConnection;
   readonly clock: Clock;
@@ -53,12 +53,12 @@ interface Kept extends Lease {
 /** What one node may take to answer. Longer, and a node that hangs costs half of a lease; shorter, and a busy one looks dead. */
 const CALL_TIMEOUT_MS = 5_000;
 
-export class LeaseKeeper {
-  readonly #o: LeaseKeeperOptions;
+export class LeaseRenewer {
+  readonly #o: LeaseRenewerOptions;
   readonly #leases = new Map<string, Kept>();
   readonly #stopped = new AbortController();
 
-  constructor(options: LeaseKeeperOptions) {
+  constructor(options: LeaseRenewerOptions) {
     this.#o = options;
   }
 

@@ -5,12 +5,12 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import type { NewLogLine, Report } from "../store/store.ts";
 import { BackOff } from "./back-off.ts";
-import type { LeaseKeeper } from "./lease-renewer.ts";
+import type { LeaseRenewer } from "./lease-renewer.ts";
 import type { RunKey } from "./controller-link-messages.ts";
 
-export interface ReportDeskOptions {
+export interface ReportSenderOptions {
   readonly leader: LeaderConnection;
-  readonly leases: LeaseKeeper;
+  readonly leases: LeaseRenewer;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -36,11 +36,11 @@ const WAITING_LINES_MAX = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
 
 /** Logs and progress of all runs, gathered for a moment and posted job by job, each in order. */
-export class ReportDesk {
-  readonly #o: ReportDeskOptions;
+export class ReportSender {
+  readonly #o: ReportSenderOptions;
   readonly #piles = new Map<string, Pile>();
 
-  constructor(options: ReportDeskOptions) {
+  constructor(options: ReportSenderOptions) {
     this.#o = options;
   }
 

@@ -14,7 +14,7 @@ const PARCEL_LENGTH_MAX = 512 * 1_024;
 const ENVELOPE_LENGTH = 512;
 
 /** In order, each small enough for one body; a result that is too large for any goes alone. */
-export function parcels(postings: readonly Posting[]): Posting[][] {
+export function resultBatches(postings: readonly Posting[]): Posting[][] {
   const all: Posting[][] = [];
   let length = Infinity;
   for (const posting of postings) {

@@ -18,15 +18,15 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import type { Report } from "../store/store.ts";
 import { BackOff } from "./back-off.ts";
-import type { LeaseKeeper } from "./lease-renewer.ts";
+import type { LeaseRenewer } from "./lease-renewer.ts";
 import type { Ended, RunKey } from "./controller-link-messages.ts";
-import { ReportDesk } from "./report-sender.ts";
-import { afterRefusal, parcels, resultText, type Posting } from "./result-batch.ts";
+import { ReportSender } from "./report-sender.ts";
+import { afterRefusal, resultBatches, resultText, type Posting } from "./result-batch.ts";
 
-export interface CourierOptions {
+export interface ResultSenderOptions {
   readonly agent: string;
   readonly leader: LeaderConnection;
-  readonly leases: LeaseKeeper;
+  readonly leases: LeaseRenewer;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -39,19 +39,19 @@ const BATCH_MAX = 64;
 /** What one node may take to store a batch. Shorter, and a leader whose database is slow looks dead. */
 const CALL_TIMEOUT_MS = 10_000;
 
-export class Courier {
-  readonly #o: CourierOptions;
-  readonly #desk: ReportDesk;
+export class ResultSender {
+  readonly #o: ResultSenderOptions;
+  readonly #desk: ReportSender;
   readonly #batcher: Batcher<Posting, null>;
   readonly #backOff: BackOff;
   readonly #over = new AbortController();
   readonly #deliveries = new Set<Promise<void>>();
   #letGo = 0;
 
-  constructor(options: CourierOptions) {
+  constructor(options: ResultSenderOptions) {
     this.#o = options;
     this.#backOff = new BackOff(options);
-    this.#desk = new ReportDesk({ ...options, over: this.#over.signal });
+    this.#desk = new ReportSender({ ...options, over: this.#over.signal });
     this.#batcher = new Batcher({ flush: (postings) => this.#deliver(postings), batchMax: BATCH_MAX });
   }
 
@@ -102,7 +102,7 @@ export class Courier {
       try {
         await this.#renewOld(left);
         const again: Posting[] = [];
-        for (const parcel of parcels(left)) again.push(...(await this.#post(parcel)));
+        for (const parcel of resultBatches(left)) again.push(...(await this.#post(parcel)));
         left = again;
         this.#recovered();
       } catch (error) {

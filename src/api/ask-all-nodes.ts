@@ -9,7 +9,7 @@ import type { PeerRequest } from "../transport/transport.ts";
 import { hopPath, principalHeader, type Inbound } from "../transport/hop-headers.ts";
 import type { NodeServices } from "./node-services.ts";
 
-export interface Everywhere<Answer> {
+export interface AllNodesQuestion<Answer> {
   readonly here: () => Promise<Answer>;
   /** As a caller would write it; with a body it is a POST. */
   readonly path: (node: string) => string;
@@ -20,7 +20,7 @@ export interface Everywhere<Answer> {
   readonly only?: (node: string) => boolean;
 }
 
-export interface Gathered<Answer> {
+export interface NodeAnswers<Answer> {
   /** Of those who answered, this node first if it was asked. */
   readonly answers: readonly { readonly node: string; readonly answer: Answer }[];
   /** What the others have is missing. */
@@ -28,11 +28,11 @@ export interface Gathered<Answer> {
   readonly unreachable: readonly string[];
 }
 
-export async function everywhere<Answer>(
+export async function askAllNodes<Answer>(
   services: Pick<NodeServices, "identity" | "cluster" | "peers" | "clock" | "guarantees">,
   inbound: Inbound,
-  { here, path, body, read, deadlineMs, only }: Everywhere<Answer>,
-): Promise<Gathered<Answer>> {
+  { here, path, body, read, deadlineMs, only }: AllNodesQuestion<Answer>,
+): Promise<NodeAnswers<Answer>> {
   const { identity, cluster, peers, clock } = services;
   if (!asksOthers(services, inbound)) {
     return { answers: [{ node: identity.name, answer: await here() }], partial: false, unreachable: [] };

@@ -13,7 +13,7 @@ import { roleOf } from "../core/leadership/role.ts";
 import { noTracing, type Tracing } from "../platform/tracing.ts";
 import { arrival, type Inbound } from "../transport/hop-headers.ts";
 import { Forwarder, type WrittenReply } from "./forward.ts";
-import { Lateness } from "./request-delay.ts";
+import { RequestDelay } from "./request-delay.ts";
 import type { NodeServices } from "./node-services.ts";
 import { prepared } from "./schema/operation-schema.ts";
 import { NO_HEADERS, type EventReply, type Input, type Operation } from "./operation.ts";
@@ -48,14 +48,14 @@ export class OperationExecutor {
   readonly #router: RequestRouter;
   /** Null where every node answers for itself. */
   readonly #forwarder: Forwarder | null;
-  readonly #lateness: Lateness;
+  readonly #lateness: RequestDelay;
 
   constructor({ services, inFlight, tracing = noTracing }: OperationExecutorOptions) {
     this.services = services;
     this.#inFlight = inFlight ?? null;
     this.#router = new RequestRouter(services);
     this.#forwarder = services.peers ? new Forwarder({ services, peers: services.peers, tracing }) : null;
-    this.#lateness = new Lateness(services.clock);
+    this.#lateness = new RequestDelay(services.clock);
   }
 
   /** How a request got here that a node has sent. Takes what nodes say to each other out of the query. */

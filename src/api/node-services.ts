@@ -5,7 +5,7 @@ import type { Cluster } from "../observe/cluster-view.ts";
 import type { JournalService } from "../observe/journal/journal.ts";
 import type { Placement } from "../peers/placement/round-robin-placement.ts";
 import type { Health } from "../observe/readiness.ts";
-import type { StoreLook } from "../observe/store-snapshots.ts";
+import type { StoreSnapshot } from "../observe/store-snapshots.ts";
 import type { WorkHealth } from "../observe/work-check.ts";
 import type { ShownSetting } from "../config/shown-settings.ts";
 import type { ControllerApi } from "../controller/controller.ts";
@@ -45,7 +45,7 @@ export interface NodeServices {
   /** What happened to the cluster. */
   readonly journal: JournalService;
   /** What people want to know of the store; one look for all who ask. */
-  readonly insight: { look(): Promise<StoreLook> };
+  readonly insight: { look(): Promise<StoreSnapshot> };
   readonly live: LiveApi;
   readonly settings: { list(): readonly ShownSetting[] };
   /** What agents and callers do under `/v1`; left out by stand-ins only. */

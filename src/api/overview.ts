@@ -6,7 +6,7 @@
 import { alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";
 import { JOB_STATUSES, type JobStatus } from "../core/jobs/job.ts";
 import { mixedQuantiles } from "../core/health/quantiles.ts";
-import { everywhere } from "./ask-all-nodes.ts";
+import { askAllNodes } from "./ask-all-nodes.ts";
 import { isoOf, isoOrNull } from "./bodies/fields.ts";
 import type { Inbound } from "../transport/hop-headers.ts";
 import { alertBody, alertOf, OverviewBody } from "./bodies/overview-body.ts";
@@ -28,7 +28,7 @@ export class Overview {
   /** Of all nodes; of this one alone for another node that asks. */
   async read(inbound: Inbound): Promise<OverviewBody> {
     const services = this.#services;
-    const { answers, partial, unreachable } = await everywhere<OverviewBody>(services, inbound, {
+    const { answers, partial, unreachable } = await askAllNodes<OverviewBody>(services, inbound, {
       here: () => this.#own(services),
       path: () => "/cluster/overview",
       read: (body) => OverviewBody.parse(body),

@@ -18,7 +18,7 @@ export async function queueParts({ queues }: Pick<NodeServices, "queues">): Prom
   return all.map((queue) => ({ ...queue, oldestAt: waiting.get(queue.name) ?? null }));
 }
 
-export function peerMounts({ queues, identity }: NodeServices): Readonly<Record<string, PeerHandler>> {
+export function peerQueries({ queues, identity }: NodeServices): Readonly<Record<string, PeerHandler>> {
   return {
     [QUEUES_PATH]: async ({ method, body }) => {
       if (method === "GET") return json({ server: identity.name, queues: await queueParts({ queues }) });

@@ -16,7 +16,7 @@ import type { OperationExecutor, OperationInput } from "./execute.ts";
 import { readJson } from "./schema/json-body.ts";
 import { prepared } from "./schema/operation-schema.ts";
 import type { EventReply, Operation } from "./operation.ts";
-import { peerMounts } from "./peer-queries.ts";
+import { peerQueries } from "./peer-queries.ts";
 import { problemOf } from "./problem.ts";
 import { OPERATIONS } from "./operation-table.ts";
 
@@ -42,7 +42,7 @@ export class PeerRequestHandler {
   constructor({ executor, mounts, log }: PeerRequestHandlerOptions) {
     this.#executor = executor;
     this.#log = log;
-    this.#mounts = Object.entries({ ...peerMounts(executor.services), ...mounts }).sort(
+    this.#mounts = Object.entries({ ...peerQueries(executor.services), ...mounts }).sort(
       ([a], [b]) => b.length - a.length,
     );
     for (const operation of OPERATIONS) {

@@ -14,7 +14,7 @@ interface Seen {
  * How late a request is. Clocks of two machines differ, so the time between departure and arrival says nothing by itself; what it
  * exceeds the least of the last minutes by was spent waiting: in a buffer of the network, or of a process that stood still.
  */
-export class Lateness {
+export class RequestDelay {
   readonly #clock: Clock;
   readonly #senders = new Map<string, Seen>();
 

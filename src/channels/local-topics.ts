@@ -3,7 +3,7 @@
 import type { Log } from "../platform/log.ts";
 import type { Message, Subscription } from "./channels.ts";
 import { Fifo } from "./fifo.ts";
-import type { Written } from "./message-encoding.ts";
+import type { EncodedMessage } from "./message-encoding.ts";
 
 type Handler = (message: Message) => void | Promise<void>;
 
@@ -28,7 +28,7 @@ export class LocalTopics {
     return this.#topics.has(topic);
   }
 
-  deliver(topic: string, messages: readonly Written[]): void {
+  deliver(topic: string, messages: readonly EncodedMessage[]): void {
     for (const subscriber of this.#topics.get(topic) ?? []) {
       const dropped = subscriber.push(messages);
       if (dropped > 0) {
@@ -59,7 +59,7 @@ export class LocalTopics {
 class Subscriber {
   readonly #handler: Handler;
   readonly #failed: (error: unknown) => void;
-  readonly #backlog = new Fifo<Written>();
+  readonly #backlog = new Fifo<EncodedMessage>();
   #closed = false;
   #working: Promise<void> | null = null;
 
@@ -69,7 +69,7 @@ class Subscriber {
   }
 
   /** How many had to be dropped. */
-  push(messages: readonly Written[]): number {
+  push(messages: readonly EncodedMessage[]): number {
     for (const message of messages) this.#backlog.push(message);
     const dropped = Math.max(0, this.#backlog.size - BACKLOG_MAX);
     if (dropped > 0) this.#backlog.take(dropped);

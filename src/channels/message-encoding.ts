@@ -4,7 +4,7 @@ import { BatonError } from "../core/errors.ts";
 import type { Message } from "./channels.ts";
 
 /** A message whose body is JSON text. */
-export interface Written {
+export interface EncodedMessage {
   readonly key: string;
   readonly text: string;
 }
@@ -15,7 +15,7 @@ const NAME_BYTES_MAX = 864;
 const KEY_LENGTH_MAX = 255;
 
 /** All of them, or none: a bad one is refused by its place. */
-export function written(messages: readonly Message[]): Written[] {
+export function encodeMessage(messages: readonly Message[]): EncodedMessage[] {
   return messages.map((message, index) => ({ key: keyOf(message, index), text: textOf(message, index) }));
 }
 

@@ -17,7 +17,7 @@ export interface JobChange {
   readonly status: JobStatus | null;
 }
 
-export interface CancelWish {
+export interface CancelRequest {
   readonly id: JobId;
   readonly reason: string | null;
 }

@@ -13,14 +13,14 @@ import type { Clock } from "../platform/clock.ts";
 import { systemRandom } from "../platform/random.ts";
 import type { Random } from "../platform/random.ts";
 import { AccessCalls } from "./access-calls.ts";
-import { address } from "./route-path.ts";
+import { routePath } from "./route-path.ts";
 import { addressesOf, DEFAULT_URL } from "./connection/node-addresses.ts";
 import { ClusterCalls } from "./cluster-calls.ts";
 import { ClusterConnection } from "./connection/cluster-connection.ts";
 import { UndiciConnection } from "./connection/connection.ts";
 import { ControllerCalls } from "./controller-calls.ts";
 import { BatonClientError } from "./client-error.ts";
-import { eventsOf } from "./streams/cluster-events.ts";
+import { clusterEvents } from "./streams/cluster-events.ts";
 import type { ClusterEvent } from "./streams/cluster-events.ts";
 import { follow } from "./streams/follow-job.ts";
 import type { FollowEvent } from "./streams/follow-job.ts";
@@ -212,7 +212,7 @@ export class BatonClient implements AsyncDisposable {
    */
   events(options: WatchEventsOptions = {}): AsyncIterable<ClusterEvent> {
     const query = (after: string | null) => (after === null ? {} : { since: after });
-    return eventsOf({
+    return clusterEvents({
       open: (after, signal) => this.#open("GET /v1/events", { query: query(after) }, signal),
       after: options.after ?? null,
       signal: options.signal,
@@ -344,7 +344,7 @@ export class BatonClient implements AsyncDisposable {
     parts: Parts<R> = {},
     timeoutMs: number = this.#timeoutMs,
   ): Promise<AnswerOf<R>> {
-    const { method, path } = address(route, parts);
+    const { method, path } = routePath(route, parts);
     const answer = await this.#connection.call({
       method,
       path,
@@ -362,7 +362,7 @@ export class BatonClient implements AsyncDisposable {
     parts: Parts<R>,
     signal: AbortSignal,
   ): Promise<AsyncIterable<string>> {
-    const call = { ...address(route, parts), headers: { accept: "text/event-stream" } };
+    const call = { ...routePath(route, parts), headers: { accept: "text/event-stream" } };
     const { chunks } = await this.#connection.open(call, this.#timeoutMs, signal);
     return chunks;
   }

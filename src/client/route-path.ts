@@ -6,7 +6,7 @@ interface Filled {
 }
 
 /** `"GET /jobs/{id}"` with its parts filled in. The dashboard uses it too, so it knows nothing of Node. */
-export function address(route: string, parts: Filled): { method: Method; path: string } {
+export function routePath(route: string, parts: Filled): { method: Method; path: string } {
   const [method, pattern] = route.split(" ") as [Method, string];
   const params = (parts.params ?? {}) as Record<string, string>;
   const path = pattern.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!));

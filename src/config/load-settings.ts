@@ -19,7 +19,7 @@ import type { ProfileName } from "./tables/profiles.ts";
 import { SETTING_BY_PATH, settingKey, SETTINGS } from "./settings.ts";
 import type { Setting, SettingPath, Settings } from "./settings.ts";
 import type { Found, Source } from "./sources/source.ts";
-import { told } from "./sources/source.ts";
+import { describeMistake } from "./sources/source.ts";
 import { fabricMistakes, relationMistakes } from "./checks/relation-checks.ts";
 import type { Value } from "./values/value.ts";
 import { readValue } from "./values/value.ts";
@@ -70,7 +70,7 @@ export function loadSettings(options: LoadOptions = {}): Loaded {
     } catch (error) {
       if (!(error instanceof Mistake)) throw error;
       values.delete(setting.path);
-      mistakes.push(told(source, setting.path, error.message));
+      mistakes.push(describeMistake(source, setting.path, error.message));
     }
   };
 

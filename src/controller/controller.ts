@@ -21,7 +21,7 @@ import { topics } from "../channels/channel-names.ts";
 import { agentState, leaseholder } from "../core/agent.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { isFinal } from "../core/jobs/job.ts";
-import { STANDING_BY, step, type RoleEvent, type Standing } from "../core/leadership/role.ts";
+import { STANDBY_STATE, step, type RoleEvent, type RoleState } from "../core/leadership/role.ts";
 import type { Term } from "../core/leadership/term.ts";
 import type { JobSpans } from "../jobs/job-spans.ts";
 import type { OutcomeRules } from "../jobs/run/outcome.ts";
@@ -38,9 +38,9 @@ import type { Outcome, Store, Submitted } from "../store/store.ts";
 import { AgentDirectory } from "./agent-directory.ts";
 import type { EventFeed } from "./events/event-feed.ts";
 import type { Issued } from "./lease-waiters.ts";
-import { LeaseDesk } from "./lease-service.ts";
-import { ResultDesk, staleEpoch } from "./result-service.ts";
-import { RunBook } from "./leased-runs.ts";
+import { LeaseService } from "./lease-service.ts";
+import { ResultService, staleEpoch } from "./result-service.ts";
+import { LeasedRuns } from "./leased-runs.ts";
 import { StrayLeases, type StrayLeasesOptions } from "./stray-leases.ts";
 import type { TermGuard } from "./term-guard.ts";
 
@@ -99,29 +99,29 @@ const GRACE_MS = 1_000;
 
 export class Controller extends Lifecycle {
   readonly #o: ControllerOptions;
-  readonly #book: RunBook;
-  readonly #desk: LeaseDesk;
-  readonly #results: ResultDesk;
+  readonly #book: LeasedRuns;
+  readonly #desk: LeaseService;
+  readonly #results: ResultService;
   readonly #directory: AgentDirectory;
   readonly #strays: StrayLeases;
   #subscription: Subscription | null = null;
-  #standing: Standing = STANDING_BY;
+  #standing: RoleState = STANDBY_STATE;
   #lessees: { readonly until: number; readonly agents: Promise<readonly AgentView[]> } | null = null;
 
   constructor(options: ControllerOptions) {
     super();
     this.#o = options;
     const { store, guard, clock, random, log, tasks, rules, settings, events, nodeEvents, spans } = options;
-    this.#book = new RunBook(rules.budgets);
+    this.#book = new LeasedRuns(rules.budgets);
     const common = { store, guard, book: this.#book, clock, events: nodeEvents };
-    this.#desk = new LeaseDesk({
+    this.#desk = new LeaseService({
       ...common,
       random,
       log,
       leaseMs: settings.leaseMs,
       onLeased: (agent, issued) => this.#leased(agent, issued),
     });
-    this.#results = new ResultDesk({
+    this.#results = new ResultService({
       ...common,
       tasks,
       rules,
@@ -142,7 +142,7 @@ export class Controller extends Lifecycle {
   }
 
   protected async onStart(): Promise<void> {
-    this.#standing = STANDING_BY;
+    this.#standing = STANDBY_STATE;
     await this.#o.events.start();
     this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#desk.wake());
   }

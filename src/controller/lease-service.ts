@@ -19,8 +19,8 @@ import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import type { ClaimedJob, JobStore, Renewal } from "../store/store.ts";
 import type { Heartbeat } from "./agent-directory.ts";
-import { Interest, type Issued, type Waiter, type Wish } from "./lease-waiters.ts";
-import type { RunBook } from "./leased-runs.ts";
+import { LeaseWaiters, type Issued, type Waiter, type Wish } from "./lease-waiters.ts";
+import type { LeasedRuns } from "./leased-runs.ts";
 import type { TermGuard } from "./term-guard.ts";
 
 export interface LeaseRequest extends Omit<Heartbeat, "running"> {
@@ -46,10 +46,10 @@ export interface RenewedLease {
   readonly cancelled: Renewal["cancelled"];
 }
 
-export interface LeaseDeskOptions {
+export interface LeaseServiceOptions {
   readonly store: { readonly jobs: Pick<JobStore, "claim" | "settle"> };
   readonly guard: TermGuard;
-  readonly book: RunBook;
+  readonly book: LeasedRuns;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -75,11 +75,11 @@ const EARLY_MS_MAX = 2_500;
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-export class LeaseDesk {
-  readonly #o: LeaseDeskOptions;
-  readonly #interests = new Map<string, Interest>();
+export class LeaseService {
+  readonly #o: LeaseServiceOptions;
+  readonly #interests = new Map<string, LeaseWaiters>();
   /** Those that are worth a look, in turn. */
-  readonly #wanting = new Set<Interest>();
+  readonly #wanting = new Set<LeaseWaiters>();
   /** Those for whom a look is under way. */
   readonly #served = new Set<Waiter>();
   #looks = 0;
@@ -88,7 +88,7 @@ export class LeaseDesk {
   #wakesAt = Infinity;
   #cancelTimer: (() => void) | null = null;
 
-  constructor(options: LeaseDeskOptions) {
+  constructor(options: LeaseServiceOptions) {
     this.#o = options;
   }
 
@@ -165,14 +165,14 @@ export class LeaseDesk {
     for (const { line } of interests) for (const waiter of line) waiter.fail(this.#o.guard.refusal());
   }
 
-  #interest(wish: Wish): Interest {
-    const key = Interest.keyOf(wish);
+  #interest(wish: Wish): LeaseWaiters {
+    const key = LeaseWaiters.keyOf(wish);
     let interest = this.#interests.get(key);
-    if (!interest) this.#interests.set(key, (interest = new Interest(key, wish)));
+    if (!interest) this.#interests.set(key, (interest = new LeaseWaiters(key, wish)));
     return interest;
   }
 
-  #look(interest: Interest): void {
+  #look(interest: LeaseWaiters): void {
     this.#wanting.add(interest);
     this.#pump();
   }
@@ -189,7 +189,7 @@ export class LeaseDesk {
     }
   }
 
-  async #serve(interest: Interest, waiter: Waiter): Promise<void> {
+  async #serve(interest: LeaseWaiters, waiter: Waiter): Promise<void> {
     this.#looks++;
     interest.looks++;
     interest.hinted = false;
@@ -209,7 +209,7 @@ export class LeaseDesk {
     this.#sweep();
   }
 
-  async #claim(interest: Interest, waiter: Waiter): Promise<void> {
+  async #claim(interest: LeaseWaiters, waiter: Waiter): Promise<void> {
     const { store, guard, book, clock, events, leaseMs, onLeased } = this.#o;
     const { wish, lease, caller } = waiter;
     const term = guard.require("lead");
@@ -243,7 +243,7 @@ export class LeaseDesk {
     waiter.settle(issued);
   }
 
-  #nothing(interest: Interest, waiter: Waiter, conclusive: boolean, now: number): void {
+  #nothing(interest: LeaseWaiters, waiter: Waiter, conclusive: boolean, now: number): void {
     if (waiter.caller.gone || waiter.forsaken || now >= waiter.until) waiter.settle(null);
     else if (this.#interests.get(interest.key) !== interest) waiter.fail(this.#o.guard.refusal());
     // Who may have no suspect is not the one to look for the others, who may.
@@ -294,7 +294,7 @@ export class LeaseDesk {
     return false;
   }
 
-  #ticksAt(interest: Interest): number {
+  #ticksAt(interest: LeaseWaiters): number {
     return interest.emptyAt + LOOK_MS * Math.ceil(this.#interests.size / INTERESTS_PER_LOOK);
   }
 
@@ -310,7 +310,7 @@ export class LeaseDesk {
   }
 }
 
-function endWaits(interest: Interest, now: number): void {
+function endWaits(interest: LeaseWaiters, now: number): void {
   const ended: Waiter[] = [];
   const { line } = interest;
   let kept = 0;

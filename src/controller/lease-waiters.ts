@@ -46,7 +46,7 @@ const QUIET_MS_FIRST = 5;
 /** Longer, and a job that was submitted elsewhere among a flood of others waits longer for its agent. */
 const QUIET_MS_MAX = 250;
 
-export class Interest {
+export class LeaseWaiters {
   readonly key: string;
   readonly tasks: ReadonlySet<string>;
   readonly queues: ReadonlySet<string> | null;

@@ -6,7 +6,7 @@ import type { ClaimedJob } from "../store/store.ts";
  * The runs that agents have leased from this leader and not ended yet. Only a short cut: what is not in it is read from the store, so
  * that a result which was leased from an earlier leader is worth as much.
  */
-export class RunBook {
+export class LeasedRuns {
   readonly #budgets: Budgets;
   readonly #runs = new Map<JobId, { readonly agent: string; readonly job: ClaimedJob }>();
   /** Of jobs that one more crash would put into quarantine: few, if any. */

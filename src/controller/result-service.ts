@@ -18,7 +18,7 @@ import { Batcher } from "../platform/batcher.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { NodeEvents } from "../platform/node-events.ts";
 import type { JobStore, NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../store/store.ts";
-import type { RunBook } from "./leased-runs.ts";
+import type { LeasedRuns } from "./leased-runs.ts";
 import type { TermGuard } from "./term-guard.ts";
 
 /** Which run somebody speaks of. An epoch that is missing is as good as an old one. */
@@ -66,10 +66,10 @@ export interface AgentReport extends RunNamed {
   readonly progress: Report["progress"];
 }
 
-export interface ResultDeskOptions {
+export interface ResultServiceOptions {
   readonly store: { readonly jobs: Pick<JobStore, "settle" | "report" | "get"> };
   readonly guard: TermGuard;
-  readonly book: RunBook;
+  readonly book: LeasedRuns;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
   readonly clock: Clock;
@@ -88,12 +88,12 @@ const NOT_ABORTED = { why: null, message: null };
 /** Of a run whose outcome does not depend on what it has spent. */
 const UNSPENT: Judged = { failures: 0, interruptions: 0, crashes: 0, maxAttempts: 1, timeoutMs: null };
 
-export class ResultDesk {
-  readonly #o: ResultDeskOptions;
+export class ResultService {
+  readonly #o: ResultServiceOptions;
   readonly #settlements: Batcher<Under<Settlement>, Verdict>;
   readonly #reports: Batcher<Under<Report>, Verdict>;
 
-  constructor(options: ResultDeskOptions) {
+  constructor(options: ResultServiceOptions) {
     this.#o = options;
     this.#settlements = new Batcher({
       flush: (items) => byTerm(items, (writes, term) => settleRuns(options, writes, term)),

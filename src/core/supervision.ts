@@ -17,7 +17,7 @@ import type { Role } from "./leadership/role.ts";
 export type ChildName = "controller" | "agent";
 
 /** What a controller says of itself. */
-export interface Standing {
+export interface ControllerState {
   readonly role: Role;
   readonly epoch: number | null;
   /** Another node that is seen to lead; null if none is. */
@@ -25,7 +25,7 @@ export interface Standing {
 }
 
 /** Null: leave it as it is. */
-export function agentWanted(standing: Standing | null): boolean | null {
+export function agentWanted(standing: ControllerState | null): boolean | null {
   if (standing === null) return null;
   if (standing.role !== "STANDBY") return false;
   // A node that starts is nobody's standby before it has seen a leader: it may be about to lead itself.
@@ -55,7 +55,7 @@ export function isDegraded(crashes: number, { degradedAfter }: RestartPolicy): b
 }
 
 /** How long a child may take to end: asked at once, asked again to hurry, then killed. */
-export interface Patience {
+export interface WaitPolicy {
   readonly hurryMs: number;
   readonly killMs: number;
 }
@@ -64,7 +64,7 @@ export interface Patience {
  * For an agent whose controller waits to lead. It is hurried as soon as a second signal counts as one (cli/process/shutdown.ts takes what
  * comes within 250 ms for an echo): letting its jobs finish is of no use while no leader can take their results.
  */
-export function beforeLeading(limitMs: number): Patience {
+export function beforeLeading(limitMs: number): WaitPolicy {
   return { hurryMs: Math.min(300, limitMs / 2), killMs: limitMs };
 }
 
@@ -87,7 +87,7 @@ export interface WaitingJob {
 }
 
 /** What is seen of an agent from outside. */
-export interface AgentSight {
+export interface AgentSnapshot {
   readonly capabilities: readonly string[];
   readonly running: number;
   readonly lastSeenAt: number;
@@ -95,7 +95,7 @@ export interface AgentSight {
 
 export interface AgentWork {
   /** Null: nobody has heard of it. */
-  readonly agent: AgentSight | null;
+  readonly agent: AgentSnapshot | null;
   readonly waiting: readonly WaitingJob[];
   readonly pausedQueues: ReadonlySet<string>;
   /** Queues that it leases from; null for all. */
@@ -108,7 +108,7 @@ export interface AgentWork {
  * Why an agent looks wedged, null if it does not. It must be so in several looks in a row, because one look may fall
  * between the end of a job and the next lease. An agent with nothing to do is never wedged, whatever it says.
  */
-export function wedgeOf(work: AgentWork): string | null {
+export function hangOf(work: AgentWork): string | null {
   const { agent, now, wedgedAfterMs } = work;
   const since = now - wedgedAfterMs;
   const waits = work.waiting.filter(

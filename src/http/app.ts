@@ -21,8 +21,8 @@ import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
 import { serveDashboard } from "./dashboard.ts";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
-import { Guard, isLoopback } from "./origin-guard.ts";
-import { Limits } from "./rate-limits.ts";
+import { OriginGuard, isLoopback } from "./origin-guard.ts";
+import { RateLimits } from "./rate-limits.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
 import { servePeers } from "./peer-routes.ts";
 import { countRequests, type RequestSink } from "./request-counter.ts";
@@ -108,7 +108,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
-  const limits = await Limits.open(app, {
+  const limits = await RateLimits.open(app, {
     perSecond: options.rateLimit ?? 0,
     nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
   });
@@ -118,7 +118,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const authentication = new AuthenticationHook({ access, limits, audit, executor, authenticate });
   app.addHook("onRoute", authentication.onRoute);
   app.addHook("onClose", () => audit.flush());
-  const guard = new Guard({ host: options.host, name: services.identity.name });
+  const guard = new OriginGuard({ host: options.host, name: services.identity.name });
   app.addHook("onRequest", introduce(executor, guard, authentication));
   if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
   app.addHook("preClose", () => {
@@ -208,7 +208,7 @@ const PLAIN_ANSWER = {
 } as const;
 
 /** The only hook of every request: who answers, under which epoch, and whether the caller is a web page. */
-function introduce(executor: OperationExecutor, guard: Guard, authentication: AuthenticationHook) {
+function introduce(executor: OperationExecutor, guard: OriginGuard, authentication: AuthenticationHook) {
   const { services } = executor;
   return function (
     this: FastifyInstance,

@@ -12,7 +12,7 @@
  */
 
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from "fastify";
-import type { Access, Shown } from "../access/access.ts";
+import type { Access, PresentedCredential } from "../access/access.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
 import type { OperationExecutor } from "../api/execute.ts";
 import { sessionIn } from "../api/bodies/session-cookie.ts";
@@ -29,7 +29,7 @@ import {
 } from "../transport/hop-headers.ts";
 import { HEADER } from "../transport/signing/signing.ts";
 import { addressOf } from "./caller-address.ts";
-import type { Limits } from "./rate-limits.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -82,7 +82,7 @@ export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" 
 
 export interface AuthenticationOptions {
   readonly access: Gatekeeper;
-  readonly limits: Limits;
+  readonly limits: RateLimits;
   readonly audit: Pick<AuditTrail, "refused">;
   readonly executor: Pick<OperationExecutor, "inboundFrom">;
   /** Checks signatures of nodes; null where there are no others that sign. */
@@ -198,7 +198,7 @@ export class AuthenticationHook {
 
   #enter(
     known: Principal,
-    shown: Shown,
+    shown: PresentedCredential,
     request: FastifyRequest,
     reply: FastifyReply,
     needs: NeededPermission,
@@ -228,7 +228,7 @@ async function settle(step: Promise<void>, done: (error?: Error) => void): Promi
 }
 
 /** Null when nothing is shown, or nothing that could be meant: empty, another scheme, or several at once. */
-function shownIn({ headers, raw }: FastifyRequest): Shown | null {
+function shownIn({ headers, raw }: FastifyRequest): PresentedCredential | null {
   const { authorization } = headers;
   if (authorization === undefined) {
     const text = sessionIn(headers.cookie);

@@ -15,14 +15,14 @@ import { roleOf } from "../core/leadership/role.ts";
 import type { AuthenticationHook } from "./authenticate.ts";
 import { addressOf, isHttps } from "./caller-address.ts";
 import type { EventStreams } from "./event-streams.ts";
-import type { Limits } from "./rate-limits.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 export interface RoutesOptions {
   readonly operations: readonly Operation[];
   readonly executor: OperationExecutor;
   readonly streams: EventStreams;
   readonly authentication: AuthenticationHook;
-  readonly limits: Limits;
+  readonly limits: RateLimits;
   readonly audit: Pick<AuditTrail, "changed" | "counted" | "refused">;
   /** Whether callers reach this node by https alone. */
   readonly secure: boolean;

@@ -3,7 +3,7 @@
 import { hostname } from "node:os";
 import { BatonError } from "../core/errors.ts";
 
-export interface GuardOptions {
+export interface OriginGuardOptions {
   /** The address that is listened on. */
   readonly host: string;
   /** The node's own name, accepted as a host too. */
@@ -16,13 +16,13 @@ interface Headers {
   readonly "sec-fetch-site"?: string | string[];
 }
 
-export class Guard {
+export class OriginGuard {
   /** Null: any. Only on loopback is it known how a node is called; elsewhere names are the operator's business. */
   readonly #hosts: ReadonlySet<string> | null;
   /** Hosts with their port, as they were sent and found good. */
   readonly #known = new Set<string>();
 
-  constructor(options: GuardOptions) {
+  constructor(options: OriginGuardOptions) {
     this.#hosts = isLoopback(options.host)
       ? new Set(
           ["localhost", "127.0.0.1", "[::1]", bracketed(options.host), options.name, hostname()].map((name) =>

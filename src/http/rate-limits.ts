@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { principalText } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
 
-export interface LimitsOptions {
+export interface RateLimitsOptions {
   /** Of each caller; 0 for as many as they like. */
   readonly perSecond: number;
   /** How many nodes are there to be asked, with this one. */
@@ -32,13 +32,13 @@ const LOGINS_MIN = 3;
 /** Wrong tokens of one address that are still told to be wrong. */
 const FAILURES_OF_ADDRESS = 60;
 
-export class Limits {
+export class RateLimits {
   readonly #loginsOfAddress: Limit;
   readonly #loginsOfUser: Limit;
   readonly #failures: Limit;
   readonly #requests: Limit | null;
 
-  private constructor(app: FastifyInstance, { perSecond, nodes }: LimitsOptions) {
+  private constructor(app: FastifyInstance, { perSecond, nodes }: RateLimitsOptions) {
     const minute = (max: number | (() => number)): object => ({ max, timeWindow: MINUTE_MS });
     const share = (all: number) => (): number => loginsOfNode(all, nodes());
     this.#loginsOfAddress = app.createRateLimit(minute(share(LOGINS_OF_ADDRESS)));
@@ -50,9 +50,9 @@ export class Limits {
         : app.createRateLimit({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf });
   }
 
-  static async open(app: FastifyInstance, options: LimitsOptions): Promise<Limits> {
+  static async open(app: FastifyInstance, options: RateLimitsOptions): Promise<RateLimits> {
     await app.register(rateLimit, { global: false });
-    return new Limits(app, options);
+    return new RateLimits(app, options);
   }
 
   get limitsRequests(): boolean {

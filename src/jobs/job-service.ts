@@ -1,7 +1,7 @@
 import type { SubmitOptions, SubmitRequest } from "./submit/submitter.ts";
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/channel-names.ts";
-import type { CancelWish } from "../channels/messages.ts";
+import type { CancelRequest } from "../channels/messages.ts";
 import type { AgentState } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
 import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/jobs/job.ts";
@@ -114,7 +114,7 @@ export class JobService {
   async cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
     const answer = await this.#o.store.jobs.cancel(id, reason);
     if (answer.outcome === "requested") {
-      const wish: CancelWish = { id, reason };
+      const wish: CancelRequest = { id, reason };
       // The store has the wish: whoever does not hear of it now does with the next renewal of its lease.
       await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: wish }]).catch(() => {});
     }

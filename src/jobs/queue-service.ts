@@ -1,4 +1,4 @@
-import { SharedLook } from "../platform/single-flight.ts";
+import { SingleFlight } from "../platform/single-flight.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
 
 export type Queues = Pick<QueueService, "list" | "waitingSince" | "setPaused">;
@@ -12,11 +12,11 @@ export interface QueueServiceOptions {
 export class QueueService {
   readonly #o: QueueServiceOptions;
   /** Counting many jobs takes a database a while, and all who have the page open ask at the same time. */
-  readonly #counts: SharedLook<readonly QueueInfo[]>;
+  readonly #counts: SingleFlight<readonly QueueInfo[]>;
 
   constructor(options: QueueServiceOptions) {
     this.#o = options;
-    this.#counts = new SharedLook(() => options.store.queues.list());
+    this.#counts = new SingleFlight(() => options.store.queues.list());
   }
 
   list(): Promise<readonly QueueInfo[]> {

@@ -12,7 +12,7 @@
 import type { Coordination, Leadership, LeaseLock, Membership } from "./coordination.ts";
 import { Elector } from "./elector.ts";
 import type { ElectorSettings } from "./elector-settings.ts";
-import { Observer } from "./leader-observer.ts";
+import { LeaderObserver } from "./leader-observer.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import { LEADER_ROLES, type LeaderRole, type TermChange } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -43,7 +43,7 @@ export class LeaderElections extends Lifecycle {
   readonly #all: Readonly<Record<LeaderRole, Leadership>>;
   readonly #electors: readonly Service[];
   /** Looks who leads while we do not stand. */
-  readonly #observer: Observer;
+  readonly #observer: LeaderObserver;
 
   constructor(options: LeaderElectionsOptions) {
     super();
@@ -51,7 +51,7 @@ export class LeaderElections extends Lifecycle {
     const electors = LEADER_ROLES.map((role) => {
       const lock = coordination.lock(role);
       if (!stands(role))
-        return new Observer({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
+        return new LeaderObserver({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
       const own = whileListed(lock, coordination.membership);
       const elector = new Elector({ lock: own, identity, role, clock, random, settings, log, onChange });
       return gate && role === "scheduler" ? new GatedLeadership({ elector, identity, gate, log }) : elector;
@@ -60,7 +60,7 @@ export class LeaderElections extends Lifecycle {
     const scheduler = electors[LEADER_ROLES.indexOf("scheduler")]!;
     this.compactor = electors[LEADER_ROLES.indexOf("log_compactor")]!;
     const lock = coordination.lock("scheduler");
-    this.#observer = new Observer({
+    this.#observer = new LeaderObserver({
       lock,
       node: identity.name,
       role: "scheduler",

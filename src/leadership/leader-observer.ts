@@ -6,7 +6,7 @@ import { Lifecycle } from "../platform/service.ts";
 import type { Leadership, LeaseLock, LockSilence } from "./coordination.ts";
 import { LockCalls } from "./lock-calls.ts";
 
-export interface ObserverOptions {
+export interface LeaderObserverOptions {
   readonly lock: LeaseLock;
   readonly node: NodeName;
   readonly role: LeaderRole;
@@ -15,14 +15,14 @@ export interface ObserverOptions {
 }
 
 /** How a node that never stands for a role sees who has it. */
-export class Observer extends Lifecycle implements Leadership {
-  readonly #o: ObserverOptions;
+export class LeaderObserver extends Lifecycle implements Leadership {
+  readonly #o: LeaderObserverOptions;
   readonly #calls: LockCalls;
   #seen: Term | null = null;
   #stopping = new AbortController();
   #looking: Promise<void> = Promise.resolve();
 
-  constructor(options: ObserverOptions) {
+  constructor(options: LeaderObserverOptions) {
     super();
     this.#o = options;
     this.#calls = new LockCalls(options.clock, 2 * options.intervalMs);

@@ -23,7 +23,7 @@ export interface MembershipSettings {
 }
 
 /** What a heartbeat brings back. */
-export interface Roll {
+export interface NodeList {
   /** By the clock of the backend. */
   readonly at: number;
   readonly others: readonly Registered[];
@@ -60,12 +60,12 @@ export interface Registry {
   /** Enters this node, unless another live incarnation has its name: then returns that one. */
   register(): Promise<Namesake | null>;
   /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
-  beat(heard: string | null): Promise<Roll>;
-  setStatus(status: NodeStatus, heard: string | null): Promise<Roll>;
+  beat(heard: string | null): Promise<NodeList>;
+  setStatus(status: NodeStatus, heard: string | null): Promise<NodeList>;
   deregister(): Promise<void>;
   ask(node: NodeName, request: NodeRequest): Promise<boolean>;
   /** Forgets recovered nodes that have been silent for so long. */
-  look(fence: Term, forgetAfterMs: number): Promise<NodeSigns>;
+  snapshot(fence: Term, forgetAfterMs: number): Promise<NodeSigns>;
   /** Only those who were not heard since they were seen; answers with their incarnations. */
   markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>>;
   markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<unknown>;
@@ -147,7 +147,7 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
 
   async findDead(fence: Term): Promise<readonly NodeIdentity[]> {
     const { clock, identity, settings } = this.#o;
-    const { server, serverUpMs, signs, unrecovered } = await this.registry.look(
+    const { server, serverUpMs, signs, unrecovered } = await this.registry.snapshot(
       fence,
       settings.forgetAfterMs,
     );
@@ -219,7 +219,7 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
   }
 
   /** One behind the other, so that the answer of the last one is what we remember. */
-  #beat(send: (heard: string | null) => Promise<Roll>): Promise<void> {
+  #beat(send: (heard: string | null) => Promise<NodeList>): Promise<void> {
     const beat = this.#beating.then(async () => {
       try {
         const roll = await send(this.#heard);

@@ -3,7 +3,7 @@
 import { LeaderDuties } from "../leadership/leader-duties.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { metricsDuty } from "../observe/metrics/metrics-duty.ts";
-import { nodeWatch } from "../jobs/recover/dead-node-recovery.ts";
+import { deadNodeRecovery } from "../jobs/recover/dead-node-recovery.ts";
 import { jobId } from "../core/ids.ts";
 import { LEADER_ROLES, type Duty, type LeaderRole } from "../core/leadership/term.ts";
 import { retentionDuty } from "../jobs/recover/retention.ts";
@@ -36,13 +36,13 @@ export function duties(p: Platform, b: Backend, e: LeaderElections, w: Work): Se
         }),
       ),
       nodes: watchdog.duty("nodes", (time) =>
-        nodeWatch({
+        deadNodeRecovery({
           membership,
           reaper,
           clock: time,
           log,
           events,
-          bury: async (dead, term) => push?.takeFrom(dead, term),
+          reclaim: async (dead, term) => push?.takeFrom(dead, term),
         }),
       ),
       ...push?.duties,

@@ -11,7 +11,7 @@ import { BacklogReader } from "../observe/backlog-reader.ts";
 import { ClusterView } from "../observe/cluster-view.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { Readiness } from "../observe/readiness.ts";
-import { StoreLooks } from "../observe/store-snapshots.ts";
+import { StoreSnapshots } from "../observe/store-snapshots.ts";
 import { WorkCheck } from "../observe/work-check.ts";
 import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/shown-settings.ts";
@@ -115,7 +115,7 @@ function servicesOf(
     tasks,
     controller: w.controller,
     journal,
-    insight: new StoreLooks({
+    insight: new StoreSnapshots({
       store,
       backlog,
       schedules: () => schedules.list(),

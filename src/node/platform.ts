@@ -18,7 +18,7 @@ import { traceFields } from "../core/trace.ts";
 import { JobSpans } from "../jobs/job-spans.ts";
 import type { TaskRegistry } from "../jobs/tasks/task-registry.ts";
 import { queuesOf, servedQueues } from "../jobs/run/worker-settings.ts";
-import { WorkerWatch } from "../jobs/run/worker-monitor.ts";
+import { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
 import { AgentMetrics } from "../observe/metrics/agent-metrics.ts";
 import { HttpMetrics } from "../observe/metrics/http-metrics.ts";
 import { Instruments } from "../observe/metrics/instruments.ts";
@@ -59,7 +59,7 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: NodeO
   const traffic = new Traffic(clock);
   const metrics = sinks(clock);
   const spans = new JobSpans({ tracing, node: identity.name });
-  const watch = new WorkerWatch({ clock, slots: places.concurrency, spans, sink: metrics.jobs });
+  const watch = new WorkerMonitor({ clock, slots: places.concurrency, spans, sink: metrics.jobs });
   const watchdog = new Watchdog({ clock, log });
   const load = new LoadMeter({
     clock,

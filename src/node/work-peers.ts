@@ -5,12 +5,12 @@
 
 import { join } from "node:path";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
-import { Position } from "../peers/placement/round-robin-position.ts";
-import { Rounds } from "../peers/placement/placement-rounds.ts";
+import { RoundRobinPosition } from "../peers/placement/round-robin-position.ts";
+import { PlacementRounds } from "../peers/placement/placement-rounds.ts";
 import { RoundRobinPlacement } from "../peers/placement/round-robin-placement.ts";
 import { ReplicatedSchedules } from "../peers/schedules/replicated-schedules.ts";
 import { SCHEDULE_PATH } from "../peers/schedules/schedule-messages.ts";
-import { KeptRetractedJobs } from "../peers/retractions/retraction-receiver.ts";
+import { RetractionReceiver } from "../peers/retractions/retraction-receiver.ts";
 import { Retractions, RETRACTIONS_PATH } from "../peers/retractions/retractions.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeInfo } from "../core/node.ts";
@@ -32,9 +32,9 @@ export function peerWork(
   const { name: self } = identity;
   const { strategy, stateFile } = settings.placement;
   const file = stateFile === "" ? join(settings.data, "placement.json") : stateFile;
-  const position = new Position({ file, clock, random, log });
-  const rounds = new Rounds({ strategy, position, leadership, nodes, call, clock });
-  const retracted = new KeptRetractedJobs({ node: self, jobs, clock, log });
+  const position = new RoundRobinPosition({ file, clock, random, log });
+  const rounds = new PlacementRounds({ strategy, position, leadership, nodes, call, clock });
+  const retracted = new RetractionReceiver({ node: self, jobs, clock, log });
   const retractions = new Retractions({
     self,
     file: join(settings.data, "retractions"),

@@ -25,7 +25,7 @@ import { QueueService } from "../jobs/queue-service.ts";
 import { ScheduleService } from "../jobs/schedules/schedule-service.ts";
 import { Submitter } from "../jobs/submit/submitter.ts";
 import { ThreadPool } from "../jobs/run/thread-pool.ts";
-import { hearsOfWork, WakeUps } from "../jobs/submit/work-notifier.ts";
+import { hearsOfWork, WorkNotifier } from "../jobs/submit/work-notifier.ts";
 import { Worker } from "../jobs/run/worker.ts";
 import type { NewJob } from "../store/store.ts";
 import type { Backend } from "./backend.ts";
@@ -66,7 +66,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     clock,
   });
   const news = new JobNews({ node: identity.name, feed, followers });
-  const wakeUps = new WakeUps({
+  const wakeUps = new WorkNotifier({
     channels,
     clock,
     // Where each node has its own jobs, no other node could take them.

@@ -6,7 +6,7 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Agent } from "../store/agents.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
-import { Aged } from "../platform/cached-value.ts";
+import { CachedValue } from "../platform/cached-value.ts";
 
 export interface BacklogOptions {
   readonly store: Pick<Store, "queues" | "agents">;
@@ -29,10 +29,10 @@ export interface Backlog {
 const FRESH_MS = 5_000;
 
 export class BacklogReader {
-  readonly #counted: Aged<Omit<Backlog, "ageMs">>;
+  readonly #counted: CachedValue<Omit<Backlog, "ageMs">>;
 
   constructor({ store, clock }: BacklogOptions) {
-    this.#counted = new Aged({
+    this.#counted = new CachedValue({
       clock,
       freshMs: FRESH_MS,
       async look() {

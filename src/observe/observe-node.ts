@@ -2,7 +2,7 @@
 
 import { Journal } from "./journal/journal.ts";
 import { RefusedWrites } from "./journal/refused-writes.ts";
-import { TermNotes } from "./journal/term-journal.ts";
+import { TermJournal } from "./journal/term-journal.ts";
 import type { Traffic } from "./traffic.ts";
 import type { JobNews } from "../controller/events/job-news.ts";
 import type { Membership } from "../leadership/coordination.ts";
@@ -39,7 +39,7 @@ export function observeNode(events: NodeEvents, observers: NodeObservers) {
   const journal = new Journal({ store, node: identity.name, clock, log });
   const epochOf = async (job: JobId) => (await store.jobs.get(job))?.jobEpoch ?? null;
   const refusedWrites = new RefusedWrites({ journal, clock, epochOf });
-  const termNotes = new TermNotes({ journal, nodes: () => membership.nodes(), clock, log });
+  const termNotes = new TermJournal({ journal, nodes: () => membership.nodes(), clock, log });
   observeJobs(events, observers);
   observeMembership(events, observers, journal);
   events.on("write.refused", (refusal) => {

@@ -12,11 +12,11 @@ import { quantiles, type Quantiles } from "../core/health/quantiles.ts";
 import type { Schedule } from "../core/schedules/schedule.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
-import { Aged } from "../platform/cached-value.ts";
+import { CachedValue } from "../platform/cached-value.ts";
 import type { Backlog, BacklogReader } from "./backlog-reader.ts";
 import { readSamples } from "./metrics/metrics-duty.ts";
 
-export interface StoreLook {
+export interface StoreSnapshot {
   /** Wall time of the counts; null when they could not be had. */
   readonly countedAt: number | null;
   readonly jobs: Readonly<Record<JobStatus, number>>;
@@ -30,7 +30,7 @@ export interface StoreLook {
   readonly trouble: string | null;
 }
 
-export interface StoreLookOptions {
+export interface StoreSnapshotsOptions {
   readonly store: Pick<Store, "jobs" | "samples" | "journal" | "problem">;
   readonly backlog: Pick<BacklogReader, "known" | "read" | "tookMs" | "trouble">;
   readonly schedules: () => Promise<readonly Schedule[]>;
@@ -53,16 +53,16 @@ const REFUSED_MAX = 200;
 
 const NOTHING = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
 
-export class StoreLooks {
-  readonly #o: StoreLookOptions;
-  readonly #times: Aged<StoreLook["times"]>;
-  readonly #late: Aged<StoreLook["late"]>;
-  readonly #refused: Aged<StoreLook["refused"]>;
+export class StoreSnapshots {
+  readonly #o: StoreSnapshotsOptions;
+  readonly #times: CachedValue<StoreSnapshot["times"]>;
+  readonly #late: CachedValue<StoreSnapshot["late"]>;
+  readonly #refused: CachedValue<StoreSnapshot["refused"]>;
 
-  constructor(options: StoreLookOptions) {
+  constructor(options: StoreSnapshotsOptions) {
     this.#o = options;
     const { clock, store, schedules } = options;
-    this.#times = new Aged({
+    this.#times = new CachedValue({
       clock,
       freshMs: FRESH_MS,
       async look() {
@@ -74,15 +74,15 @@ export class StoreLooks {
         };
       },
     });
-    this.#late = new Aged({
+    this.#late = new CachedValue({
       clock,
       freshMs: SELDOM_MS,
       look: async () => lateOf(await schedules(), clock.now()),
     });
-    this.#refused = new Aged({ clock, freshMs: SELDOM_MS, look: () => this.#refusedLately() });
+    this.#refused = new CachedValue({ clock, freshMs: SELDOM_MS, look: () => this.#refusedLately() });
   }
 
-  async look(): Promise<StoreLook> {
+  async look(): Promise<StoreSnapshot> {
     const { store, backlog, clock, agentStaleMs } = this.#o;
     const aged = [this.#times, this.#late, this.#refused] as const;
     const [counted] = await Promise.all([this.#counted(), ...aged.map((each) => each.get(patience(each)))]);
@@ -115,7 +115,7 @@ export class StoreLooks {
     return counted && { ...counted, jobs: total(counted.queues), at: clock.now() - counted.ageMs };
   }
 
-  async #refusedLately(): Promise<StoreLook["refused"]> {
+  async #refusedLately(): Promise<StoreSnapshot["refused"]> {
     const { store, clock } = this.#o;
     const since = clock.now() - REFUSED_WITHIN_MS;
     const entries = await store.journal.list({ kinds: ["write.refused"], limit: REFUSED_MAX });
@@ -145,7 +145,7 @@ function total(queues: readonly QueueInfo[]): Record<JobStatus, number> {
   return sum;
 }
 
-function lateOf(schedules: readonly Schedule[], now: number): StoreLook["late"] {
+function lateOf(schedules: readonly Schedule[], now: number): StoreSnapshot["late"] {
   return schedules
     .filter(({ paused, nextAt }) => !paused && nextAt !== null && nextAt < now)
     .map(({ name, nextAt }) => ({ schedule: name, dueAt: nextAt! }));

@@ -3,7 +3,7 @@
 import { isSuspect, type Budgets } from "../core/jobs/job.ts";
 import { judgeWork, UNTAKEN_MS, type WorkFacts, type WorkVerdict } from "../core/health/work-health.ts";
 import { servesQueue, type WorkerSettings } from "../jobs/run/worker-settings.ts";
-import type { WorkerWatch } from "../jobs/run/worker-monitor.ts";
+import type { WorkerMonitor } from "../jobs/run/worker-monitor.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { JobStore } from "../store/store.ts";
 import type { BacklogReader } from "./backlog-reader.ts";
@@ -22,7 +22,7 @@ export interface WorkReport extends WorkVerdict {
 export type WorkHealth = Pick<WorkCheck, "check">;
 
 export interface WorkCheckOptions {
-  readonly watch: Pick<WorkerWatch, "claims">;
+  readonly watch: Pick<WorkerMonitor, "claims">;
   readonly watchdog: Pick<Watchdog, "stuck">;
   readonly backlog: Pick<BacklogReader, "read">;
   readonly jobs: Pick<JobStore, "list">;

@@ -5,7 +5,7 @@
 
 import type { Clock } from "./clock.ts";
 
-export interface AgedOptions<Value> {
+export interface CachedValueOptions<Value> {
   readonly clock: Clock;
   /** How long a value counts as new, unless whoever asks has another opinion. */
   readonly freshMs: number;
@@ -17,8 +17,8 @@ const SHARE_MAX = 1 / 20;
 /** A look that takes longer is trouble. */
 const TROUBLE_MS = 1_000;
 
-export class Aged<Value> {
-  readonly #o: AgedOptions<Value>;
+export class CachedValue<Value> {
+  readonly #o: CachedValueOptions<Value>;
   #value: Value | null = null;
   #at = -Infinity;
   #tookMs = 0;
@@ -26,7 +26,7 @@ export class Aged<Value> {
   #error: string | null = null;
   #looking: { readonly done: Promise<void>; readonly since: number } | null = null;
 
-  constructor(options: AgedOptions<Value>) {
+  constructor(options: CachedValueOptions<Value>) {
     this.#o = options;
   }
 

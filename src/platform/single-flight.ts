@@ -2,7 +2,7 @@
  * One look at something for all who ask at about the same time. Whoever asks gets a look that begins after the question, so that nobody
  * misses what they wrote before; never two at once, however many ask.
  */
-export class SharedLook<Value> {
+export class SingleFlight<Value> {
   readonly #look: () => Promise<Value>;
   #now: Promise<Value> | null = null;
   #next: Promise<Value> | null = null;

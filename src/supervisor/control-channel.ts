@@ -10,7 +10,7 @@ import type { BeforeLeading } from "../leadership/gated-leadership.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/leadership/role.ts";
-import type { Standing } from "../core/supervision.ts";
+import type { ControllerState } from "../core/supervision.ts";
 import { heldBy } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import {
@@ -23,13 +23,13 @@ import {
 import type { SupervisorReport } from "./supervisor-report.ts";
 
 /** One end of a channel between two processes. */
-export interface Line {
+export interface SupervisorConnection {
   send(message: FromController): void;
   receive(listener: (message: unknown) => void): void;
 }
 
-export interface ControlLineOptions {
-  readonly line: Line;
+export interface ControlChannelOptions {
+  readonly line: SupervisorConnection;
   readonly clock: Clock;
   /** How long the answer to "may I lead?" is waited for. */
   readonly patienceMs: number;
@@ -42,8 +42,8 @@ const TOKEN_MS = 3_600_000;
 /** How often the own standing is looked at: nobody tells of a drain, or of another's term. */
 const LOOK_MS = 100;
 
-export class ControlLine {
-  readonly #o: ControlLineOptions;
+export class ControlChannel {
+  readonly #o: ControlChannelOptions;
   readonly #waiting = new Map<number, (ended: readonly string[]) => void>();
   #report: SupervisorReport | null = null;
   #services: NodeServices | null = null;
@@ -52,7 +52,7 @@ export class ControlLine {
   #adoptAt: number | null = null;
   #adopting: Promise<void> | null = null;
 
-  constructor(options: ControlLineOptions) {
+  constructor(options: ControlChannelOptions) {
     this.#o = options;
     options.line.receive((message) => {
       if (isMessage<Extract<ToChild, { baton: "agent_off" }>>(message, "agent_off"))
@@ -99,7 +99,7 @@ export class ControlLine {
       // Waited for at first, so that the agent is not refused; later a silent store must not keep back where the node stands.
       const adopting = this.#adopt(services);
       if (this.#adoptAt === null) await adopting;
-      const standing = standingOf(services);
+      const standing = controllerStateOf(services);
       const text = JSON.stringify(standing);
       if (text !== told) this.#o.line.send({ baton: "standing", ...standing });
       told = text;
@@ -138,7 +138,7 @@ export class ControlLine {
 }
 
 /** Only another node counts as the leader that this one stands by for. */
-export function standingOf({ leadership, health, identity }: NodeServices): Standing {
+export function controllerStateOf({ leadership, health, identity }: NodeServices): ControllerState {
   const held = leadership.held();
   const current = leadership.current();
   return {
@@ -152,14 +152,14 @@ export function standingOf({ leadership, health, identity }: NodeServices): Stan
 const ANSWER_SLACK_MS = 2_000;
 
 /** The line of this process to the node-controller that started it; null for a process that somebody else started. */
-export function lineToSupervisor(settings: Settings, clock: Clock): ControlLine | null {
+export function openControlChannel(settings: Settings, clock: Clock): ControlChannel | null {
   const supervisor = process.env[SUPERVISOR_VARIABLE];
   // What this process starts is not the node-controller's child.
   delete process.env[SUPERVISOR_VARIABLE];
   const agentToken = process.env[AGENT_TOKEN_VARIABLE];
   delete process.env[AGENT_TOKEN_VARIABLE];
   if (supervisor !== String(process.ppid) || !process.send) return null;
-  return new ControlLine({
+  return new ControlChannel({
     clock,
     agentToken,
     patienceMs: settings.controller.agentOffMs + ANSWER_SLACK_MS,

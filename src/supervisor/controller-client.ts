@@ -1,6 +1,6 @@
 /** The few questions that a node-controller has for its controller. Each has a deadline; what cannot be read is null. */
 
-import type { AgentSight, WaitingJob } from "../core/supervision.ts";
+import type { AgentSnapshot, WaitingJob } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
 
 /** A page of those that wait is enough to see whether work is left lying. */
@@ -10,7 +10,7 @@ const WORK_LOOKED_AT = 1_000;
 
 type Body = Readonly<Record<string, unknown>>;
 
-export class NodeCalls {
+export class ControllerClient {
   readonly #clock: Clock;
   readonly #callMs: number;
   readonly #headers: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ export class NodeCalls {
   }
 
   /** Null where it is not known whether there is such an agent; undefined where there is none. */
-  async agent(url: string, name: string): Promise<AgentSight | undefined | null> {
+  async agent(url: string, name: string): Promise<AgentSnapshot | undefined | null> {
     const answer = await this.#get(`${url}/v1/agents`);
     if (answer?.status !== 200) return null;
     const found = list(answer.body?.["agents"]).find((agent) => agent["name"] === name);

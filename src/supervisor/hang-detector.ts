@@ -4,13 +4,13 @@
  * Failures are counted and not only timed: after a pause of our own everybody looks silent, until asked once more.
  */
 
-import { wedgeOf } from "../core/supervision.ts";
+import { hangOf } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Lifecycle } from "../platform/service.ts";
-import type { NodeCalls } from "./controller-client.ts";
+import type { ControllerClient } from "./controller-client.ts";
 
-export interface WedgeWatchOptions {
-  readonly calls: Pick<NodeCalls, "livez" | "agent" | "waiting" | "works">;
+export interface HangDetectorOptions {
+  readonly calls: Pick<ControllerClient, "livez" | "agent" | "waiting" | "works">;
   readonly clock: Clock;
   readonly wedgedAfterMs: number;
   /** The controller that runs, by its address; null while there is none to ask. */
@@ -35,12 +35,12 @@ interface Trouble {
   readonly looks: number;
 }
 
-export class WedgeWatch extends Lifecycle {
-  readonly #o: WedgeWatchOptions;
+export class HangDetector extends Lifecycle {
+  readonly #o: HangDetectorOptions;
   #stopping = new AbortController();
   #looking: Promise<unknown> = Promise.resolve();
 
-  constructor(options: WedgeWatchOptions) {
+  constructor(options: HangDetectorOptions) {
     super();
     this.#o = options;
   }
@@ -99,7 +99,7 @@ export class WedgeWatch extends Lifecycle {
     const agent = await calls.agent(url, running.name);
     if (agent === null || (agent === undefined && !running.known)) return null;
     if (this.#o.agent()?.startedAt !== running.startedAt) return null;
-    const reason = wedgeOf({
+    const reason = hangOf({
       agent: agent ?? null,
       waiting: waiting.jobs,
       pausedQueues: waiting.paused,

@@ -13,12 +13,12 @@
  *       | <--- stop --------------------------- |  where there are no signals
  */
 
-import type { Standing } from "../core/supervision.ts";
+import type { ControllerState } from "../core/supervision.ts";
 import type { SupervisorReport } from "./supervisor-report.ts";
 
 export type FromController =
   | { readonly baton: "started"; readonly url: string }
-  | ({ readonly baton: "standing" } & Standing)
+  | ({ readonly baton: "standing" } & ControllerState)
   | { readonly baton: "may_lead"; readonly epoch: number }
   | { readonly baton: "retired" };
 

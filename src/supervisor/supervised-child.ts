@@ -16,7 +16,7 @@ import {
   restartDelayMs,
   steadyAfterMs,
   type ChildName,
-  type Patience,
+  type WaitPolicy,
   type RestartPolicy,
 } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -131,7 +131,7 @@ export class SupervisedChild {
   }
 
   /** Resolves when it is off. Asked again with less patience, it ends sooner. */
-  async turnOff(patience: Patience, cause: ExitRequest = "stop"): Promise<void> {
+  async turnOff(patience: WaitPolicy, cause: ExitRequest = "stop"): Promise<void> {
     this.#wanted = false;
     this.#wake.abort();
     this.#end({ cause, reason: REQUESTS[cause] }, patience);
@@ -239,7 +239,7 @@ export class SupervisedChild {
     });
   }
 
-  #end(ending: Pick<LastExit, "cause" | "reason">, { hurryMs, killMs }: Patience): void {
+  #end(ending: Pick<LastExit, "cause" | "reason">, { hurryMs, killMs }: WaitPolicy): void {
     const { clock, log, name } = this.#o;
     const killAt = clock.monotonic() + killMs;
     if (!this.#process || killAt >= this.#killAt) return;

@@ -14,7 +14,13 @@ import { newToken } from "../access/token-format.ts";
 import { asksCallers } from "../config/checks/access-checks.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
-import { agentWanted, beforeLeading, exitCodeOf, type Patience, type Standing } from "../core/supervision.ts";
+import {
+  agentWanted,
+  beforeLeading,
+  exitCodeOf,
+  type WaitPolicy,
+  type ControllerState,
+} from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
@@ -28,11 +34,11 @@ import {
 } from "./child-commands.ts";
 import { DataLock } from "./data-lock.ts";
 import { isMessage, type FromController, type ToChild } from "./messages.ts";
-import { NodeCalls } from "./controller-client.ts";
+import { ControllerClient } from "./controller-client.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";
 import { Sentinel } from "./sentinel.ts";
 import { isRequested, SupervisedChild } from "./supervised-child.ts";
-import { WedgeWatch } from "./hang-detector.ts";
+import { HangDetector } from "./hang-detector.ts";
 
 export interface SupervisorOptions {
   readonly settings: Settings;
@@ -47,7 +53,7 @@ export interface SupervisorOptions {
 /** What a child does after its drain: closing listeners and files. Its own limit is a little shorter. */
 const STOP_SLACK_MS = 8_000;
 /** For a child that was told to hurry; both of them fit into what the command line grants for it. */
-const HURRY: Patience = { hurryMs: 300, killMs: 2_000 };
+const HURRY: WaitPolicy = { hurryMs: 300, killMs: 2_000 };
 /** A node on the same machine that needs longer for a small answer is in trouble. */
 const CALL_MS_MAX = 2_000;
 /** Within the slack that a stop has. */
@@ -59,17 +65,17 @@ export class Supervisor extends Lifecycle {
   readonly #o: SupervisorOptions;
   readonly #incarnation: string;
   readonly #startedAt: number;
-  readonly #calls: NodeCalls;
+  readonly #calls: ControllerClient;
   readonly #sentinel: Sentinel;
   readonly #controller: SupervisedChild;
   readonly #agent: SupervisedChild;
-  readonly #watch: WedgeWatch;
+  readonly #watch: HangDetector;
   readonly #noAgent: string | null;
   /** Null where the agent needs none, or has one of its own. */
   readonly #agentToken: string | null;
   #lock: DataLock | null = null;
   #url: string | null = null;
-  #standing: Standing | null = null;
+  #standing: ControllerState | null = null;
   #stopping = false;
   #stoppingAt = Infinity;
   #stopped = false;
@@ -89,7 +95,7 @@ export class Supervisor extends Lifecycle {
     const callMs = Math.min(CALL_MS_MAX, settings.controller.wedgedAfterMs / 4);
     const agentToken = options.token === null && asksCallers(settings) ? newToken() : null;
     this.#agentToken = agentToken;
-    this.#calls = new NodeCalls(clock, callMs, options.token ?? agentToken);
+    this.#calls = new ControllerClient(clock, callMs, options.token ?? agentToken);
     this.#sentinel = new Sentinel({ clock, log });
     const { controller } = settings;
     const restarts = {
@@ -121,7 +127,7 @@ export class Supervisor extends Lifecycle {
       onChange,
     });
     const queues = settings.worker.queues.length > 0 ? new Set(settings.worker.queues) : null;
-    this.#watch = new WedgeWatch({
+    this.#watch = new HangDetector({
       calls: this.#calls,
       clock,
       wedgedAfterMs: controller.wedgedAfterMs,
@@ -209,7 +215,7 @@ export class Supervisor extends Lifecycle {
     callOff();
   }
 
-  #gentle(): Patience {
+  #gentle(): WaitPolicy {
     if (this.#hurry) return HURRY;
     const { timeoutMs } = this.#o.settings.drain;
     const killMs = timeoutMs + STOP_SLACK_MS;
@@ -229,7 +235,7 @@ export class Supervisor extends Lifecycle {
     } else if (isMessage<Extract<FromController, { baton: "retired" }>>(message, "retired")) this.#retired();
   }
 
-  #stand(standing: Standing): void {
+  #stand(standing: ControllerState): void {
     this.#standing = standing;
     const on = agentWanted(standing);
     if (on === true && this.#noAgent === null && !this.#stopping) this.#agent.turnOn();

@@ -14,11 +14,11 @@ import { LiveFeed } from "../../src/api/live-feed.ts";
 import type { NodeServices } from "../../src/api/node-services.ts";
 import type { Peers } from "../../src/transport/hop-headers.ts";
 import { InFlight } from "../../src/platform/in-flight.ts";
-import { Position } from "../../src/peers/placement/round-robin-position.ts";
-import { Rounds } from "../../src/peers/placement/placement-rounds.ts";
+import { RoundRobinPosition } from "../../src/peers/placement/round-robin-position.ts";
+import { PlacementRounds } from "../../src/peers/placement/placement-rounds.ts";
 import type { PlacementStrategy } from "../../src/peers/placement/placement-rounds.ts";
 import { RoundRobinPlacement } from "../../src/peers/placement/round-robin-placement.ts";
-import { KeptRetractedJobs } from "../../src/peers/retractions/retraction-receiver.ts";
+import { RetractionReceiver } from "../../src/peers/retractions/retraction-receiver.ts";
 import { Retractions } from "../../src/peers/retractions/retractions.ts";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeInfo } from "../../src/core/node.ts";
@@ -136,8 +136,8 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       current: term,
       held: () => (leader === name ? term() : null),
     };
-    const position = new Position({ file: null, clock, random, log });
-    const rounds = new Rounds({
+    const position = new RoundRobinPosition({ file: null, clock, random, log });
+    const rounds = new PlacementRounds({
       strategy: options.strategy ?? "global",
       position,
       leadership,
@@ -146,7 +146,7 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
       clock,
     });
     const self = name as NodeName;
-    const retracted = new KeptRetractedJobs({ node: self, jobs: node.jobs, clock, log });
+    const retracted = new RetractionReceiver({ node: self, jobs: node.jobs, clock, log });
     const file = join(dir, `${name}.retractions`);
     const retractions = new Retractions({ self, file, nodes: () => view(name), call, retracted, clock, log });
     await retractions.start();

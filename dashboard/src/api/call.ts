@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { AnswerOf, Parts, Route } from "../../../src/api/operation-table.ts";
-import { address } from "../../../src/client/route-path.ts";
+import { routePath } from "../../../src/client/route-path.ts";
 import { Problem, problemIn } from "./problem.ts";
 
 /** Where the API is: beside the page, whatever the prefix. */
@@ -24,7 +24,7 @@ export async function call<R extends Route>(
   parts: Parts<R> = {},
   options: CallOptions = {},
 ): Promise<AnswerOf<R>> {
-  const { method, path } = address(route, parts);
+  const { method, path } = routePath(route, parts);
   const { body } = parts as { body?: unknown };
   const late = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
   const reply = await fetch(new URL(path.slice(1), BASE), {

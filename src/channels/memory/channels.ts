@@ -12,7 +12,7 @@ import { Lifecycle } from "../../platform/service.ts";
 import type { Channels, ConsumeOptions, Delivery, Message, Subscription } from "../channels.ts";
 import { BATCH_MAX } from "../channels.ts";
 import { LocalTopics } from "../local-topics.ts";
-import { checkBatchMax, checkName, written } from "../message-encoding.ts";
+import { checkBatchMax, checkName, encodeMessage } from "../message-encoding.ts";
 import { Subscriptions } from "../subscriptions.ts";
 import { MemoryQueue } from "./queue.ts";
 
@@ -41,7 +41,7 @@ export class MemoryChannels extends Lifecycle implements Channels {
     this.#usable();
     checkName("queue", queue);
     // All of them are turned into text before the first one is queued: a bad one sends none.
-    const texts = written(messages);
+    const texts = encodeMessage(messages);
     if (texts.length > 0) this.#queue(queue).push(texts);
   }
 
@@ -60,7 +60,7 @@ export class MemoryChannels extends Lifecycle implements Channels {
     this.#usable();
     checkName("topic", topic);
     // Nobody listens: the cost of making text of every change would be for nothing.
-    if (this.#topics.hasSubscribers(topic)) this.#topics.deliver(topic, written(messages));
+    if (this.#topics.hasSubscribers(topic)) this.#topics.deliver(topic, encodeMessage(messages));
   }
 
   subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription {

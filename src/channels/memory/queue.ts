@@ -1,7 +1,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Delivery, Subscription } from "../channels.ts";
 import { Fifo } from "../fifo.ts";
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 import { redeliveryDelayMs } from "../redelivery-delay.ts";
 
 /**
@@ -11,7 +11,7 @@ import { redeliveryDelayMs } from "../redelivery-delay.ts";
  *                                   \---handler failed---> messages back at the front of their lanes
  */
 
-interface Entry extends Written {
+interface Entry extends EncodedMessage {
   deliveries: number;
 }
 
@@ -53,7 +53,7 @@ export class MemoryQueue {
     this.#options = options;
   }
 
-  push(messages: readonly Written[]): void {
+  push(messages: readonly EncodedMessage[]): void {
     for (const { key, text } of messages) {
       const lane = this.#lane(key);
       lane.entries.push({ key, text, deliveries: 0 });

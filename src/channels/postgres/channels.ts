@@ -30,12 +30,12 @@ import {
   type Subscription,
 } from "../channels.ts";
 import { LocalTopics } from "../local-topics.ts";
-import { checkBatchMax, checkName, type Written, written } from "../message-encoding.ts";
+import { checkBatchMax, checkName, type EncodedMessage, encodeMessage } from "../message-encoding.ts";
 import { Subscriptions } from "../subscriptions.ts";
 import { Consumer } from "./consumer.ts";
-import { Inbox } from "./ordered-delivery.ts";
+import { OrderedDelivery } from "./ordered-delivery.ts";
 import { Listener } from "./listener.ts";
-import { Messages } from "./queue-messages.ts";
+import { QueueMessages } from "./queue-messages.ts";
 import { Publisher } from "./publisher.ts";
 
 export interface PostgresChannelsOptions {
@@ -76,7 +76,7 @@ const LAZY_COMMITS = write("channels-lazy", "SET synchronous_commit = off");
 
 interface Sending {
   readonly queue: string;
-  readonly messages: readonly Written[];
+  readonly messages: readonly EncodedMessage[];
 }
 
 export class PostgresChannels extends Lifecycle implements Channels {
@@ -92,7 +92,7 @@ export class PostgresChannels extends Lifecycle implements Channels {
   /** Whether others hear us and we hear them. */
   #connected = false;
   readonly #queues: PostgresSession;
-  readonly #messages: Messages;
+  readonly #messages: QueueMessages;
   readonly #outbox: Batcher<Sending, undefined>;
   readonly #topics: LocalTopics;
   readonly #consumers = new Map<string, Set<Consumer>>();
@@ -114,7 +114,7 @@ export class PostgresChannels extends Lifecycle implements Channels {
       onOpen: async (opened) => void (await opened.query(LAZY_COMMITS)),
     });
     this.#publisher = new Publisher({ session: this.#sender, channel, origin, random });
-    const inbox = new Inbox({
+    const inbox = new OrderedDelivery({
       session: this.#sender,
       log,
       wanted: (topic) => this.#topics.hasSubscribers(topic),
@@ -134,7 +134,7 @@ export class PostgresChannels extends Lifecycle implements Channels {
       onGap: () => this.#gap(),
     });
     this.#queues = new PostgresSession(session);
-    this.#messages = new Messages(this.#queues, origin);
+    this.#messages = new QueueMessages(this.#queues, origin);
     this.#outbox = new Batcher({ flush: (batch) => this.#insert(batch) });
   }
 
@@ -145,7 +145,7 @@ export class PostgresChannels extends Lifecycle implements Channels {
   async send(queue: string, messages: readonly Message[]): Promise<void> {
     this.#usable();
     checkName("queue", queue);
-    const texts = written(messages);
+    const texts = encodeMessage(messages);
     if (texts.length > 0) await this.#outbox.add({ queue, messages: texts });
   }
 
@@ -184,7 +184,7 @@ export class PostgresChannels extends Lifecycle implements Channels {
   async publish(topic: string, messages: readonly Message[]): Promise<void> {
     this.#usable();
     checkName("topic", topic);
-    const texts = written(messages);
+    const texts = encodeMessage(messages);
     if (texts.length === 0) return;
     this.#topics.deliver(topic, texts);
     if (this.#connected) await this.#publisher.publish(topic, texts);

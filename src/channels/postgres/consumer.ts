@@ -3,13 +3,13 @@ import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import type { Delivery } from "../channels.ts";
 import { redeliveryDelayMs } from "../redelivery-delay.ts";
-import type { Messages, Taken } from "./queue-messages.ts";
+import type { QueueMessages, Taken } from "./queue-messages.ts";
 
 export interface ConsumerOptions {
   readonly queue: string;
   readonly handler: (batch: readonly Delivery[]) => Promise<void>;
   readonly batchMax: number;
-  readonly messages: Messages;
+  readonly messages: QueueMessages;
   readonly clock: Clock;
   readonly random: Random;
   readonly log?: Pick<Log, "warn"> | undefined;

@@ -3,26 +3,26 @@
 import { read, type Statement } from "../../platform/drivers/postgres/postgres.ts";
 import { uuids } from "../../platform/drivers/postgres/arrays.ts";
 import type { Log } from "../../platform/log.ts";
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 import type { Entry } from "./payload.ts";
 
-export interface InboxOptions {
+export interface OrderedDeliveryOptions {
   readonly session: { query<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]> };
   readonly log?: Pick<Log, "warn"> | undefined;
   /** Nothing is fetched or unpacked for nobody. */
   readonly wanted: (topic: string) => boolean;
-  readonly deliver: (topic: string, messages: readonly Written[]) => void;
+  readonly deliver: (topic: string, messages: readonly EncodedMessage[]) => void;
   readonly onQueue: (queue: string) => void;
 }
 
 const FETCH = read("channels-hint-fetch", "SELECT id, body FROM baton.hint WHERE id = ANY ($1::uuid[])");
 
-export class Inbox {
-  readonly #o: InboxOptions;
+export class OrderedDelivery {
+  readonly #o: OrderedDeliveryOptions;
   #waiting: (readonly Entry[])[] = [];
   #fetching = false;
 
-  constructor(options: InboxOptions) {
+  constructor(options: OrderedDeliveryOptions) {
     this.#o = options;
   }
 
@@ -86,7 +86,7 @@ export class Inbox {
 }
 
 /** The row holds the whole entry: `[topic, key, body]`. */
-function storedMessage(text: string): Written {
+function storedMessage(text: string): EncodedMessage {
   const [, key, body] = JSON.parse(text) as [string, string, unknown];
   return { key, text: JSON.stringify(body) };
 }

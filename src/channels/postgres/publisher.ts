@@ -10,7 +10,7 @@ import { Batcher } from "../../platform/batcher.ts";
 import { type Statement, write } from "../../platform/drivers/postgres/postgres.ts";
 import { texts, uuids } from "../../platform/drivers/postgres/arrays.ts";
 import type { Random } from "../../platform/random.ts";
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 import { fits, messageEntry, pack, queueEntry, storedEntry } from "./payload.ts";
 
 export interface PublisherOptions {
@@ -58,7 +58,7 @@ export class Publisher {
     this.#outbox = new Batcher({ flush: (batch) => this.#flush(batch), batchMax: 10_000 });
   }
 
-  publish(topic: string, messages: readonly Written[]): Promise<void> {
+  publish(topic: string, messages: readonly EncodedMessage[]): Promise<void> {
     const entries: string[] = [];
     const large: Large[] = [];
     for (const { key, text } of messages) {

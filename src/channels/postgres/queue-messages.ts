@@ -16,7 +16,7 @@
 import { type Statement, write } from "../../platform/drivers/postgres/postgres.ts";
 import { texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { PostgresSession } from "../../platform/drivers/postgres/session.ts";
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 
 export interface Taken {
   /** Of this take alone: what was taken again by another is not ours any more. */
@@ -28,7 +28,7 @@ export interface Taken {
   readonly last: string | null;
 }
 
-export interface TakenMessage extends Written {
+export interface TakenMessage extends EncodedMessage {
   readonly deliveries: number;
 }
 
@@ -93,7 +93,7 @@ const RENEW = write(
    SELECT count(*)::int AS messages FROM renewed`,
 );
 
-export class Messages {
+export class QueueMessages {
   readonly #session: PostgresSession;
   readonly #origin: string;
   #takes = 0;
@@ -105,7 +105,7 @@ export class Messages {
   }
 
   /** In the order given. */
-  async send(messages: readonly (Written & { readonly queue: string })[]): Promise<void> {
+  async send(messages: readonly (EncodedMessage & { readonly queue: string })[]): Promise<void> {
     await this.#open();
     await this.#session.query(SEND, [
       texts(messages.map(({ queue }) => queue)),

@@ -33,15 +33,15 @@ import {
   type Subscription,
 } from "../channels.ts";
 import { LocalTopics } from "../local-topics.ts";
-import { checkBatchMax, checkName, written } from "../message-encoding.ts";
+import { checkBatchMax, checkName, encodeMessage } from "../message-encoding.ts";
 import { Subscriptions } from "../subscriptions.ts";
 import { Consumer } from "./consumer.ts";
 import { Listener } from "./listener.ts";
-import { Messages, type Seat } from "./queue-messages.ts";
-import { Presence, type TopicsPosition } from "./consumer-heartbeat.ts";
+import { QueueMessages, type QueueConsumer } from "./queue-messages.ts";
+import { ConsumerHeartbeat, type TopicsPosition } from "./consumer-heartbeat.ts";
 import { Publisher } from "./publisher.ts";
 import { isStale } from "./queue-keys.ts";
-import { Seats } from "./consumer-registry.ts";
+import { ConsumerRegistry } from "./consumer-registry.ts";
 
 export interface RedisChannelsOptions {
   readonly url: string;
@@ -86,13 +86,13 @@ export class RedisChannels extends Lifecycle implements Channels {
   readonly #redis: Redis;
   readonly #commands: RedisSession;
   readonly #reading: RedisSession;
-  readonly #messages: Messages;
-  readonly #presence: Presence;
+  readonly #messages: QueueMessages;
+  readonly #presence: ConsumerHeartbeat;
   readonly #publisher: Publisher;
   readonly #listener: Listener;
   readonly #topics: LocalTopics;
   readonly #subscriptions = new Subscriptions();
-  readonly #seats = new Seats();
+  readonly #seats = new ConsumerRegistry();
   /** Queues for which one was woken who has gone. */
   readonly #missed = new Set<string>();
   #position: TopicsPosition | null = null;
@@ -127,13 +127,13 @@ export class RedisChannels extends Lifecycle implements Channels {
         if (this.running) log?.warn({ err }, "topics are not heard at the moment");
       },
     });
-    this.#messages = new Messages({
+    this.#messages = new QueueMessages({
       session: this.#commands,
       key,
       speaker: () => this.#presence.speaker,
       onDoubt: (reason) => this.#doubt(reason),
     });
-    this.#presence = new Presence({
+    this.#presence = new ConsumerHeartbeat({
       session: this.#commands,
       key,
       clock,
@@ -177,7 +177,7 @@ export class RedisChannels extends Lifecycle implements Channels {
   async send(queue: string, messages: readonly Message[]): Promise<void> {
     this.#usable();
     checkName("queue", queue);
-    const texts = written(messages);
+    const texts = encodeMessage(messages);
     if (texts.length > 0) await this.#messages.send(queue, texts);
   }
 
@@ -211,7 +211,7 @@ export class RedisChannels extends Lifecycle implements Channels {
   async publish(topic: string, messages: readonly Message[]): Promise<void> {
     this.#usable();
     checkName("topic", topic);
-    const texts = written(messages);
+    const texts = encodeMessage(messages);
     if (texts.length === 0) return;
     this.#topics.deliver(topic, texts);
     await this.#publisher.publish(topic, texts);
@@ -264,7 +264,7 @@ export class RedisChannels extends Lifecycle implements Channels {
     await this.#presence.goodbye();
   }
 
-  async #leave(seat: Seat, consumer: Consumer): Promise<void> {
+  async #leave(seat: QueueConsumer, consumer: Consumer): Promise<void> {
     await consumer.close();
     const left = this.#seats.leave(seat);
     if (left === null) return;

@@ -15,7 +15,7 @@ import { BEAT, CONDEMN, HELLO } from "./consumer-heartbeat-scripts.ts";
 import { isStale } from "./queue-keys.ts";
 import { RETURN } from "./queue-scripts.ts";
 
-export interface PresenceOptions {
+export interface ConsumerHeartbeatOptions {
   readonly session: RedisCommands;
   readonly key: (...parts: readonly string[]) => string;
   readonly clock: Clock;
@@ -36,15 +36,15 @@ export interface TopicsPosition {
   readonly id: string;
 }
 
-export class Presence {
-  readonly #o: PresenceOptions;
+export class ConsumerHeartbeat {
+  readonly #o: ConsumerHeartbeatOptions;
   #life = 1;
   #connection = 0;
   /** On our monotonic clock, counted from before Redis heard of it. */
   #oursUntil = 0;
   #burying: Promise<void> | null = null;
 
-  constructor(options: PresenceOptions) {
+  constructor(options: ConsumerHeartbeatOptions) {
     this.#o = options;
   }
 

@@ -1,17 +1,17 @@
 /** The consumers of this node, each with a number by which it is woken. */
 
 import type { Consumer } from "./consumer.ts";
-import type { Seat } from "./queue-messages.ts";
+import type { QueueConsumer } from "./queue-messages.ts";
 
 interface Seated {
-  readonly seat: Seat;
+  readonly seat: QueueConsumer;
   readonly consumer: Consumer;
 }
 
 /** Consumers that look by themselves at a time, in turns: the net below wake-ups that went to somebody who died. */
 const LOOKS_MAX = 100;
 
-export class Seats {
+export class ConsumerRegistry {
   /** In the order in which they look by themselves next. */
   readonly #seats = new Map<number, Seated>();
   /** How many consumers each queue has. */
@@ -22,8 +22,8 @@ export class Seats {
     return [...this.#queues.keys()];
   }
 
-  take(queue: string, consume: (seat: Seat) => Consumer): Seated {
-    const seat: Seat = { queue, number: ++this.#count, joined: false, registered: false };
+  take(queue: string, consume: (seat: QueueConsumer) => Consumer): Seated {
+    const seat: QueueConsumer = { queue, number: ++this.#count, joined: false, registered: false };
     const seated = { seat, consumer: consume(seat) };
     this.#seats.set(seat.number, seated);
     this.#queues.set(queue, (this.#queues.get(queue) ?? 0) + 1);
@@ -31,7 +31,7 @@ export class Seats {
   }
 
   /** How many the queue still has; null when it had gone before. */
-  leave({ number, queue }: Seat): number | null {
+  leave({ number, queue }: QueueConsumer): number | null {
     if (!this.#seats.delete(number)) return null;
     const left = this.#queues.get(queue)! - 1;
     if (left > 0) this.#queues.set(queue, left);

@@ -2,13 +2,13 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Delivery } from "../channels.ts";
 import { redeliveryDelayMs } from "../redelivery-delay.ts";
-import type { Messages, Seat, Taken } from "./queue-messages.ts";
+import type { QueueMessages, QueueConsumer, Taken } from "./queue-messages.ts";
 
 export interface ConsumerOptions {
-  readonly seat: Seat;
+  readonly seat: QueueConsumer;
   readonly handler: (batch: readonly Delivery[]) => Promise<void>;
   readonly batchMax: number;
-  readonly messages: Messages;
+  readonly messages: QueueMessages;
   readonly clock: Clock;
   readonly log?: Pick<Log, "warn"> | undefined;
   /** On our monotonic clock: until then nobody takes us for dead. */

@@ -8,7 +8,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { RedisSession } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 import { messageOf, parseEntry, storedId, type TopicEntry } from "./payload.ts";
 
 export interface ListenerOptions {
@@ -23,7 +23,7 @@ export interface ListenerOptions {
   readonly commandMs: number;
   /** Nothing is fetched or unpacked for nobody. */
   readonly wanted: (topic: string) => boolean;
-  readonly deliver: (topic: string, messages: readonly Written[]) => void;
+  readonly deliver: (topic: string, messages: readonly EncodedMessage[]) => void;
   readonly wake: (consumer: number, queue: string) => void;
   readonly onGap: () => void;
 }

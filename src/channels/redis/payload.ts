@@ -6,7 +6,7 @@
  * The number counts entries from 1 without a hole: whoever reads another one than the next has missed some.
  */
 
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 
 export interface TopicEntry {
   readonly number: number;
@@ -24,7 +24,7 @@ export const VALUE_LENGTH_MAX = 16_000;
 /** Lua can hand on some 8,000 values at a time. */
 const FIELDS_MAX = 2_000;
 
-export function messageValue({ key, text }: Written): string {
+export function messageValue({ key, text }: EncodedMessage): string {
   return `${JSON.stringify(key)}\n${text}`;
 }
 
@@ -37,7 +37,7 @@ export function storedId(value: string): string | null {
   return value.startsWith("@") ? value.slice(1) : null;
 }
 
-export function messageOf(value: string): Written {
+export function messageOf(value: string): EncodedMessage {
   const cut = value.indexOf("\n");
   return { key: JSON.parse(value.slice(0, cut)) as string, text: value.slice(cut + 1) };
 }

@@ -4,7 +4,7 @@ import { Batcher } from "../../platform/batcher.ts";
 import { redisScript } from "../../platform/drivers/redis/script.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Random } from "../../platform/random.ts";
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 import { messageValue, pack, storedValue, type TopicValue, VALUE_LENGTH_MAX } from "./payload.ts";
 
 export interface PublisherOptions {
@@ -18,7 +18,7 @@ export interface PublisherOptions {
 
 interface Outgoing {
   readonly topic: string;
-  readonly messages: readonly Written[];
+  readonly messages: readonly EncodedMessage[];
 }
 
 /** `KEYS` the topics and their count; `ARGV` how many entries are kept, who publishes, and the fields of the entry. */
@@ -42,7 +42,7 @@ export class Publisher {
     this.#outbox = new Batcher({ flush: (batch) => this.#flush(batch), batchMax: 10_000 });
   }
 
-  async publish(topic: string, messages: readonly Written[]): Promise<void> {
+  async publish(topic: string, messages: readonly EncodedMessage[]): Promise<void> {
     await this.#outbox.add({ topic, messages });
   }
 

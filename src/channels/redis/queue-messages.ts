@@ -5,7 +5,7 @@
 
 import { Batcher } from "../../platform/batcher.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
-import type { Written } from "../message-encoding.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
 import { RETURN, SEND } from "./queue-scripts.ts";
 import { STEPS } from "./queue-step-script.ts";
 
@@ -26,7 +26,7 @@ export interface TakenMessage {
 }
 
 /** A consumer of this node in one queue. */
-export interface Seat {
+export interface QueueConsumer {
   readonly queue: string;
   /** Of this node alone. */
   readonly number: number;
@@ -42,7 +42,7 @@ export interface Speaker {
   readonly connection: number;
 }
 
-export interface MessagesOptions {
+export interface QueueMessagesOptions {
   readonly session: RedisCommands;
   readonly key: (...parts: readonly string[]) => string;
   readonly speaker: () => Speaker;
@@ -52,7 +52,7 @@ export interface MessagesOptions {
 
 interface Sending {
   readonly queue: string;
-  readonly messages: readonly Written[];
+  readonly messages: readonly EncodedMessage[];
 }
 
 interface Step {
@@ -73,8 +73,8 @@ const STEPS_MAX = 100;
 const STEPS_WEIGHT_MAX = 1_000;
 const RETURN_MAX = 200;
 
-export class Messages {
-  readonly #o: MessagesOptions;
+export class QueueMessages {
+  readonly #o: QueueMessagesOptions;
   readonly #prefix: string;
   readonly #outbox: Batcher<Sending, Outcome>;
   readonly #steps: Batcher<Step, Outcome>;
@@ -82,7 +82,7 @@ export class Messages {
   readonly #open = new Map<string, Set<string>>();
   #takes = 0;
 
-  constructor(options: MessagesOptions) {
+  constructor(options: QueueMessagesOptions) {
     this.#o = options;
     this.#prefix = options.key("");
     this.#outbox = new Batcher({ flush: (batch) => this.#send(batch) });
@@ -99,12 +99,12 @@ export class Messages {
   }
 
   /** In the order given. */
-  async send(queue: string, messages: readonly Written[]): Promise<void> {
+  async send(queue: string, messages: readonly EncodedMessage[]): Promise<void> {
     valueOf(await this.#outbox.add({ queue, messages }));
   }
 
   /** Null when there is nothing: it is woken when there is. */
-  async take(seat: Seat, max: number): Promise<Taken | null> {
+  async take(seat: QueueConsumer, max: number): Promise<Taken | null> {
     for (;;) {
       const reply = await this.#take(seat, max);
       if (reply) return reply.messages.length > 0 ? reply : null;
@@ -142,7 +142,7 @@ export class Messages {
     if (tokens?.size === 0) this.#open.delete(queue);
   }
 
-  async leave(seat: Seat, last: boolean): Promise<void> {
+  async leave(seat: QueueConsumer, last: boolean): Promise<void> {
     await this.#step(() => ["L", seat.queue, String(seat.number), last ? "1" : "0"], 0);
   }
 
@@ -174,7 +174,7 @@ export class Messages {
   }
 
   /** Undefined when it is to be asked again. */
-  async #take(seat: Seat, max: number): Promise<Taken | undefined> {
+  async #take(seat: QueueConsumer, max: number): Promise<Taken | undefined> {
     const { queue } = seat;
     let token = "";
     const args = ({ name }: Speaker): string[] => {

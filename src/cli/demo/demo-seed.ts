@@ -32,7 +32,7 @@ export const SHOP: DemoSeed = {
   ],
 };
 
-export async function sow(client: BatonClient, { jobs, schedules }: DemoSeed): Promise<void> {
+export async function seedDemo(client: BatonClient, { jobs, schedules }: DemoSeed): Promise<void> {
   // One by one: each is placed on the next node.
   for (const job of jobs) await client.submit(job);
   for (const schedule of schedules) await client.putSchedule(schedule);

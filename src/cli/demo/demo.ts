@@ -11,7 +11,7 @@ import type { DemoNodePlan, DemoTasks } from "./demo-plan.ts";
 import { DEMO_DRAIN_MS, DEMO_NODES, demoPorts, demoTasks, writeDemoFiles } from "./demo-plan.ts";
 import { DemoNode } from "./demo-node.ts";
 import type { DemoSeed } from "./demo-seed.ts";
-import { sow } from "./demo-seed.ts";
+import { seedDemo } from "./demo-seed.ts";
 import type { Change, Seen } from "./demo-view.ts";
 import { agreedLeader, changes, killCommand } from "./demo-view.ts";
 import { CliFailure, EXIT } from "../failure.ts";
@@ -167,7 +167,7 @@ async function watch(
 /** A demonstration without example jobs is one all the same. */
 async function begin(terminal: Terminal, client: BatonClient, seed: DemoSeed): Promise<void> {
   try {
-    await sow(client, seed);
+    await seedDemo(client, seed);
     tell(
       terminal,
       `${seed.jobs.length} jobs and ${seed.schedules.length} schedules to look at (--empty: none)`,

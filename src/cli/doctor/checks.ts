@@ -28,7 +28,7 @@ import type { SecretFile } from "./judge-secrets.ts";
 import { judgeExposure, judgeSecretFiles } from "./judge-secrets.ts";
 import { judgePort } from "./judge-port.ts";
 
-export interface Patient {
+export interface DoctorContext {
   readonly terminal: Terminal;
   /** Null when the configuration is wrong, or there is none to look at. */
   readonly loaded: Loaded | null;
@@ -44,10 +44,10 @@ export interface Patient {
 
 export interface Check {
   readonly name: string;
-  readonly run: (patient: Patient) => readonly Judgement[] | Promise<readonly Judgement[]>;
+  readonly run: (patient: DoctorContext) => readonly Judgement[] | Promise<readonly Judgement[]>;
 }
 
-function noConfiguration({ mistakes }: Patient): readonly Judgement[] {
+function noConfiguration({ mistakes }: DoctorContext): readonly Judgement[] {
   if (mistakes) return [skipped("the configuration is wrong, and comes first")];
   return [skipped("no configuration here", "run it where a node's file is, or name one with --config")];
 }
@@ -71,7 +71,7 @@ export const CHECKS: readonly Check[] = [
   { name: "clocks", run: clocks },
 ];
 
-function configuration(patient: Patient): readonly Judgement[] {
+function configuration(patient: DoctorContext): readonly Judgement[] {
   const { loaded, mistakes, local } = patient;
   if (mistakes) {
     return mistakes.message
@@ -89,7 +89,7 @@ function configuration(patient: Patient): readonly Judgement[] {
   return [ok(`valid (${loaded.file ?? "no file: defaults and environment"})`)];
 }
 
-async function data(patient: Patient): Promise<readonly Judgement[]> {
+async function data(patient: DoctorContext): Promise<readonly Judgement[]> {
   const { loaded, local } = patient;
   if (loaded === null || !local) return noConfiguration(patient);
   if (isPostgresUrl(loaded.settings.store))
@@ -102,7 +102,7 @@ async function data(patient: Patient): Promise<readonly Judgement[]> {
   return judgeDirectory(await directoryFacts(loaded.settings.data));
 }
 
-function secrets(patient: Patient): readonly Judgement[] {
+function secrets(patient: DoctorContext): readonly Judgement[] {
   const { loaded, local, terminal } = patient;
   if (loaded === null || !local) return noConfiguration(patient);
   return judgeSecretFiles(secretFiles(loaded, terminal));
@@ -127,13 +127,13 @@ function secretFiles({ file, sources, values }: Loaded, { environment, cwd }: Te
   return [{ path: file, holds, mode: modeOf(resolve(cwd, file)) }, ...named];
 }
 
-function exposure(patient: Patient): readonly Judgement[] {
+function exposure(patient: DoctorContext): readonly Judgement[] {
   const { loaded, local } = patient;
   if (loaded === null || !local) return noConfiguration(patient);
   return judgeExposure({ host: loaded.settings.http.host, asks: asksCallers(loaded.settings) });
 }
 
-async function port(patient: Patient): Promise<readonly Judgement[]> {
+async function port(patient: DoctorContext): Promise<readonly Judgement[]> {
   const { loaded, local, nodes } = patient;
   if (loaded === null || !local) return noConfiguration(patient);
   const { http, name } = loaded.settings;
@@ -142,7 +142,7 @@ async function port(patient: Patient): Promise<readonly Judgement[]> {
   return judgePort({ ...http, name, ownUrl: known?.url ?? null });
 }
 
-async function database(patient: Patient): Promise<readonly Judgement[]> {
+async function database(patient: DoctorContext): Promise<readonly Judgement[]> {
   const { loaded, database: ask, nodes } = patient;
   if (loaded === null) return noConfiguration(patient);
   if (!isPostgresUrl(loaded.settings.store)) return [skipped(`the store is ${loaded.settings.store}`)];
@@ -163,7 +163,7 @@ async function database(patient: Patient): Promise<readonly Judgement[]> {
   return judgePostgres(answer!.facts, { connections, schema, nodes: Math.max(1, alive) });
 }
 
-async function redis(patient: Patient): Promise<readonly Judgement[]> {
+async function redis(patient: DoctorContext): Promise<readonly Judgement[]> {
   const { loaded, redis: ask } = patient;
   if (loaded === null) return noConfiguration(patient);
   if (loaded.settings.redis.url === "") return [skipped("none is configured")];
@@ -179,14 +179,14 @@ async function redis(patient: Patient): Promise<readonly Judgement[]> {
   }
 }
 
-async function etcd(patient: Patient): Promise<readonly Judgement[]> {
+async function etcd(patient: DoctorContext): Promise<readonly Judgement[]> {
   const { loaded, etcd: ask } = patient;
   if (loaded === null) return noConfiguration(patient);
   if (loaded.settings.etcd.url === "") return [skipped("none is configured")];
   return judgeEtcd((await ask())!);
 }
 
-async function reach({ nodes, loaded }: Patient): Promise<readonly Judgement[]> {
+async function reach({ nodes, loaded }: DoctorContext): Promise<readonly Judgement[]> {
   const answer = await nodes();
   if (answer === null) return [skipped("no node was named and none answers here", "name one with --url")];
   if (answer.url !== null) return judgeReach(answer.nodes);
@@ -205,7 +205,7 @@ const LET_IN =
   "show a token with the permission read: --token, BATON_TOKEN or BATON_TOKEN_FILE; `baton token create` makes one";
 
 async function withNodes(
-  { nodes }: Patient,
+  { nodes }: DoctorContext,
   judge: (answer: NodesAnswer) => readonly Judgement[],
 ): Promise<readonly Judgement[]> {
   const answer = await nodes();
@@ -216,7 +216,7 @@ async function clocks({
   nodes,
   database: askDatabase,
   redis: askRedis,
-}: Patient): Promise<readonly Judgement[]> {
+}: DoctorContext): Promise<readonly Judgement[]> {
   const silent = (): null => null;
   const [seen, stored, beside] = await Promise.all([
     nodes(),

@@ -5,7 +5,7 @@ import type { ClockSample } from "./judge-clocks.ts";
 const SAMPLES = 3;
 
 /** Their clock, read a few times. */
-export async function times(clock: Clock, read: () => Promise<number>): Promise<ClockSample[]> {
+export async function sampleClock(clock: Clock, read: () => Promise<number>): Promise<ClockSample[]> {
   const samples: ClockSample[] = [];
   for (let each = 0; each < SAMPLES; each++) {
     const [sentAt, began] = [clock.now(), clock.monotonic()];

@@ -16,9 +16,9 @@ import { ProgressLine } from "../terminal/progress-line.ts";
 import { flagsOf, loadQuietly, withSettingsOptions } from "../settings-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { say } from "../terminal/terminal.ts";
-import type { Patient } from "./checks.ts";
+import type { DoctorContext } from "./checks.ts";
 import { CHECKS } from "./checks.ts";
-import { examine } from "./run-checks.ts";
+import { runChecks } from "./run-checks.ts";
 import type { Finding } from "./finding.ts";
 import { askNodes, type NodesQuestion } from "./gather-nodes.ts";
 import { countsOf, reportText, summary } from "./report-text.ts";
@@ -58,7 +58,7 @@ async function doctor(terminal: Terminal, options: DoctorOptions): Promise<void>
   const line = new ProgressLine(terminal);
   let findings: readonly Finding[];
   try {
-    findings = await examine(
+    findings = await runChecks(
       CHECKS.filter(({ name }) => options.only?.includes(name) ?? true),
       patient,
       {
@@ -95,7 +95,7 @@ function patientOf(
   options: DoctorOptions,
   deadlineMs: number,
   reached: Map<string, boolean>,
-): Patient {
+): DoctorContext {
   const { clock } = terminal;
   const { loaded, mistakes } = read(terminal, options);
   const named = options.url !== undefined || !!terminal.environment["BATON_URL"];
@@ -146,7 +146,7 @@ function patientOf(
   };
 }
 
-function read(terminal: Terminal, options: DoctorOptions): Pick<Patient, "loaded" | "mistakes"> {
+function read(terminal: Terminal, options: DoctorOptions): Pick<DoctorContext, "loaded" | "mistakes"> {
   try {
     return { loaded: loadQuietly(terminal, options), mistakes: null };
   } catch (error) {

@@ -3,7 +3,7 @@
 import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { times } from "./clock-samples.ts";
+import { sampleClock } from "./clock-samples.ts";
 import type { ClockReading } from "./judge-clocks.ts";
 import { readingOf } from "./judge-clocks.ts";
 import type { ClusterFacts, NodeFacts, NodeSettings, Reach } from "./judge-nodes.ts";
@@ -87,7 +87,7 @@ async function askOne(node: NodeBody, connect: Connect, clock: Clock): Promise<A
   if (url === null || !alive) return { facts: { ...facts, fromHere: null }, clock: null, settings: null };
   await using client = await connect(url);
   try {
-    const samples = await times(clock, async () => {
+    const samples = await sampleClock(clock, async () => {
       const { started_at: startedAt, uptime_ms: uptimeMs } = await client.status();
       return Date.parse(startedAt) + uptimeMs;
     });

@@ -3,7 +3,7 @@
 import { Client } from "pg";
 import type { Clock } from "../../platform/clock.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
-import { times } from "./clock-samples.ts";
+import { sampleClock } from "./clock-samples.ts";
 import type { ClockReading } from "./judge-clocks.ts";
 import { readingOf } from "./judge-clocks.ts";
 import type { LongTransaction, PostgresFacts } from "./judge-postgres.ts";
@@ -83,7 +83,7 @@ export async function askPostgres({
     const settings = await rows<{ name: string; setting: string }>(SETTINGS);
     const longTransactions = await rows<LongTransaction>(LONG, [longMs]);
     const bloated = await rows<PostgresFacts["bloated"][number]>(BLOATED, [schema]);
-    const samples = await times(clock, async () => (await rows<{ at: number }>(NOW))[0]!.at);
+    const samples = await sampleClock(clock, async () => (await rows<{ at: number }>(NOW))[0]!.at);
     const { roleLimit, databaseLimit, ...rest } = identity!;
     const pooler = new PoolerCheck({ url, clock, applicationName: "baton doctor", deadlineMs });
     const facts: PostgresFacts = {

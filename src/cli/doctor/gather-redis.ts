@@ -4,7 +4,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { RedisSession } from "../../platform/drivers/redis/session.ts";
 import { parseRedisUrl } from "../../platform/drivers/redis/url.ts";
 import { systemRandom } from "../../platform/random.ts";
-import { times } from "./clock-samples.ts";
+import { sampleClock } from "./clock-samples.ts";
 import type { ClockReading } from "./judge-clocks.ts";
 import { readingOf } from "./judge-clocks.ts";
 import type { RedisFacts } from "./judge-redis.ts";
@@ -33,7 +33,7 @@ export async function askRedis({ url, clock, deadlineMs }: RedisQuestion): Promi
   const text = await session.send<string>(["INFO"]);
   // Some providers do not allow it, which is no finding.
   const config = await session.send<Record<string, string>>(["CONFIG", "GET", "timeout"]).catch(() => null);
-  const samples = await times(clock, async () => {
+  const samples = await sampleClock(clock, async () => {
     const [seconds, micros] = await session.send<[string, string]>(["TIME"]);
     return Number(seconds) * 1_000 + Number(micros) / 1_000;
   });

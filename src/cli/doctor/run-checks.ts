@@ -1,12 +1,12 @@
 /** All checks side by side, each with a deadline of its own; one that hangs or breaks is a finding and keeps nobody waiting. */
 
 import type { Clock } from "../../platform/clock.ts";
-import type { Check, Patient } from "./checks.ts";
+import type { Check, DoctorContext } from "./checks.ts";
 import type { Finding, Judgement } from "./finding.ts";
 import { failed } from "./finding.ts";
 import { span } from "../terminal/number-format.ts";
 
-export interface ExaminationOptions {
+export interface RunChecksOptions {
   readonly clock: Clock;
   readonly deadlineMs: number;
   /** Told of the checks that are still under way. */
@@ -14,10 +14,10 @@ export interface ExaminationOptions {
 }
 
 /** In the order of the checks, whichever ends first. */
-export async function examine(
+export async function runChecks(
   checks: readonly Check[],
-  patient: Patient,
-  { clock, deadlineMs, onProgress }: ExaminationOptions,
+  patient: DoctorContext,
+  { clock, deadlineMs, onProgress }: RunChecksOptions,
 ): Promise<readonly Finding[]> {
   const under = new Set(checks.map(({ name }) => name));
   onProgress([...under], 0);

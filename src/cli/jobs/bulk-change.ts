@@ -18,7 +18,7 @@ type BulkPage = AnswerOf<"POST /cluster/jobs/bulk">;
 
 export type BulkFilter = NonNullable<BodyOf<"POST /cluster/jobs/bulk">["filter"]>;
 
-export interface BulkWish {
+export interface BulkRequest {
   readonly action: BulkAction;
   /** Each is gone through by itself; the sets do not overlap. */
   readonly filters: readonly BulkFilter[];
@@ -55,7 +55,7 @@ const DOING: Readonly<Record<BulkAction, readonly [now: string, done: string]>> 
 export async function changeMany(
   terminal: Terminal,
   client: BatonClient,
-  wish: BulkWish,
+  wish: BulkRequest,
   options: BulkOptions,
 ): Promise<void> {
   const { action, what } = wish;
@@ -93,7 +93,7 @@ export async function changeMany(
 async function counted(
   terminal: Terminal,
   client: BatonClient,
-  { action, filters }: BulkWish,
+  { action, filters }: BulkRequest,
 ): Promise<{ matched: number; more: boolean }> {
   const bar = new ProgressBar(terminal, "counting");
   let matched = 0;
@@ -114,7 +114,7 @@ async function counted(
 async function changed(
   terminal: Terminal,
   client: BatonClient,
-  { action, filters, reason }: BulkWish,
+  { action, filters, reason }: BulkRequest,
   total: number | null,
 ): Promise<Totals> {
   const bar = new ProgressBar(terminal, DOING[action][0]);

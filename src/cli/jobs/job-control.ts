@@ -55,7 +55,7 @@ const COMMANDS: readonly {
   },
 ];
 
-export function addJobSteeringCommands(jobs: Command, terminal: Terminal): void {
+export function addJobControlCommands(jobs: Command, terminal: Terminal): void {
   for (const { action, about, act } of COMMANDS) {
     const command = withYes(withNodeOptions(withJobFilter(jobs.command(action), terminal)))
       .description(about)

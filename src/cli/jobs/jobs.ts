@@ -9,7 +9,7 @@ import { jobText } from "./job-text.ts";
 import { addJobFailuresCommand } from "./job-failures.ts";
 import { addJobListCommand } from "./job-list.ts";
 import { addJobLogsCommand } from "./job-logs.ts";
-import { addJobSteeringCommands } from "./job-control.ts";
+import { addJobControlCommands } from "./job-control.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connect, jobIdArgument, jobIdArguments, withNodeOptions } from "../node-options.ts";
 import { print, statusText, table } from "../terminal/output.ts";
@@ -43,7 +43,7 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
     .argument("<job-id...>", "", jobIdArguments)
     .action((ids: readonly string[], options: NodeOptions) => wait(terminal, ids, options));
 
-  addJobSteeringCommands(jobs, terminal);
+  addJobControlCommands(jobs, terminal);
   addJobFailuresCommand(jobs, terminal);
 }
 

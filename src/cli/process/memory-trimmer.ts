@@ -15,7 +15,7 @@ type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resor
  * Gives memory back that the start, or a burst of work, has left behind: the runtime keeps it for the next burst, which for a node
  * that waits may be tomorrow. Once after each burst, when the process is at rest. Returns what ends it.
  */
-export function keepMemoryCalm(clock: Clock): () => void {
+export function trimMemoryWhenIdle(clock: Clock): () => void {
   // Not by a flag of the process: it would be one for people to set, and for every child.
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as Collect;

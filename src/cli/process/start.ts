@@ -16,7 +16,7 @@ import type { DrainProgress } from "../../core/node.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Guarantees } from "../../store/store.ts";
 import { showBanner } from "./banner.ts";
-import { keepMemoryCalm } from "./memory-trimmer.ts";
+import { trimMemoryWhenIdle } from "./memory-trimmer.ts";
 import { below } from "../terminal/help-layout.ts";
 import { invocation } from "../invocation.ts";
 import { drainText } from "../cluster/drain-text.ts";
@@ -40,13 +40,13 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
   const { settings, explicitPort } = await withFreePort(terminal, loaded);
   // Loaded here and not above: the other commands start in half the time without the whole server.
-  const [{ createNode }, { createLog }, { lineToSupervisor }] = await Promise.all([
+  const [{ createNode }, { createLog }, { openControlChannel }] = await Promise.all([
     import("../../node/baton-node.ts"),
     import("../../platform/log.ts"),
     import("../../supervisor/control-channel.ts"),
   ]);
   const log = createLog({ ...settings.log, name: settings.name });
-  const line = lineToSupervisor(settings, terminal.clock);
+  const line = openControlChannel(settings, terminal.clock);
   const node = await createNode({
     settings,
     log,
@@ -99,7 +99,7 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     access: accessText(settings, node.guarantees, node.services.access!),
     command: invocation(terminal),
   });
-  keepMemoryCalm(terminal.clock);
+  trimMemoryWhenIdle(terminal.clock);
   // Timers and sockets that a task has left open must not keep a stopped node alive.
   process.exit(await code);
 }

@@ -5,13 +5,13 @@ import type { NodeBody } from "../../api/bodies/node-body.ts";
 import { span } from "../terminal/number-format.ts";
 import { journalText } from "../cluster/journal-text.ts";
 import { plain, wrapped } from "../terminal/plain-text.ts";
-import type { Look } from "./header-view.ts";
+import type { HeaderStyle } from "./header-view.ts";
 import type { Line } from "./screen-line.ts";
 import { piece } from "./screen-line.ts";
 import type { Model } from "./top-model.ts";
 import { selectedIndex } from "./top-model.ts";
 
-export function detailLines(model: Model, { width, now }: Look): Line[] {
+export function detailLines(model: Model, { width, now }: HeaderStyle): Line[] {
   const facts = detailOf(model, now).filter(([, value]) => value !== "");
   const name = Math.max(...facts.map(([each]) => each.length)) + 2;
   return [
@@ -25,7 +25,7 @@ export function detailLines(model: Model, { width, now }: Look): Line[] {
   ];
 }
 
-export function alertsInFull({ overview }: Model, { width, now }: Look): Line[] {
+export function alertsInFull({ overview }: Model, { width, now }: HeaderStyle): Line[] {
   const alerts = overview?.alerts ?? [];
   if (alerts.length === 0) return [[], [piece("  no alerts", "green")]];
   return alerts.flatMap(({ severity, message, remedy, since }): Line[] => [

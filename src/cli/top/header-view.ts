@@ -8,7 +8,7 @@ import type { Line, Piece } from "./screen-line.ts";
 import { edges, piece } from "./screen-line.ts";
 import type { Model } from "./top-model.ts";
 
-export interface Look {
+export interface HeaderStyle {
   readonly width: number;
   readonly height: number;
   /** Wall time in ms. */
@@ -20,7 +20,7 @@ type Leader = NonNullable<OverviewBody["leader"]>;
 /** Above this many the rest is counted: an alert must not push away what it is about. */
 const ALERTS_MAX = 3;
 
-export function headerLines(model: Model, look: Look): Line[] {
+export function headerLines(model: Model, look: HeaderStyle): Line[] {
   const { overview } = model;
   if (overview === null) {
     const trouble = model.trouble === null ? [] : [[piece(model.trouble, "red")]];
@@ -34,7 +34,7 @@ export function headerLines(model: Model, look: Look): Line[] {
   ];
 }
 
-function titleLine({ overview, trouble }: Model, { width, now }: Look): Line {
+function titleLine({ overview, trouble }: Model, { width, now }: HeaderStyle): Line {
   const time = [piece(clockTime(now), "dim")];
   if (overview === null) {
     const text = trouble === null ? "connecting …" : "not connected, trying again";
@@ -103,7 +103,7 @@ function countsLine({ jobs, backlog, workers }: OverviewBody, width: number): Li
   ];
 }
 
-function alertLines({ alerts }: OverviewBody, { width, height }: Look): Line[] {
+function alertLines({ alerts }: OverviewBody, { width, height }: HeaderStyle): Line[] {
   const room = height < 20 ? 1 : ALERTS_MAX;
   const shown = alerts.slice(0, alerts.length > room ? room - 1 || 1 : room);
   const lines = shown.map(({ severity, message, remedy }): Line => {

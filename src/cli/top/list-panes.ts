@@ -7,7 +7,7 @@ import type { QueueBody } from "../../api/operations/jobs/queues.ts";
 import { percent, perSecond, short, span } from "../terminal/number-format.ts";
 import { journalStyle, journalText } from "../cluster/journal-text.ts";
 import { STATUS_STYLES } from "../terminal/output.ts";
-import type { Look } from "./header-view.ts";
+import type { HeaderStyle } from "./header-view.ts";
 import type { Column, Line } from "./screen-line.ts";
 import { columnsFor, headLine, piece, rowLine } from "./screen-line.ts";
 import type { Model, Pane } from "./top-model.ts";
@@ -23,7 +23,7 @@ export interface PaneView {
   readonly empty: string;
 }
 
-export function paneView(model: Model, pane: Pane, look: Look): PaneView {
+export function paneView(model: Model, pane: Pane, look: HeaderStyle): PaneView {
   const selected = selectedIndex(model, pane);
   switch (pane) {
     case "nodes":
@@ -62,14 +62,14 @@ function listed<Row>(
   rows: readonly Row[],
   model: Model,
   pane: Pane,
-  { width }: Look,
+  { width }: HeaderStyle,
 ): Pick<PaneView, "head" | "rows"> {
   const shown = columnsFor(columns, width);
   const head = headLine(shown, model.pane === pane ? ["bold", "inverse"] : "bold");
   return { head, rows: rows.map((row) => rowLine(shown, row)) };
 }
 
-function nodeColumns({ overview, nodes }: Model, { now }: Look): readonly Column<NodeBody>[] {
+function nodeColumns({ overview, nodes }: Model, { now }: HeaderStyle): readonly Column<NodeBody>[] {
   const leader = overview?.leader?.node_id;
   return [
     { title: "NODES", width: 12, grows: true, cell: ({ name }) => name },
@@ -113,7 +113,7 @@ function reachText({ reach }: NodeBody & { readonly reach?: readonly { readonly 
   return piece(`${ok}/${reach.length}`, ok < reach.length ? "red" : null);
 }
 
-function queueColumns({ now }: Look): readonly Column<QueueBody>[] {
+function queueColumns({ now }: HeaderStyle): readonly Column<QueueBody>[] {
   return [
     { title: "QUEUES", width: 12, grows: true, cell: ({ name }) => name },
     { title: "STATE", width: 6, cell: ({ paused }) => (paused ? piece("paused", "yellow") : "open") },
@@ -163,7 +163,7 @@ function queueColumns({ now }: Look): readonly Column<QueueBody>[] {
 
 const JOB_ID_WIDTH = 20;
 
-function jobColumns({ now, width }: Look): readonly Column<JobSummaryBody>[] {
+function jobColumns({ now, width }: HeaderStyle): readonly Column<JobSummaryBody>[] {
   const whole = width >= 116;
   return [
     {
@@ -190,7 +190,7 @@ function progress({ progress: at, progress_message: message, cancel_requested: t
   return `${"█".repeat(full)}${"░".repeat(CELLS - full)} ${Math.floor(at)}%`;
 }
 
-function eventColumns({ now }: Look): readonly Column<JournalEntryBody>[] {
+function eventColumns({ now }: HeaderStyle): readonly Column<JournalEntryBody>[] {
   return [
     { title: "EVENTS", width: 8, cell: ({ at }) => piece(clockText(at, now), "dim") },
     {

@@ -2,7 +2,7 @@
 
 import { alertsInFull, detailLines } from "./detail-view.ts";
 import { headerLines } from "./header-view.ts";
-import type { Look } from "./header-view.ts";
+import type { HeaderStyle } from "./header-view.ts";
 import type { Line } from "./screen-line.ts";
 import { edges, piece } from "./screen-line.ts";
 import type { Model, Pane } from "./top-model.ts";
@@ -20,7 +20,7 @@ export interface ScreenLine {
   readonly selected: boolean;
 }
 
-export function screen(model: Model, look: Look): readonly ScreenLine[] {
+export function screen(model: Model, look: HeaderStyle): readonly ScreenLine[] {
   const { width, height } = look;
   if (width < WIDTH_MIN || height < HEIGHT_MIN) {
     return filled([{ line: [piece(`${WIDTH_MIN}x${HEIGHT_MIN} or more, please`)], selected: false }], height);
@@ -32,13 +32,13 @@ export function screen(model: Model, look: Look): readonly ScreenLine[] {
 }
 
 /** How many rows of the pane in use are seen: what a page is. */
-export function pageOf(model: Model, look: Look): number {
+export function pageOf(model: Model, look: HeaderStyle): number {
   const room = look.height - headerLines(model, look).length - 1;
   const views = PANES.map((pane) => paneView(model, pane, look));
   return Math.max(1, heights(views, model.pane, room)[PANES.indexOf(model.pane)]! - 1);
 }
 
-function body(model: Model, look: Look, room: number): ScreenLine[] {
+function body(model: Model, look: HeaderStyle, room: number): ScreenLine[] {
   if (model.mode.kind === "help") return helpLines().map(unselected);
   if (model.mode.kind === "alerts") return alertsInFull(model, look).map(unselected);
   if (model.mode.kind === "detail") return detailLines(model, look).map(unselected);
@@ -113,7 +113,7 @@ const KEYS: Readonly<Record<Pane, string>> = {
   events: "",
 };
 
-function footLine({ mode, message, pane }: Model, { width }: Look): Line {
+function footLine({ mode, message, pane }: Model, { width }: HeaderStyle): Line {
   if (mode.kind === "confirm") return [piece(mode.question, ["bold", "yellow"]), piece("  y/n", "bold")];
   if (mode.kind !== "browse") return [piece("any key goes back  q quit", "dim")];
   const keys = ["q quit", "tab next", "↑↓ select", "enter more", KEYS[pane], "? help"].filter(

@@ -23,7 +23,7 @@ const JOBS_MAX = 200;
 const EVENTS_MAX = 100;
 
 /** Until the signal. Rejects only with what will not pass: a token that is missing, a node that is too old. */
-export async function feed(options: FeedOptions): Promise<void> {
+export async function topFeed(options: FeedOptions): Promise<void> {
   const beside = options.lists ? [lists(options)] : [];
   await Promise.all([stream(options), ...beside]);
 }

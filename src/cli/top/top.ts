@@ -9,9 +9,9 @@ import { connectForLong, withNodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { styled } from "../terminal/terminal.ts";
-import { feed } from "./top-feed.ts";
+import { topFeed } from "./top-feed.ts";
 import { Frame } from "./frame.ts";
-import type { Look } from "./header-view.ts";
+import type { HeaderStyle } from "./header-view.ts";
 import { painted } from "./screen-line.ts";
 import type { Action, Model, TopEvent } from "./top-model.ts";
 import { FIRST, step } from "./top-model.ts";
@@ -53,7 +53,7 @@ async function top(terminal: Terminal, options: NodeOptions): Promise<void> {
 async function lines(terminal: Terminal, client: BatonClient, { output }: NodeOptions): Promise<void> {
   // One call that fails at once where no node is; the stream would go on trying.
   await client.health();
-  await feed({
+  await topFeed({
     client,
     clock: terminal.clock,
     signal: new AbortController().signal,
@@ -109,7 +109,7 @@ class Top {
         }
       };
       const tell = (event: TopEvent): void => this.#tell(event);
-      await Promise.all([feed({ client: this.#client, clock, signal, tell, lists: true }), ticking()]);
+      await Promise.all([topFeed({ client: this.#client, clock, signal, tell, lists: true }), ticking()]);
     } finally {
       this.#over.abort();
       this.#quieting();
@@ -144,7 +144,7 @@ class Top {
     }
   }
 
-  #look(): Look {
+  #look(): HeaderStyle {
     const { out, clock } = this.#terminal;
     return { width: out.columns ?? 80, height: out.rows ?? 24, now: clock.now() };
   }

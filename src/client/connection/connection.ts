@@ -9,7 +9,7 @@ import type { Method } from "../../api/operation.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { DEFAULT_URL, isAddress } from "./node-addresses.ts";
 import { BatonClientError } from "../client-error.ts";
-import { Exchange } from "./http-exchange.ts";
+import { HttpExchange } from "./http-exchange.ts";
 
 export interface Call {
   readonly method: Method;
@@ -88,7 +88,7 @@ export class UndiciConnection implements Connection {
 
   async call(call: Call, timeoutMs: number, signal?: AbortSignal): Promise<Answer> {
     if (signal?.aborted) throw this.#calledOff(false);
-    const exchange = new Exchange(ANSWER_BYTES_MAX);
+    const exchange = new HttpExchange(ANSWER_BYTES_MAX);
     const leave = (): void => exchange.giveUp(CALLED_OFF);
     const callOff = this.#clock.after(timeoutMs, () => exchange.giveUp(TOO_LATE));
     signal?.addEventListener("abort", leave, { once: true });

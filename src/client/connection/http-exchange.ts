@@ -11,7 +11,7 @@ export type Exchanged =
   | { readonly answered: false; readonly why: string; readonly sent: boolean };
 
 /** One request and its answer, as undici reports it; resolves exactly once. */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class HttpExchange implements Dispatcher.DispatchHandler {
   readonly outcome: Promise<Exchanged>;
   readonly #resolve: (outcome: Exchanged) => void;
   readonly #bytesMax: number;

@@ -11,7 +11,7 @@ import {
   stoodBy,
   worked,
   type NodeList,
-  type Wish,
+  type NodeChoice,
 } from "./node-list.ts";
 
 export interface KnownNodesOptions {
@@ -68,7 +68,7 @@ export class KnownNodes {
     return this.#answered;
   }
 
-  next(wish: Wish): string | null {
+  next(wish: NodeChoice): string | null {
     return nextNode(this.#list, wish);
   }
 

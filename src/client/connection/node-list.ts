@@ -24,7 +24,7 @@ export function nodeList(urls: readonly string[]): NodeList {
   return { seeds, known: seeds, current: null, leader: null };
 }
 
-export interface Wish {
+export interface NodeChoice {
   /** Those that were asked in this round. */
   readonly asked: Pick<ReadonlySet<string>, "has">;
   /** Only the leader does it. */
@@ -34,7 +34,7 @@ export interface Wish {
 }
 
 /** Null when all of them were asked. */
-export function nextNode(list: NodeList, { asked, leader = false, hints = [] }: Wish): string | null {
+export function nextNode(list: NodeList, { asked, leader = false, hints = [] }: NodeChoice): string | null {
   const order = [...hints.map(normal), leader ? list.leader : list.current, ...list.known];
   return order.find((url) => url !== null && list.known.includes(url) && !asked.has(url)) ?? null;
 }

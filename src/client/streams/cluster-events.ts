@@ -54,7 +54,7 @@ export interface EventsOptions extends ResumeOptions {
 }
 
 /** Each numbered event once and in order, with `gap` where some are missing. Ends silently when the signal fires. */
-export function eventsOf({ open, after, ...options }: EventsOptions): AsyncGenerator<ClusterEvent> {
+export function clusterEvents({ open, after, ...options }: EventsOptions): AsyncGenerator<ClusterEvent> {
   let seen = after;
   let greeted = false;
   const read = ({ event = "message", id, data }: EventSourceMessage): ClusterEvent[] => {

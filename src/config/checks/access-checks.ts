@@ -4,7 +4,7 @@ import { isAddressRange, isEverywhere, isLoopback } from "../values/address.ts";
 import { weakness } from "../secrets/cluster-secret.ts";
 import type { Settings } from "../settings.ts";
 import type { Source } from "../sources/source.ts";
-import { told } from "../sources/source.ts";
+import { describeMistake } from "../sources/source.ts";
 import type { Value } from "../values/value.ts";
 
 /** Whether callers are asked who they are. */
@@ -29,7 +29,7 @@ const proxyMistakes: Told = (values, sources) => {
   const bad = (Array.isArray(proxies) ? proxies.map(String) : []).filter((each) => !isAddressRange(each));
   if (bad.length === 0) return [];
   const why = `must be addresses or ranges such as 10.0.0.0/8, and ${bad.join(" and ")} is none`;
-  return [told(sources.get("http.trusted_proxies")!, "http.trusted_proxies", why)];
+  return [describeMistake(sources.get("http.trusted_proxies")!, "http.trusted_proxies", why)];
 };
 
 const tokenMistakes: Told = (values, sources) => {
@@ -38,5 +38,7 @@ const tokenMistakes: Told = (values, sources) => {
   const why = /^[\x21-\x7e]*$/.test(token)
     ? weakness(token)
     : "has a space or another character that does not fit into a header";
-  return why === null ? [] : [told(sources.get("access.token")!, "access.token", `${why}; ${REMEDY}`)];
+  return why === null
+    ? []
+    : [describeMistake(sources.get("access.token")!, "access.token", `${why}; ${REMEDY}`)];
 };

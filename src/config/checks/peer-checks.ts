@@ -8,7 +8,7 @@ import type { NodeMap } from "../values/node-map.ts";
 import { listenerOf } from "../values/node-map.ts";
 import type { SettingPath } from "../settings.ts";
 import type { Source } from "../sources/source.ts";
-import { isChosen, told } from "../sources/source.ts";
+import { isChosen, describeMistake } from "../sources/source.ts";
 import { isPostgresUrl } from "../values/store-url.ts";
 import type { Value } from "../values/value.ts";
 
@@ -25,7 +25,7 @@ export function hasPeers(values: Values): boolean {
 export function peerMistakes(values: Values, sources: ReadonlyMap<string, Source>): string[] {
   const mistakes: string[] = [];
   const mistake = (path: SettingPath, text: string): void =>
-    void mistakes.push(told(sources.get(path)!, path, text));
+    void mistakes.push(describeMistake(sources.get(path)!, path, text));
   const given = PEERS.filter((path) => isGiven(values.get(path)));
   if (given.length === 0) return [];
 

@@ -4,7 +4,7 @@ import { formatDuration } from "../values/duration.ts";
 import type { Source } from "../sources/source.ts";
 import type { SettingPath } from "../settings.ts";
 import { hasPeers } from "./peer-checks.ts";
-import { isChosen, told } from "../sources/source.ts";
+import { isChosen, describeMistake } from "../sources/source.ts";
 import { isPostgresUrl } from "../values/store-url.ts";
 import type { Value } from "../values/value.ts";
 
@@ -77,7 +77,7 @@ export function relationMistakes(
       culprit === relation.longer
         ? `(${formatDuration(ms(culprit))}) ${must}: ${relation.because}`
         : `(${formatDuration(ms(culprit))}) is too long: ${written(relation.longer)} ${must}, ${relation.because}`;
-    return [told(sources.get(culprit)!, culprit, mistake)];
+    return [describeMistake(sources.get(culprit)!, culprit, mistake)];
   });
 }
 
@@ -89,7 +89,7 @@ export function fabricMistakes(
   const store = values.get("store");
   const mistakes: string[] = [];
   const mistake = (path: SettingPath, text: string): void =>
-    void mistakes.push(told(sources.get(path)!, path, text));
+    void mistakes.push(describeMistake(sources.get(path)!, path, text));
   if (values.get("etcd.url") && values.get("redis.url"))
     mistake("etcd.url", "does not go with redis.url: one of the two elects the leader; remove the other");
   if (typeof store !== "string" || isPostgresUrl(store)) return mistakes;

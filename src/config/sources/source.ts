@@ -35,7 +35,7 @@ export function sourceText(source: Source): string {
 }
 
 /** `baton.yaml:3:9: http.port must be …`, `BATON_HTTP__PORT must be …`, `--port must be …`. */
-export function told(source: Source, path: string, mistake: string): string {
+export function describeMistake(source: Source, path: string, mistake: string): string {
   if (source.from === "file") return `${sourceText(source)}: ${path} ${mistake}`;
   return `${isChosen(source) ? sourceText(source) : path} ${mistake}`;
 }

@@ -25,7 +25,7 @@ export interface ScalingFacts {
   readonly runMs: number | null;
 }
 
-export interface ScalingWishes {
+export interface ScalingOptions {
   /** What waits is to be done within so long. */
   readonly targetMs: number;
   readonly min: number;
@@ -46,7 +46,7 @@ export const GROWTH_MAX = 2;
 /** Places that are in use when the line is taken for too long for them, and not for something else that keeps jobs waiting. */
 const BUSY_SHARE = 0.8;
 
-export function desiredWorkers(facts: ScalingFacts, wishes: ScalingWishes): ScalingAnswer {
+export function desiredWorkers(facts: ScalingFacts, wishes: ScalingOptions): ScalingAnswer {
   const { workers, slots, ready, running } = facts;
   const each = workers > 0 && slots > 0 ? slots / workers : wishes.slotsPerWorker;
   const { places, why } = placesNeeded(facts, wishes, each);
@@ -66,7 +66,7 @@ export function desiredWorkers(facts: ScalingFacts, wishes: ScalingWishes): Scal
 
 function placesNeeded(
   { slots, running, ready, oldestMs, runMs }: ScalingFacts,
-  { targetMs }: ScalingWishes,
+  { targetMs }: ScalingOptions,
   each: number,
 ): { readonly places: number; readonly why: string } {
   if (ready === 0) return { places: running, why: "nothing waits" };

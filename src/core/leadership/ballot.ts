@@ -62,7 +62,7 @@ export function holderOf(
   return to === null || released || at >= until || gone(to) ? null : { ...to, epoch };
 }
 
-export function sameLife(a: NodeIdentity, b: NodeIdentity): boolean {
+export function sameIncarnation(a: NodeIdentity, b: NodeIdentity): boolean {
   return a.name === b.name && a.incarnation === b.incarnation;
 }
 
@@ -81,12 +81,12 @@ export function decidePromise(
 ): Decision {
   const { candidate, epoch, ttlMs } = asked;
   if (epoch > vote.epoch + EPOCH_STEP_MAX) return { answer: "denied", why: "far" };
-  if (epoch === vote.epoch && vote.to !== null && sameLife(vote.to, candidate) && !vote.released) {
+  if (epoch === vote.epoch && vote.to !== null && sameIncarnation(vote.to, candidate) && !vote.released) {
     // The question came twice. The lease is not prolonged: the second one may be very late.
     return { answer: "granted", vote, durable: true };
   }
   if (epoch <= vote.epoch) return { answer: "denied", why: "promised" };
-  if (holder && !sameLife(holder, candidate)) return { answer: "denied", why: "leased" };
+  if (holder && !sameIncarnation(holder, candidate)) return { answer: "denied", why: "leased" };
   const next: Vote = { epoch, to: candidate, ttlMs, released: false, until: at + ttlMs };
   return { answer: "granted", vote: next, durable: true };
 }
@@ -113,7 +113,8 @@ export function decideRenewal(vote: Vote, asked: RenewalAsked, at: number): Deci
     };
     return { answer: "acknowledged", vote: next, durable: true };
   }
-  const ours = term.epoch === vote.epoch && vote.to !== null && sameLife(vote.to, term) && !vote.released;
+  const ours =
+    term.epoch === vote.epoch && vote.to !== null && sameIncarnation(vote.to, term) && !vote.released;
   if (!ours) return { answer: "denied", why: "promised" };
   const longer = ttlMs > vote.ttlMs;
   const next: Vote = {
@@ -127,7 +128,7 @@ export function decideRenewal(vote: Vote, asked: RenewalAsked, at: number): Deci
 /** Also of a promise that has not arrived yet: overtaken by its release, it must not bind anybody. */
 export function decideRelease(vote: Vote, term: HeldTerm, at: number): Vote {
   const { name, incarnation, epoch } = term;
-  if (epoch === vote.epoch && vote.to !== null && sameLife(vote.to, term))
+  if (epoch === vote.epoch && vote.to !== null && sameIncarnation(vote.to, term))
     return { ...vote, released: true, until: -Infinity };
   const coming = epoch > vote.epoch && epoch <= vote.epoch + EPOCH_STEP_MAX;
   // A lease that is valid is another's: whoever did not get its promises does not end it.

@@ -24,7 +24,7 @@ export interface NodeSign {
   readonly held: boolean;
 }
 
-export interface Look {
+export interface Snapshot {
   /** Monotonic, of whoever looks. */
   readonly at: number;
   /** Changes when the server was started anew, which ends every session and proves nothing. */
@@ -60,7 +60,7 @@ const MORTAL: ReadonlySet<NodeStatus> = new Set(["joining", "active", "draining"
 
 export function judge(
   before: Watch | null,
-  look: Look,
+  look: Snapshot,
   { deadAfterMs }: { readonly deadAfterMs: number },
 ): { readonly watch: Watch; readonly dead: readonly NodeSign[] } {
   const known = before && unbroken(before, look, deadAfterMs) ? before.nodes : new Map<string, Watched>();
@@ -79,7 +79,7 @@ export function judge(
 }
 
 /** Between two looks that are far apart anything may have happened, to the database rather than to its nodes. */
-function unbroken(before: Watch, look: Look, deadAfterMs: number): boolean {
+function unbroken(before: Watch, look: Snapshot, deadAfterMs: number): boolean {
   return before.server === look.server && look.at - before.at < Math.max(deadAfterMs / 2, GAP_MS_MIN);
 }
 

@@ -20,10 +20,10 @@ export interface PeerSet extends SetNumber {
   /** The address of each member. */
   readonly members: Readonly<Record<string, string>>;
   /** Lives that were sent away, the newest first, so that they can be told. */
-  readonly removed: readonly RemovedLife[];
+  readonly removed: readonly RemovedIncarnation[];
 }
 
-export interface RemovedLife {
+export interface RemovedIncarnation {
   readonly name: string;
   /** Empty when it was not known. */
   readonly incarnation: string;
@@ -55,7 +55,7 @@ export function withMember(set: PeerSet, name: NodeName, address: string): PeerS
 }
 
 /** Null when it is no member. */
-export function withoutMember(set: PeerSet, life: RemovedLife): PeerSet | null {
+export function withoutMember(set: PeerSet, life: RemovedIncarnation): PeerSet | null {
   if (!isMember(set, life.name)) return null;
   const { [life.name]: _, ...members } = set.members;
   const others = set.removed.filter((one) => one.name !== life.name);
@@ -72,7 +72,7 @@ export function namesOf(set: PeerSet): readonly NodeName[] {
 }
 
 /** Why this life was sent away; null when it was not, or when a later life of that name is meant. */
-export function removalOf(set: PeerSet, name: string, incarnation: string): RemovedLife["why"] | null {
+export function removalOf(set: PeerSet, name: string, incarnation: string): RemovedIncarnation["why"] | null {
   const life = set.removed.find((one) => one.name === name);
   if (!life || (life.incarnation !== "" && life.incarnation !== incarnation)) return null;
   return life.why;

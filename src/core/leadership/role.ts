@@ -20,13 +20,13 @@ export function roleOf(held: Term | null, draining: boolean): Role {
   return held ? "LEADER" : "STANDBY";
 }
 
-export interface Standing {
+export interface RoleState {
   readonly role: Role;
   /** Our own; null unless we lead, or drain and have not stepped down yet. */
   readonly term: Term | null;
 }
 
-export const STANDING_BY: Standing = { role: "STANDBY", term: null };
+export const STANDBY_STATE: RoleState = { role: "STANDBY", term: null };
 
 export type RoleEvent =
   | { readonly event: "acquired"; readonly term: Term }
@@ -47,12 +47,12 @@ export type RoleAction =
   | "release_lock";
 
 export interface RoleStep {
-  readonly standing: Standing;
+  readonly standing: RoleState;
   readonly actions: readonly RoleAction[];
 }
 
 /** Whatever cannot be in a standing changes nothing: events of an election and of an operator cross on their way. */
-export function step(standing: Standing, event: RoleEvent): RoleStep {
+export function step(standing: RoleState, event: RoleEvent): RoleStep {
   switch (event.event) {
     case "acquired":
       return acquired(standing, event.term);
@@ -60,7 +60,7 @@ export function step(standing: Standing, event: RoleEvent): RoleStep {
       if (!standing.term) return stay(standing);
       return standing.role === "DRAINING"
         ? go({ role: "DRAINING", term: null }, "close_writes")
-        : go(STANDING_BY, "close_writes", "start_agent");
+        : go(STANDBY_STATE, "close_writes", "start_agent");
     case "drain":
       if (standing.role === "DRAINING") return stay(standing);
       return standing.term
@@ -73,12 +73,12 @@ export function step(standing: Standing, event: RoleEvent): RoleStep {
       if (standing.role !== "DRAINING") return stay(standing);
       return standing.term
         ? go({ role: "LEADER", term: standing.term }, "open_writes")
-        : go(STANDING_BY, "start_agent");
+        : go(STANDBY_STATE, "start_agent");
   }
 }
 
 /** The agent is off before the first write: nobody schedules and works on one machine. */
-function acquired(standing: Standing, term: Term): RoleStep {
+function acquired(standing: RoleState, term: Term): RoleStep {
   if (standing.term && standing.term.epoch >= term.epoch) return stay(standing);
   // Granted to a node that is about to leave: somebody else should have it.
   if (standing.role === "DRAINING") {
@@ -88,17 +88,17 @@ function acquired(standing: Standing, term: Term): RoleStep {
   return go({ role: "LEADER", term }, "stop_agent", "open_writes");
 }
 
-function go(standing: Standing, ...actions: RoleAction[]): RoleStep {
+function go(standing: RoleState, ...actions: RoleAction[]): RoleStep {
   return { standing, actions };
 }
 
-function stay(standing: Standing): RoleStep {
+function stay(standing: RoleState): RoleStep {
   return { standing, actions: [] };
 }
 
 /** `lead`: new work, leases, agents. `finish`: results, renewals and logs of runs that began in this very term. */
 export type Write = "lead" | "finish";
 
-export function permits({ role, term }: Standing, write: Write): boolean {
+export function permits({ role, term }: RoleState, write: Write): boolean {
   return term !== null && (role === "LEADER" || write === "finish");
 }

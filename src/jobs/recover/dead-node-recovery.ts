@@ -6,14 +6,14 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { NodeEvents } from "../../platform/node-events.ts";
 
-export interface NodeWatchOptions {
+export interface DeadNodeRecoveryOptions {
   readonly membership: Membership;
   readonly reaper: Pick<LeaseReaper, "recover">;
   readonly clock: Clock;
   readonly log: Log;
   readonly events: NodeEvents;
   /** What else is to be taken from these lives. Called again until it has been done. */
-  readonly bury?: (lives: readonly NodeIdentity[], term: Term) => Promise<void>;
+  readonly reclaim?: (lives: readonly NodeIdentity[], term: Term) => Promise<void>;
 }
 
 /** A look costs the backend a fraction of a millisecond. Longer, and the jobs of a dead node wait longer. */
@@ -23,7 +23,14 @@ const LOOK_MS = 100;
  * A leader's duty: the work of dead nodes is taken back as soon as their death is known, and not only when their leases
  * have run out. Each step can be done again: the next leader finds the nodes that were not marked as recovered.
  */
-export function nodeWatch({ membership, reaper, clock, log, events, bury }: NodeWatchOptions): Duty {
+export function deadNodeRecovery({
+  membership,
+  reaper,
+  clock,
+  log,
+  events,
+  reclaim: bury,
+}: DeadNodeRecoveryOptions): Duty {
   return async (term, signal) => {
     while (!signal.aborted) {
       const dead = await events.fenced("nodes.dead", membership.findDead(term));

@@ -12,7 +12,7 @@ import type { Log } from "../../platform/log.ts";
 import type { ClaimedJob, Outcome, Report, Settlement } from "../../store/store.ts";
 import type { JobRun } from "./job-run.ts";
 import type { ResultPort } from "./worker-ports.ts";
-import type { SettledRun, WorkerWatch } from "./worker-monitor.ts";
+import type { SettledRun, WorkerMonitor } from "./worker-monitor.ts";
 
 export interface ResultWriterOptions {
   readonly results: ResultPort;
@@ -21,7 +21,7 @@ export interface ResultWriterOptions {
   /** A write has been handed to the store: what is handed over now shares its commit. */
   readonly onSent: () => void;
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
-  readonly watch: Pick<WorkerWatch, "settling" | "results" | "resultRefused">;
+  readonly watch: Pick<WorkerMonitor, "settling" | "results" | "resultRefused">;
 }
 
 const STORE_RETRY_MS = 250;

@@ -4,7 +4,7 @@ import { parentPort } from "node:worker_threads";
 import { JobAborted, progressOf } from "./job-run.ts";
 import { isAbort, mayTryAgain, resultText, toJobError } from "./outcome.ts";
 import type { Handler, Task, TaskContext } from "../tasks/task.ts";
-import type { FromThread, Said, ToThread } from "./thread-messages.ts";
+import type { FromThread, ThreadReport, ToThread } from "./thread-messages.ts";
 import type { LogLevel } from "../../store/store.ts";
 
 type Order = Extract<ToThread, { say: "run" }>;
@@ -21,7 +21,8 @@ port.on("message", (message: ToThread) => {
 async function run(order: Order): Promise<void> {
   const controller = new AbortController();
   current = { run: order.run, controller };
-  const say = (said: Said): void => port.postMessage({ run: order.run, ...said } satisfies FromThread);
+  const say = (said: ThreadReport): void =>
+    port.postMessage({ run: order.run, ...said } satisfies FromThread);
   try {
     const loaded = (await import(order.module)) as { default: Task | Handler };
     const handler = typeof loaded.default === "function" ? loaded.default : loaded.default.run;
@@ -33,7 +34,7 @@ async function run(order: Order): Promise<void> {
   }
 }
 
-function context(order: Order, signal: AbortSignal, say: (said: Said) => void): TaskContext {
+function context(order: Order, signal: AbortSignal, say: (said: ThreadReport) => void): TaskContext {
   const log = (message: unknown, level: LogLevel = "info"): void =>
     say({ say: "log", level, message: String(message) });
   const leveled = (level: LogLevel) => (message: string) => log(message, level);

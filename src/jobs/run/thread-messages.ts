@@ -24,9 +24,9 @@ export type ToThread =
       readonly message: string | null;
     };
 
-export type FromThread = { readonly run: number } & Said;
+export type FromThread = { readonly run: number } & ThreadReport;
 
-export type Said =
+export type ThreadReport =
   | { readonly say: "log"; readonly level: LogLevel; readonly message: string }
   | { readonly say: "progress"; readonly value: number; readonly message: string | null }
   /** As JSON text, so that what cannot be a result fails in the same way as on the main thread. */

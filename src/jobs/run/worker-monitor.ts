@@ -31,7 +31,7 @@ export interface SettledRun extends Settlement {
   readonly trace?: string;
 }
 
-export interface WorkerWatchOptions {
+export interface WorkerMonitorOptions {
   readonly clock: Clock;
   readonly slots: number;
   readonly spans?: JobSpans;
@@ -43,8 +43,8 @@ export interface ClaimState extends ClaimFacts {
   readonly sentAgoMs: number | null;
 }
 
-export class WorkerWatch {
-  readonly #o: WorkerWatchOptions;
+export class WorkerMonitor {
+  readonly #o: WorkerMonitorOptions;
   #sentAt: number | null = null;
   #underWay = false;
   #answeredAt = 0;
@@ -53,7 +53,7 @@ export class WorkerWatch {
   #claimedFrom = 0;
   #resultsFailedAt: number | null = null;
 
-  constructor(options: WorkerWatchOptions) {
+  constructor(options: WorkerMonitorOptions) {
     this.#o = options;
   }
 

@@ -11,7 +11,7 @@
 
 import { topics } from "../../channels/channel-names.ts";
 import type { Channels, Subscription } from "../../channels/channels.ts";
-import type { CancelWish } from "../../channels/messages.ts";
+import type { CancelRequest } from "../../channels/messages.ts";
 import { hasCode } from "../../core/errors.ts";
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import { isSuspect, type AbortReason, type JobStatus } from "../../core/jobs/job.ts";
@@ -35,7 +35,7 @@ import type { ThreadPool } from "./thread-pool.ts";
 import { WorkerLease } from "./worker-lease.ts";
 import { storeResults, type ClaimPort, type ResultPort } from "./worker-ports.ts";
 import { servesQueue, type DrainLimits, type WorkerSettings } from "./worker-settings.ts";
-import { WorkerWatch } from "./worker-monitor.ts";
+import { WorkerMonitor } from "./worker-monitor.ts";
 
 export type { WorkerSettings } from "./worker-settings.ts";
 
@@ -55,7 +55,7 @@ export interface WorkerOptions {
   readonly log: Log;
   readonly events: NodeEvents;
   /** Counts and traces, if anybody does. */
-  readonly watch?: WorkerWatch;
+  readonly watch?: WorkerMonitor;
   /** A job changed in the store, for those who follow it. Without a status: only its logs or its progress. */
   readonly onChange: (id: JobId, status: JobStatus | null, job?: ClaimedJob) => void;
 }
@@ -73,7 +73,7 @@ export class Worker extends Lifecycle {
   readonly #buffer: ClaimBuffer;
   readonly #deadlines: RunDeadlines;
   readonly #idle: IdleWait;
-  readonly #watch: WorkerWatch;
+  readonly #watch: WorkerMonitor;
   readonly #running = new Map<JobId, JobRun>();
 
   #claiming: Promise<void> | null = null;
@@ -88,7 +88,7 @@ export class Worker extends Lifecycle {
     super();
     this.#o = options;
     const { store, clock, log, identity, settings, onChange } = options;
-    this.#watch = options.watch ?? new WorkerWatch({ clock, slots: settings.concurrency });
+    this.#watch = options.watch ?? new WorkerMonitor({ clock, slots: settings.concurrency });
     this.#buffer = new ClaimBuffer({
       clock,
       prefetchMax: settings.prefetchMax,
@@ -156,7 +156,7 @@ export class Worker extends Lifecycle {
     this.#subscriptions = [
       channels.subscribe(topics.jobsReady, () => this.wake()),
       channels.subscribe(topics.jobCancel, ({ body }) => {
-        const wish = body as CancelWish;
+        const wish = body as CancelRequest;
         this.#cancel(wish.id, wish.reason);
       }),
     ];

@@ -18,7 +18,7 @@ import { CronDate, CronPattern } from "croner";
 import { BatonError } from "../../core/errors.ts";
 import type { Timing } from "../../core/schedules/schedule.ts";
 import { parseCron, refuse } from "./cron-syntax.ts";
-import type { Zone } from "./time-zone.ts";
+import type { TimeZone } from "./time-zone.ts";
 import { findZone, suggestZone } from "./time-zone.ts";
 
 export interface CompiledTiming {
@@ -106,7 +106,7 @@ function compileCalendar(expression: string, text: string): Calendar {
   return (local) => new CronDate(new Date(local), 0).increment(pattern, options, false)?.getTime() ?? null;
 }
 
-function nextLocal(instant: number, zone: Zone, calendar: Calendar): number | null {
+function nextLocal(instant: number, zone: TimeZone, calendar: Calendar): number | null {
   let local: number | null = instant + zone.offsetAt(instant);
   while ((local = calendar(local)) !== null) {
     const at = firstInstantOf(local, zone);
@@ -117,7 +117,7 @@ function nextLocal(instant: number, zone: Zone, calendar: Calendar): number | nu
 }
 
 /** When a local time first comes; the end of the gap if it never does. */
-function firstInstantOf(local: number, zone: Zone): number {
+function firstInstantOf(local: number, zone: TimeZone): number {
   const before = zone.offsetAt(local - OFFSET_MS_MAX);
   const after = zone.offsetAt(local + OFFSET_MS_MAX);
   if (before === after) return local - before;
@@ -126,7 +126,7 @@ function firstInstantOf(local: number, zone: Zone): number {
   return Math.max(local - after, change);
 }
 
-function nextElapsed(instant: number, zone: Zone, calendar: Calendar): number | null {
+function nextElapsed(instant: number, zone: TimeZone, calendar: Calendar): number | null {
   // Whole seconds from here on; `from` itself may be the answer.
   let from = Math.floor(instant / 1_000) * 1_000 + 1_000;
   for (;;) {

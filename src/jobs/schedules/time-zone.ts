@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 /** Eleven years of days. Beyond that the memory is emptied and fills again. */
 const DAYS_KEPT_MAX = 4_096;
 
-export class Zone {
+export class TimeZone {
   readonly name: string;
   readonly #format: Intl.DateTimeFormat;
   readonly #startOffsets = new Map<number, number>();
@@ -77,18 +77,18 @@ export class Zone {
   }
 }
 
-const zones = new Map<string, Zone>();
+const zones = new Map<string, TimeZone>();
 
 /**
  * A zone by its IANA name, or null. Only `Area/City` names, UTC and GMT: the runtime also takes abbreviations, but it
  * reads EST as Panama and IST as India, and offsets such as +02:00 know no daylight saving.
  */
-export function findZone(name: string): Zone | null {
+export function findZone(name: string): TimeZone | null {
   if (!/^(?:UTC|GMT|[A-Za-z_]+\/[A-Za-z0-9_+/-]+)$/.test(name)) return null;
   let zone = zones.get(name);
   if (!zone) {
     try {
-      zone = new Zone(name);
+      zone = new TimeZone(name);
     } catch {
       return null;
     }

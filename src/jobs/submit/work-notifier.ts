@@ -3,7 +3,7 @@ import { topics } from "../../channels/channel-names.ts";
 import type { NodeIdentity, NodeInfo } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 
-export interface WakeUpsOptions {
+export interface WorkNotifierOptions {
   readonly channels: Pick<Channels, "publish">;
   readonly clock: Clock;
   /** Whether any other node wants to hear of work. */
@@ -18,14 +18,14 @@ const LOOK_MS = 100;
  * Tells the workers of other nodes that there is work: at once after a quiet time, then once for all that came
  * meanwhile. Only a hint: a worker that hears none looks by itself a little later, so a failure is not told.
  */
-export class WakeUps {
-  readonly #o: WakeUpsOptions;
+export class WorkNotifier {
+  readonly #o: WorkNotifierOptions;
   #resting = false;
   #again = false;
   #audience = false;
   #lookedAt = -Infinity;
 
-  constructor(options: WakeUpsOptions) {
+  constructor(options: WorkNotifierOptions) {
     this.#o = options;
   }
 

@@ -15,7 +15,7 @@ import type { ControlSession } from "./control-session.ts";
 import { get, isUnder, put, unchanged, type KeyValue } from "./key-value.ts";
 
 /** Who sits in a role. */
-export interface Seat {
+export interface LeaseRecord {
   readonly term: Term;
   readonly lease: string;
   readonly revision: number;
@@ -26,8 +26,8 @@ export interface Seat {
   readonly renewedAt: number;
 }
 
-export interface SeatLook {
-  readonly seat: Seat | null;
+export interface LeaseSnapshot {
+  readonly seat: LeaseRecord | null;
   /** Of the key; 0 when it is not there. */
   readonly keyRevision: number;
   /** Of the whole etcd: above it lies every epoch to come. */
@@ -39,14 +39,14 @@ export interface GrantRequest {
   readonly ttlMs: number;
   readonly epoch: number;
   /** What was seen, and must be so still. */
-  readonly seen: SeatLook;
+  readonly seen: LeaseSnapshot;
   readonly deadlineMs: number;
 }
 
 type Written = Pick<Term, "leader" | "incarnation" | "epoch"> &
-  Pick<Seat, "ttlMs" | "acquiredAt" | "renewedAt">;
+  Pick<LeaseRecord, "ttlMs" | "acquiredAt" | "renewedAt">;
 
-export class LeaderKeys {
+export class LeaderRecord {
   readonly #control: ControlSession;
   readonly #role: LeaderRole;
   readonly #key: string;
@@ -57,14 +57,14 @@ export class LeaderKeys {
     this.#key = leaderKey(control, role);
   }
 
-  async look(deadlineMs?: number): Promise<SeatLook> {
+  async look(deadlineMs?: number): Promise<LeaseSnapshot> {
     const { revision, found } = await this.#control.transact({ then: [get(this.#key)] }, deadlineMs);
     const entry = found[0]?.[0];
     return { seat: entry ? seatIn(this.#role, entry) : null, keyRevision: entry?.revision ?? 0, revision };
   }
 
   /** Null when somebody else was quicker. */
-  async grant({ candidate, ttlMs, epoch, seen, deadlineMs }: GrantRequest): Promise<Seat | null> {
+  async grant({ candidate, ttlMs, epoch, seen, deadlineMs }: GrantRequest): Promise<LeaseRecord | null> {
     const control = this.#control;
     const { name: leader, incarnation } = candidate;
     const at = control.time.now();
@@ -88,7 +88,7 @@ export class LeaderKeys {
   }
 
   /** The seat as it is then; null when that term is over. */
-  async renew(seat: Seat, ttlMs: number, deadlineMs: number): Promise<Seat | null> {
+  async renew(seat: LeaseRecord, ttlMs: number, deadlineMs: number): Promise<LeaseRecord | null> {
     const control = this.#control;
     const { term, lease, acquiredAt } = seat;
     const { leader, incarnation, epoch } = term;
@@ -110,7 +110,7 @@ export class LeaderKeys {
     return lives && succeeded ? seatOf(this.#role, written, lease, revision) : null;
   }
 
-  async release({ lease }: Seat): Promise<void> {
+  async release({ lease }: LeaseRecord): Promise<void> {
     await this.#control.revokeLease(lease);
   }
 }
@@ -126,12 +126,12 @@ export function isOf(entry: KeyValue | undefined, term: Term): boolean {
 }
 
 /** What nobody can read, or what is under no lease, keeps nobody out: an operator has written it. */
-function seatIn(role: LeaderRole, { value, lease, revision }: KeyValue): Seat | null {
+function seatIn(role: LeaderRole, { value, lease, revision }: KeyValue): LeaseRecord | null {
   const written = parsed(value);
   return written && lease !== "" ? seatOf(role, written, lease, revision) : null;
 }
 
-function seatOf(role: LeaderRole, written: Written, lease: string, revision: number): Seat {
+function seatOf(role: LeaderRole, written: Written, lease: string, revision: number): LeaseRecord {
   const { leader, incarnation, epoch, ttlMs, acquiredAt, renewedAt } = written;
   return { term: { role, leader, incarnation, epoch }, lease, revision, ttlMs, acquiredAt, renewedAt };
 }

@@ -13,26 +13,26 @@ import { heldBy, sameTerm, type Term } from "../../core/leadership/term.ts";
 import { AdmittedLock, type AdmittedLockOptions, type GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
 import type { ControlSession } from "./control-session.ts";
-import { LeaderKeys, type Seat } from "./leader-record.ts";
-import { Stillness } from "./unchanged-timer.ts";
+import { LeaderRecord, type LeaseRecord } from "./leader-record.ts";
+import { UnchangedTimer } from "./unchanged-timer.ts";
 
 export interface EtcdLockOptions extends AdmittedLockOptions {
   readonly control: ControlSession;
 }
 
-export class EtcdLock extends AdmittedLock<Seat> {
+export class EtcdLock extends AdmittedLock<LeaseRecord> {
   protected readonly outdated = "etcd does not know the last epoch";
   readonly #o: EtcdLockOptions;
-  readonly #keys: LeaderKeys;
-  readonly #stillness: Stillness;
+  readonly #keys: LeaderRecord;
+  readonly #stillness: UnchangedTimer;
   /** What was granted or renewed here last. */
-  #own: Seat | null = null;
+  #own: LeaseRecord | null = null;
 
   constructor(options: EtcdLockOptions) {
     super(options);
     this.#o = options;
-    this.#keys = new LeaderKeys(options.control, options.role);
-    this.#stillness = new Stillness(options.control.time);
+    this.#keys = new LeaderRecord(options.control, options.role);
+    this.#stillness = new UnchangedTimer(options.control.time);
   }
 
   /** The watch tells of the key. */
@@ -41,7 +41,11 @@ export class EtcdLock extends AdmittedLock<Seat> {
     else this.#stillness.hear(this.#o.role, revision);
   }
 
-  protected async tryGrant({ candidate, ttlMs, floor }: GrantRequest): Promise<Seat | "held" | "again"> {
+  protected async tryGrant({
+    candidate,
+    ttlMs,
+    floor,
+  }: GrantRequest): Promise<LeaseRecord | "held" | "again"> {
     const deadlineMs = this.#deadlineMs(ttlMs);
     const seen = await this.#keys.look(deadlineMs);
     const { seat, revision } = seen;
@@ -56,11 +60,11 @@ export class EtcdLock extends AdmittedLock<Seat> {
     return granted;
   }
 
-  protected onAdmitted(seat: Seat): void {
+  protected onAdmitted(seat: LeaseRecord): void {
     this.#own = seat;
   }
 
-  protected giveBack(seat: Seat): Promise<void> {
+  protected giveBack(seat: LeaseRecord): Promise<void> {
     return this.#keys.release(seat);
   }
 
@@ -92,13 +96,13 @@ export class EtcdLock extends AdmittedLock<Seat> {
   }
 
   /** Where this very term sits, or null when it does not any more. */
-  async #seatOf(term: Term, deadlineMs?: number): Promise<Seat | null> {
+  async #seatOf(term: Term, deadlineMs?: number): Promise<LeaseRecord | null> {
     if (this.#own && sameTerm(this.#own.term, term)) return this.#own;
     const { seat } = await this.#keys.look(deadlineMs);
     return seat && sameTerm(seat.term, term) ? seat : null;
   }
 
-  #leftMs({ revision, ttlMs }: Seat): number {
+  #leftMs({ revision, ttlMs }: LeaseRecord): number {
     return ttlMs - this.#stillness.ageMs(this.#o.role, revision);
   }
 

@@ -14,13 +14,13 @@ import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { NodeRequest } from "../coordination.ts";
 import { nameTaken } from "../registered-membership.ts";
-import type { Namesake, NodeSigns, Registry, Roll } from "../registered-membership.ts";
+import type { Namesake, NodeSigns, Registry, NodeList } from "../registered-membership.ts";
 import type { ControlSession } from "./control-session.ts";
 import { unavailable } from "./gateway-errors.ts";
 import * as kv from "./key-value.ts";
 import { isOf, leaderKey } from "./leader-record.ts";
 import { readNames, readRows, registered, type NodeEntry, type NodeRow } from "./node-records.ts";
-import { Stillness } from "./unchanged-timer.ts";
+import { UnchangedTimer } from "./unchanged-timer.ts";
 
 export interface RegistryOptions {
   readonly control: ControlSession;
@@ -42,7 +42,7 @@ interface Fenced {
 export class NodeRegistry implements Registry {
   readonly #o: RegistryOptions;
   readonly #control: ControlSession;
-  readonly #stillness: Stillness;
+  readonly #stillness: UnchangedTimer;
   readonly #nodes: string;
   readonly #names: string;
   readonly #ownName: string;
@@ -55,7 +55,7 @@ export class NodeRegistry implements Registry {
     this.#o = options;
     const { control, identity } = options;
     this.#control = control;
-    this.#stillness = new Stillness(control.time);
+    this.#stillness = new UnchangedTimer(control.time);
     this.#nodes = control.key("node", "");
     this.#names = control.key("name", "");
     this.#ownName = this.#names + identity.name;
@@ -76,7 +76,7 @@ export class NodeRegistry implements Registry {
   }
 
   /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
-  async beat(heard: string | null = null): Promise<Roll> {
+  async beat(heard: string | null = null): Promise<NodeList> {
     if (heard !== null) {
       const cleared = { if: [kv.hasValue(this.#ownRequest, heard)], then: [kv.remove(this.#ownRequest)] };
       await this.#control.transact(cleared);
@@ -89,7 +89,7 @@ export class NodeRegistry implements Registry {
     return this.#roll(again);
   }
 
-  async setStatus(status: NodeStatus, heard: string | null = null): Promise<Roll> {
+  async setStatus(status: NodeStatus, heard: string | null = null): Promise<NodeList> {
     this.#status = status;
     return this.beat(heard);
   }
@@ -121,7 +121,7 @@ export class NodeRegistry implements Registry {
     return succeeded;
   }
 
-  async look(fence: Term): Promise<NodeSigns> {
+  async snapshot(fence: Term): Promise<NodeSigns> {
     const { rows, names } = await this.#fenced(fence);
     const { breaks, ms } = this.#control.steady;
     return {
@@ -212,7 +212,7 @@ export class NodeRegistry implements Registry {
     });
   }
 
-  #roll({ found }: kv.TransactionAnswer): Roll {
+  #roll({ found }: kv.TransactionAnswer): NodeList {
     this.#control.expectEcho();
     const all = readRows(found[0], this.#nodes);
     const names = readNames(found[1], this.#names);

@@ -13,7 +13,7 @@ interface Seen {
   readonly since: number;
 }
 
-export class Stillness {
+export class UnchangedTimer {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #seen = new Map<string, Seen>();
 

@@ -31,6 +31,6 @@ export const HELD_LOCKS = `
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 /** The lock of one life of a node, whose incarnation is the given SQL expression. The schema is part of it. */
-export function lifeLock(incarnation: string): string {
+export function incarnationLock(incarnation: string): string {
   return `hashtextextended('baton.node/' || ${incarnation}, 0)`;
 }

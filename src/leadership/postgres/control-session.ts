@@ -14,7 +14,7 @@ import type { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.t
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
 import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import { HELD_LOCKS, lifeLock } from "./advisory-keys.ts";
+import { HELD_LOCKS, incarnationLock } from "./advisory-keys.ts";
 import { checkServer } from "./server-check.ts";
 
 export interface ControlOptions {
@@ -41,12 +41,12 @@ export const REQUEST_CHANNEL = "baton_request";
 
 const LISTEN = [RELEASE_CHANNEL, REQUEST_CHANNEL].map((channel) => write("", `LISTEN ${channel}`));
 const PID = read("control-pid", "SELECT pg_backend_pid() AS pid");
-const LOCK_LIFE = write("life-lock", `SELECT pg_try_advisory_lock(${lifeLock("$1")}) AS held`);
+const LOCK_LIFE = write("life-lock", `SELECT pg_try_advisory_lock(${incarnationLock("$1")}) AS held`);
 /** A session of ours that the server takes for alive, although we have lost it. */
 const EVICT_OLD_SELF = write(
   "life-evict",
   `SELECT count(pg_terminate_backend(pid)) FROM (${HELD_LOCKS}) held
-   WHERE key = ${lifeLock("$1")} AND pid <> pg_backend_pid()`,
+   WHERE key = ${incarnationLock("$1")} AND pid <> pg_backend_pid()`,
 );
 const LOCK_TRIES = 5;
 const LOCK_PAUSE_MS = 20;

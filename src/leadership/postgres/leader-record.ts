@@ -12,7 +12,7 @@ import { HELD_LOCKS } from "./advisory-keys.ts";
 import { NOW, RELEASE_CHANNEL, type ControlSession } from "./control-session.ts";
 
 /** Who sits in a role, and whether the seat may be taken. */
-export interface Seat {
+export interface LeaseRecord {
   readonly leader: string;
   readonly incarnation: string;
   readonly epoch: number;
@@ -149,7 +149,7 @@ interface TenureRow {
   readonly lease_until: number;
 }
 
-export class LeaderRows {
+export class LeaderRecord {
   readonly #control: ControlSession;
   readonly #role: LeaderRole;
 
@@ -158,7 +158,7 @@ export class LeaderRows {
     this.#role = role;
   }
 
-  async look(): Promise<Seat> {
+  async look(): Promise<LeaseRecord> {
     for (;;) {
       const [row] = await this.#control.query<SeatRow>(LOOK, [this.#control.now(), this.#role]);
       if (row) {
@@ -196,13 +196,13 @@ export class LeaderRows {
   }
 
   /** Ends all sessions of a life whose lease ran out. Rejects where that is not permitted. */
-  async evictLife({ epoch }: Seat, applicationPrefix: string): Promise<number> {
+  async evictLife({ epoch }: LeaseRecord, applicationPrefix: string): Promise<number> {
     const values = [this.#control.now(), this.#role, epoch, applicationPrefix];
     return ended(await this.#control.query(EVICT_LIFE, values));
   }
 
   /** Ends whichever session has the advisory lock while nobody leads, unless it is one of `ours`. */
-  async evictHolder({ epoch }: Seat, key: bigint, ours: readonly number[]): Promise<number> {
+  async evictHolder({ epoch }: LeaseRecord, key: bigint, ours: readonly number[]): Promise<number> {
     const values = [this.#control.now(), this.#role, epoch, String(key), ours];
     return ended(await this.#control.query(EVICT_HOLDER, values));
   }

@@ -20,7 +20,7 @@ import { Feed } from "../../platform/feed.ts";
 import { leaderLock } from "./advisory-keys.ts";
 import { AdvisoryLock } from "./advisory-lock.ts";
 import type { ControlSession } from "./control-session.ts";
-import { EVICT_AFTER_MS, LeaderRows, type Seat } from "./leader-record.ts";
+import { EVICT_AFTER_MS, LeaderRecord, type LeaseRecord } from "./leader-record.ts";
 
 export interface PostgresLockOptions {
   readonly role: LeaderRole;
@@ -45,7 +45,7 @@ const TIMER_SLACK_MS = 5;
 
 export class PostgresLock implements LeaseLock {
   readonly #o: PostgresLockOptions;
-  readonly #rows: LeaderRows;
+  readonly #rows: LeaderRecord;
   readonly #key: bigint;
   readonly #hints = new Feed<void>();
   #followers = 0;
@@ -60,7 +60,7 @@ export class PostgresLock implements LeaseLock {
 
   constructor(options: PostgresLockOptions) {
     this.#o = options;
-    this.#rows = new LeaderRows(options.control, options.role);
+    this.#rows = new LeaderRecord(options.control, options.role);
     this.#key = leaderLock(options.role, options.control.schema);
   }
 
@@ -169,14 +169,14 @@ export class PostgresLock implements LeaseLock {
     else this.#broken = term;
   }
 
-  #mayAskAgain(seat: Seat, candidate: NodeIdentity): boolean {
+  #mayAskAgain(seat: LeaseRecord, candidate: NodeIdentity): boolean {
     if (seat.leader !== candidate.name || seat.incarnation !== candidate.incarnation) return false;
     // Without the lock on which that term stood, somebody else may have been served already.
     return !seat.locked || this.#advisory?.held === true;
   }
 
   /** Another's lease is valid. Asks for a hint at the time when it may be taken. */
-  async #wait(seat: Seat, advisory: AdvisoryLock | null): Promise<void> {
+  async #wait(seat: LeaseRecord, advisory: AdvisoryLock | null): Promise<void> {
     const { clock, identity } = this.#o;
     const graceMs = advisory ? EVICT_AFTER_MS : 0;
     this.#callOffLapse = clock.after(seat.leftMs + graceMs + TIMER_SLACK_MS, () => this.hint());
@@ -193,7 +193,7 @@ export class PostgresLock implements LeaseLock {
   }
 
   /** The seat may be taken: gets the advisory lock for it, by force if it must be. Returns in any case. */
-  async #clear(seat: Seat, advisory: AdvisoryLock): Promise<void> {
+  async #clear(seat: LeaseRecord, advisory: AdvisoryLock): Promise<void> {
     const { identity, control, log, role } = this.#o;
     if (await advisory.heldWithin(FREE_MS)) return;
     if (!seat.free && seat.incarnation !== identity.incarnation) {

@@ -3,11 +3,11 @@
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeLoad, NodeRole, NodeStatus } from "../../core/node.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
-import { HELD_LOCKS, lifeLock } from "./advisory-keys.ts";
+import { HELD_LOCKS, incarnationLock } from "./advisory-keys.ts";
 import { NOW } from "./control-session.ts";
 
 const HELD = (node: string): string =>
-  `${lifeLock(`${node}.incarnation`)} = ANY (ARRAY(SELECT key FROM (${HELD_LOCKS}) held))`;
+  `${incarnationLock(`${node}.incarnation`)} = ANY (ARRAY(SELECT key FROM (${HELD_LOCKS}) held))`;
 const SERVER_UP = "(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint";
 
 const COLUMNS = `incarnation, name, hostname, url, roles, capabilities, version, status, started_at, last_heartbeat, load,

@@ -21,7 +21,7 @@ import type { Statement } from "../../platform/drivers/postgres/postgres.ts";
 import type { NodeRequest } from "../coordination.ts";
 import { REQUEST_CHANNEL, type ControlSession } from "./control-session.ts";
 import { nameTaken } from "../registered-membership.ts";
-import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
+import type { Namesake, NodeSigns, Registered, Registry, NodeList } from "../registered-membership.ts";
 import * as rows from "./node-records.ts";
 
 export interface RegistryOptions {
@@ -63,7 +63,7 @@ export class NodeRegistry implements Registry {
   }
 
   /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
-  async beat(heard: string | null = null): Promise<Roll> {
+  async beat(heard: string | null = null): Promise<NodeList> {
     await this.#control.ensureLocked();
     const found = await this.#control
       .query<rows.BeatRow>(rows.BEAT, [...this.#own(), heard])
@@ -74,7 +74,7 @@ export class NodeRegistry implements Registry {
     return { at, request: own_request, others: found.filter(isNode).map(registered) };
   }
 
-  async setStatus(status: NodeStatus, heard: string | null = null): Promise<Roll> {
+  async setStatus(status: NodeStatus, heard: string | null = null): Promise<NodeList> {
     this.#status = status;
     return this.beat(heard);
   }
@@ -116,7 +116,7 @@ export class NodeRegistry implements Registry {
   }
 
   /** Forgets recovered nodes that have been silent for so long. */
-  async look(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
+  async snapshot(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
     const { role, leader, incarnation, epoch } = fence;
     const values = [this.#control.now(), role, leader, incarnation, epoch, forgetAfterMs];
     const found = await this.#control.query<rows.SignRow>(rows.SIGNS, values);

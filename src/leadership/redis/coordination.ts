@@ -11,7 +11,7 @@ import { RegisteredCoordination, type RegisteredCoordinationOptions } from "../r
 import { RegisteredMembership } from "../registered-membership.ts";
 import { ControlSession } from "./control-session.ts";
 import { subjectOf } from "./leader-record.ts";
-import { LifeWatch } from "./incarnation-watch.ts";
+import { IncarnationWatch } from "./incarnation-watch.ts";
 import { RedisLock } from "./lock.ts";
 import { NodeRegistry, requestSubject } from "./node-registry.ts";
 
@@ -36,7 +36,7 @@ export class RedisCoordination extends RegisteredCoordination<NodeRegistry, Redi
   readonly membership: RegisteredMembership<NodeRegistry>;
   readonly #o: RedisCoordinationOptions;
   protected readonly control: ControlSession;
-  readonly #watch: LifeWatch;
+  readonly #watch: IncarnationWatch;
 
   constructor(options: RedisCoordinationOptions) {
     super(options);
@@ -57,7 +57,7 @@ export class RedisCoordination extends RegisteredCoordination<NodeRegistry, Redi
     });
     const control = this.control;
     const { lookMs } = options;
-    this.#watch = new LifeWatch({ control, clock, ...(lookMs === undefined ? {} : { lookMs }) });
+    this.#watch = new IncarnationWatch({ control, clock, ...(lookMs === undefined ? {} : { lookMs }) });
     const { deadAfterMs } = settings;
     const registry = new NodeRegistry({ control, identity, info, deadAfterMs });
     this.membership = new RegisteredMembership({

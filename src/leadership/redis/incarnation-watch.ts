@@ -6,7 +6,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { ControlSession } from "./control-session.ts";
 
-export interface LifeWatchOptions {
+export interface IncarnationWatchOptions {
   readonly control: ControlSession;
   readonly clock: Clock;
   readonly lookMs?: number;
@@ -32,13 +32,13 @@ const TIMER_SLACK_MS = 2;
  */
 const NEVER_SEEN_MS = 2_000;
 
-export class LifeWatch {
-  readonly #o: LifeWatchOptions;
+export class IncarnationWatch {
+  readonly #o: IncarnationWatchOptions;
   readonly #watched = new Map<string, Set<Watched>>();
   /** The run of looks under way; another object after a stop. */
   #run: { callOff: () => void } | null = null;
 
-  constructor(options: LifeWatchOptions) {
+  constructor(options: IncarnationWatchOptions) {
     this.#o = options;
   }
 

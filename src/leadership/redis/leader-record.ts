@@ -17,10 +17,10 @@ import { NOW, SUBSCRIBERS, type ControlSession } from "./control-session.ts";
 /** What became of an attempt. */
 export type Grant =
   | { readonly granted: true; readonly term: Term }
-  | { readonly granted: false; readonly seat: Seat };
+  | { readonly granted: false; readonly seat: LeaseRecord };
 
 /** Whoever sits in a role with a valid lease. */
-export interface Seat {
+export interface LeaseRecord {
   readonly epoch: number;
   readonly leftMs: number;
   /** The channel of its life; empty when nobody can see its end. */
@@ -92,7 +92,7 @@ return { 1, at, held[1], held[2], tonumber(held[3]), tonumber(held[6]), tonumber
 
 type Timed = readonly [outcome: number, at: number];
 
-export class LeaderScripts {
+export class LeaderRecord {
   readonly #control: ControlSession;
   readonly #role: LeaderRole;
   readonly #leaderKey: string;

@@ -11,12 +11,12 @@ import type { Term } from "../../core/leadership/term.ts";
 import { AdmittedLock, type AdmittedLockOptions, type GrantRequest } from "../admitted-lock.ts";
 import type { Tenure } from "../coordination.ts";
 import type { ControlSession } from "./control-session.ts";
-import { LeaderScripts } from "./leader-record.ts";
-import type { LifeWatch } from "./incarnation-watch.ts";
+import { LeaderRecord } from "./leader-record.ts";
+import type { IncarnationWatch } from "./incarnation-watch.ts";
 
 export interface RedisLockOptions extends AdmittedLockOptions {
   readonly control: ControlSession;
-  readonly watch: LifeWatch;
+  readonly watch: IncarnationWatch;
 }
 
 interface Granted {
@@ -26,7 +26,7 @@ interface Granted {
 export class RedisLock extends AdmittedLock<Granted> {
   protected readonly outdated = "Redis had forgotten the last epoch";
   readonly #o: RedisLockOptions;
-  readonly #scripts: LeaderScripts;
+  readonly #scripts: LeaderRecord;
   /** A life on which the current term stands and that was seen to end. */
   #gone = "";
   #watching: { readonly life: string; readonly end: () => void } | null = null;
@@ -34,7 +34,7 @@ export class RedisLock extends AdmittedLock<Granted> {
   constructor(options: RedisLockOptions) {
     super(options);
     this.#o = options;
-    this.#scripts = new LeaderScripts(options.control, options.role);
+    this.#scripts = new LeaderRecord(options.control, options.role);
   }
 
   protected async tryGrant(request: GrantRequest): Promise<Granted | "held"> {

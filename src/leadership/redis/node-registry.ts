@@ -12,7 +12,7 @@ import type { Term } from "../../core/leadership/term.ts";
 import type { RedisScript } from "../../platform/drivers/redis/script.ts";
 import type { NodeRequest } from "../coordination.ts";
 import { nameTaken } from "../registered-membership.ts";
-import type { Namesake, NodeSigns, Registered, Registry, Roll } from "../registered-membership.ts";
+import type { Namesake, NodeSigns, Registered, Registry, NodeList } from "../registered-membership.ts";
 import type { ControlSession } from "./control-session.ts";
 import { leaderKey } from "./leader-record.ts";
 import * as scripts from "./node-records.ts";
@@ -59,7 +59,7 @@ export class NodeRegistry implements Registry {
   }
 
   /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
-  async beat(heard: string | null = null): Promise<Roll> {
+  async beat(heard: string | null = null): Promise<NodeList> {
     const [done, at, request, others] = await this.#control.timed<
       readonly [number, number, string | null, scripts.NodeFields[]]
     >(scripts.BEAT, [this.#key], [...this.#own(), heard ?? ""]);
@@ -67,7 +67,7 @@ export class NodeRegistry implements Registry {
     return { at, request, others: others.map((fields) => registered(fields, at)) };
   }
 
-  async setStatus(status: NodeStatus, heard: string | null = null): Promise<Roll> {
+  async setStatus(status: NodeStatus, heard: string | null = null): Promise<NodeList> {
     this.#status = status;
     return this.beat(heard);
   }
@@ -84,7 +84,7 @@ export class NodeRegistry implements Registry {
   }
 
   /** Forgets recovered nodes that have been silent for so long. */
-  async look(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
+  async snapshot(fence: Term, forgetAfterMs: number): Promise<NodeSigns> {
     const [, , server, serverUpMs, found] = await this.#fenced<
       readonly [number, number, string, number, scripts.SignFields[]]
     >(scripts.LOOK, fence, [forgetAfterMs]);

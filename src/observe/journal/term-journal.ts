@@ -10,7 +10,7 @@ import type { Log } from "../../platform/log.ts";
 import type { JournalEntry, JournalQuery } from "../../store/journal.ts";
 import type { Note } from "./journal.ts";
 
-export interface TermNotesOptions {
+export interface TermJournalOptions {
   readonly journal: {
     note(note: Note): void;
     list(query: JournalQuery): Promise<readonly JournalEntry[]>;
@@ -26,12 +26,12 @@ const LOOK_BACK = 50;
 
 type Told = Pick<Term, "role" | "epoch" | "leader" | "incarnation">;
 
-export class TermNotes {
-  readonly #o: TermNotesOptions;
+export class TermJournal {
+  readonly #o: TermJournalOptions;
   /** By role. */
   readonly #looks = new Map<string, () => void>();
 
-  constructor(options: TermNotesOptions) {
+  constructor(options: TermJournalOptions) {
     this.#o = options;
   }
 

@@ -2,7 +2,7 @@
  * A histogram of one set of labels, for the hot path. The library's own takes 320 ns for an observation, this one 18 ns, measured: whoever
  * observes keeps the tally of its labels, so that nothing is looked up. What is written out is the library's business all the same.
  */
-export class Tally {
+export class FastHistogram {
   readonly bounds: readonly number[];
   /** Not cumulative; the last one is for what is above all bounds. */
   readonly counts: number[];

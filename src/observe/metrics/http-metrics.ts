@@ -1,7 +1,7 @@
 /** Requests by route, as the table of operations names them, so that no id ever becomes a label. Called for every request. */
 
 import type { Instruments, Labels, Reading } from "./instruments.ts";
-import { Tally } from "./fast-histogram.ts";
+import { FastHistogram } from "./fast-histogram.ts";
 
 /** Seconds. Streams last as long as somebody reads, and are counted without a time. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
@@ -9,7 +9,7 @@ const CLASSES = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
 
 class RouteCounts {
   readonly statuses = [0, 0, 0, 0, 0];
-  readonly took = new Tally(BOUNDS);
+  readonly took = new FastHistogram(BOUNDS);
 }
 
 export class HttpMetrics {
@@ -33,7 +33,7 @@ export class HttpMetrics {
         ),
     );
     instruments.histogram({ name: "baton_http_request_seconds", help: "How long answers took." }, () =>
-      [...this.#routes.values()].flatMap(({ labels, counts }): [Labels, Tally][] =>
+      [...this.#routes.values()].flatMap(({ labels, counts }): [Labels, FastHistogram][] =>
         counts.took.count === 0 ? [] : [[labels, counts.took]],
       ),
     );

@@ -4,7 +4,7 @@
  */
 
 import { Counter, Gauge, Registry, type Metric } from "@prometheus-io/client";
-import type { Tally } from "./fast-histogram.ts";
+import type { FastHistogram } from "./fast-histogram.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 export type Reading = readonly [labels: Labels, value: number];
@@ -64,7 +64,10 @@ export class Instruments {
     this.#registry.registerMetric(gauge);
   }
 
-  histogram(described: Described, read: () => Iterable<readonly [labels: Labels, tally: Tally]>): void {
+  histogram(
+    described: Described,
+    read: () => Iterable<readonly [labels: Labels, tally: FastHistogram]>,
+  ): void {
     const { name, help } = described;
     const metric = {
       name,
@@ -89,7 +92,7 @@ interface Sample {
   readonly value: number;
 }
 
-function samples(name: string, tallies: Iterable<readonly [Labels, Tally]>): Sample[] {
+function samples(name: string, tallies: Iterable<readonly [Labels, FastHistogram]>): Sample[] {
   const values: Sample[] = [];
   for (const [labels, { bounds, counts, count, sum }] of tallies) {
     let below = 0;

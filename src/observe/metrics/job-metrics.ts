@@ -4,8 +4,8 @@ import { hasCode } from "../../core/errors.ts";
 import type { RunEnd, WorkerSink } from "../../jobs/run/worker-monitor.ts";
 import type { ClaimedJob, NewJob, Recovered } from "../../store/store.ts";
 import type { Instruments, Labels, Reading } from "./instruments.ts";
-import { Kinds } from "./queue-task-labels.ts";
-import { Tally } from "./fast-histogram.ts";
+import { QueueTaskLabels } from "./queue-task-labels.ts";
+import { FastHistogram } from "./fast-histogram.ts";
 
 /** Seconds. From a lone short job to those that run through the night. */
 const RUN_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
@@ -25,15 +25,15 @@ class KindCounts {
     interrupted: 0,
     lease_lost: 0,
   };
-  readonly run = new Tally(RUN_BOUNDS);
-  readonly wait = new Tally(WAIT_BOUNDS);
+  readonly run = new FastHistogram(RUN_BOUNDS);
+  readonly wait = new FastHistogram(WAIT_BOUNDS);
 }
 
 const LABELS = ["queue", "task"] as const;
 
 export class JobMetrics implements WorkerSink {
-  readonly #kinds = new Kinds(() => new KindCounts());
-  readonly #claims = new Tally(CLAIM_BOUNDS);
+  readonly #kinds = new QueueTaskLabels(() => new KindCounts());
+  readonly #claims = new FastHistogram(CLAIM_BOUNDS);
   readonly #claimed = { jobs: 0, empty: 0, failed: 0 };
   readonly #recovered = { queued: 0, failed: 0, cancelled: 0 };
   readonly #errors = { submit: 0, claim: 0, results: 0 };
@@ -107,7 +107,7 @@ export class JobMetrics implements WorkerSink {
   #describeJobs(instruments: Instruments): void {
     const each = (count: (counts: KindCounts) => number) => (): Reading[] =>
       this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, count(counted)]);
-    const tallies = (of: (counts: KindCounts) => Tally) => (): [Labels, Tally][] =>
+    const tallies = (of: (counts: KindCounts) => FastHistogram) => (): [Labels, FastHistogram][] =>
       this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, of(counted)]);
     instruments.counter(
       { name: "baton_jobs_submitted_total", help: "Jobs that this node has stored.", labels: LABELS },

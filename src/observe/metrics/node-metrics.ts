@@ -5,11 +5,11 @@ import type { LoadMeter } from "../load-meter.ts";
 import type { Watchdog } from "../watchdog.ts";
 import type { Membership } from "../../leadership/coordination.ts";
 import type { NodeIdentity } from "../../core/node.ts";
-import type { WorkerWatch } from "../../jobs/run/worker-monitor.ts";
+import type { WorkerMonitor } from "../../jobs/run/worker-monitor.ts";
 import type { Owner } from "../../push/ownership/owner.ts";
 import type { Instruments, Reading } from "./instruments.ts";
 import { OTHER } from "./queue-task-labels.ts";
-import { Tally } from "./fast-histogram.ts";
+import { FastHistogram } from "./fast-histogram.ts";
 
 /** Where the numbers come from. */
 export interface NodeMetricsOptions {
@@ -17,7 +17,7 @@ export interface NodeMetricsOptions {
   readonly about: Readonly<Record<(typeof ABOUT)[number], string>>;
   readonly startedAt: number;
   readonly slots: number;
-  readonly watch: Pick<WorkerWatch, "claims">;
+  readonly watch: Pick<WorkerMonitor, "claims">;
   readonly watchdog: Pick<Watchdog, "busy" | "failures">;
   readonly worker: { readonly active: number };
   readonly load: Pick<LoadMeter, "read">;
@@ -31,7 +31,7 @@ const LAG_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const STATUSES = ["joining", "active", "draining", "dead"] as const;
 
 export class NodeMetrics {
-  readonly #lag = new Tally(LAG_BOUNDS);
+  readonly #lag = new FastHistogram(LAG_BOUNDS);
   readonly #handoffs = new Map<string, number>([...HANDOFF_REASONS, OTHER].map((reason) => [reason, 0]));
   #lastLagMs = 0;
 

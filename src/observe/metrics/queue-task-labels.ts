@@ -3,15 +3,15 @@
 const KINDS_MAX = 100;
 export const OTHER = "other";
 
-export interface KindLabels {
+export interface QueueTaskPair {
   readonly queue: string;
   readonly task: string;
 }
 
-export class Kinds<Counted> {
+export class QueueTaskLabels<Counted> {
   readonly #make: () => Counted;
   readonly #byQueue = new Map<string, Map<string, Counted>>();
-  readonly #all: { readonly labels: KindLabels; readonly counted: Counted }[] = [];
+  readonly #all: { readonly labels: QueueTaskPair; readonly counted: Counted }[] = [];
   #other: Counted | null = null;
 
   constructor(make: () => Counted) {
@@ -23,7 +23,7 @@ export class Kinds<Counted> {
     return this.#byQueue.get(queue)?.get(task) ?? this.#add(queue, task);
   }
 
-  all(): readonly { readonly labels: KindLabels; readonly counted: Counted }[] {
+  all(): readonly { readonly labels: QueueTaskPair; readonly counted: Counted }[] {
     return this.#all;
   }
 
@@ -36,7 +36,7 @@ export class Kinds<Counted> {
     return counted;
   }
 
-  #note(labels: KindLabels): Counted {
+  #note(labels: QueueTaskPair): Counted {
     const counted = this.#make();
     this.#all.push({ labels, counted });
     return counted;

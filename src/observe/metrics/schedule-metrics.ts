@@ -4,7 +4,7 @@ import type { ScheduleSink } from "../../jobs/schedules/schedule-duty.ts";
 import type { FireVerdict } from "../../store/store.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Instruments, Reading } from "./instruments.ts";
-import { Tally } from "./fast-histogram.ts";
+import { FastHistogram } from "./fast-histogram.ts";
 
 const LATE_BOUNDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
@@ -16,7 +16,7 @@ export class ScheduleMetrics implements ScheduleSink {
     changed: 0,
     failed: 0,
   };
-  readonly #late = new Tally(LATE_BOUNDS);
+  readonly #late = new FastHistogram(LATE_BOUNDS);
   #known = 0;
   #nextAt: number | null = null;
 

@@ -14,11 +14,11 @@ import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { PeerReply, ReceivedRequest, Transport } from "../../transport/transport.ts";
 import type { Coordination, LeaseLock, Membership } from "../../leadership/coordination.ts";
-import { Admission } from "./membership/member-admission.ts";
+import { MemberAdmission } from "./membership/member-admission.ts";
 import { Candidacy } from "./election/candidacy.ts";
-import { Handler, json } from "./request-handler.ts";
+import { BullyRequestHandler, json } from "./request-handler.ts";
 import { Heartbeats } from "./heartbeats.ts";
-import { Joining } from "./membership/cluster-joiner.ts";
+import { ClusterJoiner } from "./membership/cluster-joiner.ts";
 import { ROLE } from "./leader-view.ts";
 import { LeaderWatch, type WatchPeer } from "./election/leader-watch.ts";
 import { BullyLock } from "./lock.ts";
@@ -52,11 +52,11 @@ export class BullyCoordination extends Lifecycle implements Coordination {
   readonly #candidacy: Candidacy;
   readonly #heartbeats: Heartbeats;
   readonly #watch: LeaderWatch;
-  readonly #admission: Admission;
+  readonly #admission: MemberAdmission;
   readonly #lock: BullyLock;
-  readonly #handler: Handler;
+  readonly #handler: BullyRequestHandler;
   /** Null for a configured list of nodes. */
-  readonly #joining: Joining | null;
+  readonly #joining: ClusterJoiner | null;
 
   constructor(options: BullyOptions) {
     super();
@@ -64,16 +64,16 @@ export class BullyCoordination extends Lifecycle implements Coordination {
     this.#local = options.local;
     const state = (this.#state = new PeerState(options));
     const calls = (this.#calls = new PeerCalls(state, transport));
-    const joining = source.kind === "static" ? null : new Joining(state, calls, source, random);
+    const joining = source.kind === "static" ? null : new ClusterJoiner(state, calls, source, random);
     const heartbeats = (this.#heartbeats = new Heartbeats(state, calls));
     const watch = (this.#watch = new LeaderWatch(state, heartbeats, probe, watchPeer));
     const candidacy = (this.#candidacy = new Candidacy(state));
     const requests = new VoteRequests(state, candidacy, calls);
     const changes = new MemberChanges(state, calls);
-    const admission = (this.#admission = new Admission(state, calls, changes, watch));
+    const admission = (this.#admission = new MemberAdmission(state, calls, changes, watch));
     const membership = new BullyMembership({ state, calls, heartbeats, changes, admission });
     const shared = { state, requests, candidacy, heartbeats, watch, changes, admission, membership };
-    this.#handler = new Handler(shared);
+    this.#handler = new BullyRequestHandler(shared);
     this.#lock = new BullyLock(state, candidacy, requests);
     this.#joining = joining;
     this.membership = membership;

@@ -1,6 +1,6 @@
 /** The leader as this node knows it: by its own grant, from the leader itself, or from peers that hear the leader. */
 
-import { sameLife, type HeldTerm } from "../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../core/leadership/ballot.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Tenure } from "../../leadership/coordination.ts";
@@ -36,7 +36,7 @@ export class LeaderView {
     const before = this.#seen;
     const known = before !== null && before.term.epoch === sighting.term.epoch;
     if (before && before.term.epoch > sighting.term.epoch) return false;
-    if (known && (this.#ended || !sameLife(before.term, sighting.term))) return false;
+    if (known && (this.#ended || !sameIncarnation(before.term, sighting.term))) return false;
     const until = known ? Math.max(before.until, sighting.until) : sighting.until;
     this.#seen = { ...sighting, until };
     this.#ended = false;
@@ -96,5 +96,5 @@ export function termOf({ name, incarnation, epoch }: HeldTerm): Term {
 }
 
 export function sameHeld(a: HeldTerm, b: HeldTerm): boolean {
-  return a.epoch === b.epoch && sameLife(a, b);
+  return a.epoch === b.epoch && sameIncarnation(a, b);
 }

@@ -6,7 +6,7 @@
  * is possible, and rejects in between: then the elector's trust window decides.
  */
 
-import { sameLife, type HeldTerm } from "../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../core/leadership/ballot.ts";
 import {
   compareNames,
   judgePoll,
@@ -119,12 +119,12 @@ export class BullyLock implements LeaseLock {
   async #attempt(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     const { identity, leader, voter, clock, peers } = this.#state;
     requireRunning(this.#state);
-    const own = sameLife(candidate, identity);
+    const own = sameIncarnation(candidate, identity);
     if (own) this.#candidacy.stand();
     const voters = peers.names();
     if (!voters.includes(identity.name) || !voter.votes || this.#gathering()) return null;
     const leading = leader.sighting();
-    if (leading && !sameLife(leading.term, candidate)) return null;
+    if (leading && !sameIncarnation(leading.term, candidate)) return null;
     const poll = await this.#poll(candidate, own, voters);
     if (poll.verdict !== "stand") return null;
     const sentAt = clock.monotonic();

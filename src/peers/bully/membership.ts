@@ -5,7 +5,7 @@ import type { NodeIdentity, NodeInfo, NodeStatus } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { Membership, NodeRequest } from "../../leadership/coordination.ts";
 import { PendingRequest } from "../../leadership/pending-request.ts";
-import type { Admission } from "./membership/member-admission.ts";
+import type { MemberAdmission } from "./membership/member-admission.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { MemberChanges } from "./membership/member-changes.ts";
 import { PATHS, nodeRequestAnswer } from "./messages.ts";
@@ -17,7 +17,7 @@ export interface BullyMembershipOptions {
   readonly calls: PeerCalls;
   readonly heartbeats: Heartbeats;
   readonly changes: MemberChanges;
-  readonly admission: Admission;
+  readonly admission: MemberAdmission;
 }
 
 /** A change of status is sent at once; a peer that does not answer within this time hears it with the next heartbeat. */

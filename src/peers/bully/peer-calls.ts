@@ -10,7 +10,7 @@ import type { CallOptions, Outcome, Transport } from "../../transport/transport.
 import { readMessage, removedAnswer } from "./messages.ts";
 import type { PeerState } from "./peer-state.ts";
 
-export type Asked<Answer> =
+export type PeerCallResult<Answer> =
   | { readonly answer: Answer }
   /** `refused`: the call never arrived; `failed`: the answer is an error; `silent`: the outcome is unknown. */
   | { readonly none: "refused" | "failed" | "silent"; readonly status?: number; readonly body?: string };
@@ -34,7 +34,7 @@ export class PeerCalls {
     body: object,
     schema: Schema,
     options: Omit<CallOptions, "to">,
-  ): Promise<Asked<z.output<Schema>>> {
+  ): Promise<PeerCallResult<z.output<Schema>>> {
     const address = this.#state.peers.address(peer);
     return address === null ? { none: "refused" } : this.askAt(peer, address, path, body, schema, options);
   }
@@ -47,7 +47,7 @@ export class PeerCalls {
     body: object,
     schema: Schema,
     options: Omit<CallOptions, "to">,
-  ): Promise<Asked<z.output<Schema>>> {
+  ): Promise<PeerCallResult<z.output<Schema>>> {
     const { presences, events } = this.#state;
     const outcome = await this.call(address, path, body, { ...options, to: peer });
     this.#noteDenial(peer, outcome);
@@ -72,7 +72,7 @@ export class PeerCalls {
     peer: NodeName,
     outcome: Outcome,
     schema: Schema,
-  ): Asked<z.output<Schema>> {
+  ): PeerCallResult<z.output<Schema>> {
     if (outcome.outcome !== "reply") return { none: outcome.outcome === "refused" ? "refused" : "silent" };
     const { status, body } = outcome;
     if (status === 410) this.#hearRemoval(body);

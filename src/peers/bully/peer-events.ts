@@ -5,7 +5,7 @@
 
 import type { EventEmitter } from "node:events";
 import type { NodeName } from "../../core/ids.ts";
-import type { PeerSet, RemovedLife } from "../../core/leadership/peer-set.ts";
+import type { PeerSet, RemovedIncarnation } from "../../core/leadership/peer-set.ts";
 import type { Presence } from "./messages.ts";
 
 export interface PeerEventMap {
@@ -22,7 +22,7 @@ export interface PeerEventMap {
   /** This node has joined, or votes from now on. */
   readonly ready: [];
   /** This node is not a member any more. */
-  readonly removed: [why: RemovedLife["why"]];
+  readonly removed: [why: RemovedIncarnation["why"]];
   /** A call certainly did not reach this peer. */
   readonly unreachable: [peer: NodeName];
   /** A node of another cluster called this node. */

@@ -8,7 +8,7 @@ import {
   namesOf,
   removalOf,
   type PeerSet,
-  type RemovedLife,
+  type RemovedIncarnation,
   type SetNumber,
 } from "../../core/leadership/peer-set.ts";
 import type { NodeIdentity } from "../../core/node.ts";
@@ -108,7 +108,7 @@ export class PeerList {
   }
 
   /** Why an incarnation is not a member any more; null if it was not removed. */
-  removal({ name, incarnation }: NodeIdentity): RemovedLife["why"] | null {
+  removal({ name, incarnation }: NodeIdentity): RemovedIncarnation["why"] | null {
     return this.set && !this.has(name) ? removalOf(this.set, name, incarnation) : null;
   }
 }

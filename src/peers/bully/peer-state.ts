@@ -13,7 +13,7 @@ import {
   compareSets,
   isMember,
   type PeerSet,
-  type RemovedLife,
+  type RemovedIncarnation,
   type SetNumber,
 } from "../../core/leadership/peer-set.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -66,7 +66,7 @@ export class PeerState {
   running = false;
   readonly #o: PeerStateOptions;
   #status: NodeStatus = "joining";
-  #removed: RemovedLife["why"] | null = null;
+  #removed: RemovedIncarnation["why"] | null = null;
   #beat = 0;
 
   constructor(options: PeerStateOptions) {
@@ -181,7 +181,7 @@ export class PeerState {
   }
 
   /** A peer says that this node is not a member any more. */
-  hearRemoval(why: RemovedLife["why"], peers: PeerSet | null): void {
+  hearRemoval(why: RemovedIncarnation["why"], peers: PeerSet | null): void {
     if (peers) this.offer(peers);
     else this.#leave(why);
   }
@@ -201,7 +201,7 @@ export class PeerState {
     if (member && !peers.has(identity.name)) this.#leave(peers.removal(identity) ?? "forgotten");
   }
 
-  #leave(why: RemovedLife["why"]): void {
+  #leave(why: RemovedIncarnation["why"]): void {
     if (this.#removed !== null) return;
     this.#removed = why;
     this.log.warn({ why }, "this node was removed from the cluster");

@@ -1,19 +1,19 @@
 /** What this node answers to its peers. A node that is not a member is heard only when it asks to join. */
 
 import type { z } from "zod";
-import { sameLife } from "../../core/leadership/ballot.ts";
+import { sameIncarnation } from "../../core/leadership/ballot.ts";
 import { compareNames } from "../../core/leadership/bully.ts";
 import { BatonError, ERRORS } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import {
   compareSets,
   type PeerSet,
-  type RemovedLife,
+  type RemovedIncarnation,
   type SetNumber,
 } from "../../core/leadership/peer-set.ts";
 import type { Log } from "../../platform/log.ts";
 import type { PeerReply, ReceivedRequest } from "../../transport/transport.ts";
-import type { Admission } from "./membership/member-admission.ts";
+import type { MemberAdmission } from "./membership/member-admission.ts";
 import type { Candidacy } from "./election/candidacy.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { LeaderWatch } from "./election/leader-watch.ts";
@@ -24,21 +24,21 @@ import { PATHS, readMessage, type Presence } from "./messages.ts";
 import type { PeerState } from "./peer-state.ts";
 import type { VoteRequests } from "./election/vote-requests.ts";
 
-export interface HandlerOptions {
+export interface BullyRequestHandlerOptions {
   readonly state: PeerState;
   readonly requests: VoteRequests;
   readonly candidacy: Candidacy;
   readonly heartbeats: Heartbeats;
   readonly watch: LeaderWatch;
   readonly changes: MemberChanges;
-  readonly admission: Admission;
+  readonly admission: MemberAdmission;
   readonly membership: BullyMembership;
 }
 
-export class Handler {
-  readonly #o: HandlerOptions;
+export class BullyRequestHandler {
+  readonly #o: BullyRequestHandlerOptions;
 
-  constructor(options: HandlerOptions) {
+  constructor(options: BullyRequestHandlerOptions) {
     this.#o = options;
   }
 
@@ -97,7 +97,7 @@ export class Handler {
     if (request.from !== from.name && peers.has(request.from)) {
       throw new BatonError("FORBIDDEN", `${request.from} speaks in the name of ${from.name}`);
     }
-    if (from.name === identity.name && !sameLife(from, identity)) {
+    if (from.name === identity.name && !sameIncarnation(from, identity)) {
       throw new BatonError(
         "NAME_IN_USE",
         `another living node is called ${from.name}; give one of them another name`,
@@ -135,7 +135,7 @@ export class Handler {
     const { identity, voter, settings, peers } = state;
     const holder = voter.holder();
     // The candidate may know better than this node that the leader has died: check it here too.
-    if (holder && !sameLife(holder, candidate)) await watch.check(holder);
+    if (holder && !sameIncarnation(holder, candidate)) await watch.check(holder);
     const willing = voter.willing(candidate, set);
     const above = compareNames(identity.name, candidate.name, settings.order) > 0;
     const stands = willing && above && voter.votes && candidacy.stands && state.status !== "draining";
@@ -177,7 +177,7 @@ export class Handler {
   }
 }
 
-function removal(name: string, why: RemovedLife["why"], peers: PeerSet | null): PeerReply {
+function removal(name: string, why: RemovedIncarnation["why"], peers: PeerSet | null): PeerReply {
   const message = `${name} was removed from this cluster; start it again to join anew`;
   return json({ error: "REMOVED", message, removed: why, peers }, 410);
 }

@@ -1,14 +1,18 @@
 /** The notes on leadership that `baton status` shows. */
 
 import { majorityOf } from "../../core/leadership/bully.ts";
-import type { Joining } from "./membership/cluster-joiner.ts";
+import type { ClusterJoiner } from "./membership/cluster-joiner.ts";
 import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
 
 export const SPLIT_BRAIN =
   "split brain possible: quorum is none, so each part of a split cluster has a leader of its own";
 
-export function statusNotes(state: PeerState, calls: PeerCalls, joining: Joining | null): readonly string[] {
+export function statusNotes(
+  state: PeerState,
+  calls: PeerCalls,
+  joining: ClusterJoiner | null,
+): readonly string[] {
   const { peers, voter } = state;
   const { quorum } = state.settings;
   const self = state.identity.name;

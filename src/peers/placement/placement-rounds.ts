@@ -9,13 +9,13 @@ import type { Leadership } from "../../leadership/coordination.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Outcome, PeerReply, PeerRequest, ReceivedRequest } from "../../transport/transport.ts";
-import type { Position } from "./round-robin-position.ts";
+import type { RoundRobinPosition } from "./round-robin-position.ts";
 
 export type PlacementStrategy = "global" | "per-node" | "local";
 
-export interface RoundsOptions {
+export interface PlacementRoundsOptions {
   readonly strategy: PlacementStrategy;
-  readonly position: Position;
+  readonly position: RoundRobinPosition;
   readonly leadership: Pick<Leadership, "current" | "held">;
   readonly nodes: () => readonly NodeInfo[];
   readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
@@ -38,8 +38,8 @@ interface Stock {
   readonly freshUntil: number;
 }
 
-export class Rounds {
-  readonly #o: RoundsOptions;
+export class PlacementRounds {
+  readonly #o: PlacementRoundsOptions;
   #stock: Stock | null = null;
   #reserve: Stock | null = null;
   #coming: Promise<void> | null = null;
@@ -48,7 +48,7 @@ export class Rounds {
   #batch = 1;
   #restUntil = -Infinity;
 
-  constructor(options: RoundsOptions) {
+  constructor(options: PlacementRoundsOptions) {
     this.#o = options;
   }
 

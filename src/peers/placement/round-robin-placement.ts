@@ -18,7 +18,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import type { Outcome } from "../../transport/transport.ts";
-import type { PlacementStrategy, Rounds } from "./placement-rounds.ts";
+import type { PlacementStrategy, PlacementRounds } from "./placement-rounds.ts";
 import type { Retractions } from "../retractions/retractions.ts";
 
 export interface PlacementRequest {
@@ -46,7 +46,7 @@ export type Placement = Pick<RoundRobinPlacement, "place" | "retracted" | "place
 export interface PlacementOptions {
   readonly self: NodeName;
   readonly strategy: PlacementStrategy;
-  readonly rounds: Pick<Rounds, "next">;
+  readonly rounds: Pick<PlacementRounds, "next">;
   readonly peers: Peers;
   readonly nodes: () => readonly NodeInfo[];
   readonly draining: () => boolean;

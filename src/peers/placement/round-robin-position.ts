@@ -10,7 +10,7 @@ import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
 
-export interface PositionOptions {
+export interface RoundRobinPositionOptions {
   /** Null keeps it in memory alone. */
   readonly file: string | null;
   readonly clock: Clock;
@@ -23,15 +23,15 @@ const WRITE_BEHIND_MS = 500;
 /** A random start is one of so many: a multiple of many small numbers of nodes. */
 const STARTS = 5_040;
 
-export class Position extends Lifecycle {
-  readonly #o: PositionOptions;
+export class RoundRobinPosition extends Lifecycle {
+  readonly #o: RoundRobinPositionOptions;
   #index: number;
   #written: number | null = null;
   #warned = false;
   #callOff: (() => void) | null = null;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(options: PositionOptions) {
+  constructor(options: RoundRobinPositionOptions) {
     super();
     this.#o = options;
     this.#index = Math.floor(options.random.chance() * STARTS);

@@ -5,9 +5,9 @@ import { jobId, uuidAt, type JobId, type NodeName } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 
-export type RetractedJobs = Pick<KeptRetractedJobs, "has" | "confirm" | "takeBack">;
+export type RetractedJobs = Pick<RetractionReceiver, "has" | "confirm" | "takeBack">;
 
-export interface RetractedJobsOptions {
+export interface RetractionReceiverOptions {
   readonly node: NodeName;
   readonly jobs: Pick<Jobs, "cancel" | "remove">;
   readonly clock: Clock;
@@ -21,12 +21,12 @@ const REMEMBERED_MS = 600_000;
  * What was taken back is remembered, in memory: the request that would store it may still be on its way, in a buffer of a
  * connection that ends with this process.
  */
-export class KeptRetractedJobs {
-  readonly #o: RetractedJobsOptions;
+export class RetractionReceiver {
+  readonly #o: RetractionReceiverOptions;
   readonly #takenBack: Recent<string>;
   readonly #confirmed: Recent<JobId>;
 
-  constructor(options: RetractedJobsOptions) {
+  constructor(options: RetractionReceiverOptions) {
     this.#o = options;
     this.#takenBack = new Recent(options.clock, REMEMBERED_MS);
     this.#confirmed = new Recent(options.clock, REMEMBERED_MS);

@@ -38,16 +38,16 @@ import type {
 } from "../../store/store.ts";
 import type { PeerReply, ReceivedRequest } from "../../transport/transport.ts";
 import type { Duty } from "../../core/leadership/term.ts";
-import type { ScheduleDoorOptions } from "./schedule-request-handler.ts";
-import { notesOf, ScheduleDoor } from "./schedule-request-handler.ts";
+import type { ScheduleRequestHandlerOptions } from "./schedule-request-handler.ts";
+import { notesOf, ScheduleRequestHandler } from "./schedule-request-handler.ts";
 import type { SchedulePeersOptions } from "./schedule-peers.ts";
 import { SchedulePeers } from "./schedule-peers.ts";
-import { RunPlacing } from "./run-placement.ts";
+import { RunPlacement } from "./run-placement.ts";
 import type { Change } from "./schedule-term.ts";
 import { ScheduleTerm } from "./schedule-term.ts";
-import { ScheduleUpkeep } from "./schedule-maintenance.ts";
+import { ScheduleMaintenance } from "./schedule-maintenance.ts";
 
-export interface ReplicatedSchedulesOptions extends SchedulePeersOptions, ScheduleDoorOptions {
+export interface ReplicatedSchedulesOptions extends SchedulePeersOptions, ScheduleRequestHandlerOptions {
   readonly leadership: Pick<Leadership, "require" | "held">;
   /** Where the job of an occurrence may go, best first; of none, this node takes it. */
   readonly targets: (job: Pick<NewJob, "task" | "queue">) => readonly NodeName[];
@@ -57,7 +57,7 @@ export interface ReplicatedSchedulesOptions extends SchedulePeersOptions, Schedu
 
 interface Reign {
   readonly term: ScheduleTerm;
-  readonly placing: RunPlacing;
+  readonly placing: RunPlacement;
 }
 
 export class ReplicatedSchedules implements ScheduleStore {
@@ -69,13 +69,13 @@ export class ReplicatedSchedules implements ScheduleStore {
   /** Beside the one that fires, for each term. */
   readonly duty: Duty;
   readonly #options: ReplicatedSchedulesOptions;
-  readonly #door: ScheduleDoor;
+  readonly #door: ScheduleRequestHandler;
   readonly #peers: SchedulePeers;
   #reign: Reign | null = null;
 
   constructor(options: ReplicatedSchedulesOptions) {
     this.#options = options;
-    this.#door = new ScheduleDoor(options);
+    this.#door = new ScheduleRequestHandler(options);
     this.#peers = new SchedulePeers(options, this.#door);
     this.leading = {
       list: async () => (await this.#led()).notes().flatMap(({ schedule }) => schedule ?? []),
@@ -86,7 +86,7 @@ export class ReplicatedSchedules implements ScheduleStore {
       if (this.#reign && this.#reign.term.term.epoch > term.epoch) return;
       const reign = this.#reignOf(term);
       const parts = { ...options, peers: this.#peers };
-      await new ScheduleUpkeep(parts, reign.term, reign.placing, signal).run();
+      await new ScheduleMaintenance(parts, reign.term, reign.placing, signal).run();
     };
   }
 
@@ -195,8 +195,8 @@ export class ReplicatedSchedules implements ScheduleStore {
     }
     const { self, targets, clock, log } = this.#options;
     const isMember = (node: NodeName): boolean => this.#peers.members().includes(node);
-    const placing = new RunPlacing({ targets, self, isMember, clock, ...(log && { log }) });
-    const done: RunPlacing["isDone"] = (schedule, run) => placing.isDone(schedule, run);
+    const placing = new RunPlacement({ targets, self, isMember, clock, ...(log && { log }) });
+    const done: RunPlacement["isDone"] = (schedule, run) => placing.isDone(schedule, run);
     const reign = {
       term: new ScheduleTerm({ term, peers: this.#peers, done, ...(log && { log }) }),
       placing,
@@ -240,7 +240,7 @@ export class ReplicatedSchedules implements ScheduleStore {
   }
 }
 
-function plan(occurrence: Firing["occurrences"][number], placing: RunPlacing): PlannedRun {
+function plan(occurrence: Firing["occurrences"][number], placing: RunPlacement): PlannedRun {
   const { at, reason, job } = occurrence;
   if (!job) return { at, do: occurrence.do, reason, run: null };
   const target = placing.choose(job);

@@ -19,9 +19,9 @@ import type { Placing, PlaceVerdict } from "../../store/schedule-notes.ts";
 import type { NewJob } from "../../store/store.ts";
 import type { Answer } from "./schedule-peers.ts";
 import type { ScheduleTerm } from "./schedule-term.ts";
-import { pieces } from "./schedule-messages.ts";
+import { chunks } from "./schedule-messages.ts";
 
-export interface PlacingOptions {
+export interface RunPlacementOptions {
   /** Where the job of an occurrence may go, best first; of none, this node takes it. */
   readonly targets: (job: Pick<NewJob, "task" | "queue">) => readonly NodeName[];
   readonly self: NodeName;
@@ -52,11 +52,11 @@ interface Unplaced {
   readonly facts: RunFacts;
 }
 
-export class RunPlacing {
-  readonly #options: PlacingOptions;
+export class RunPlacement {
+  readonly #options: RunPlacementOptions;
   readonly #facts = new Map<string, RunFacts>();
 
-  constructor(options: PlacingOptions) {
+  constructor(options: RunPlacementOptions) {
     this.#options = options;
   }
 
@@ -113,7 +113,7 @@ export class RunPlacing {
     const groups = Map.groupBy(unplaced, ({ run }) => run.target);
     const lanes = [...groups.values()].map(async (group) => {
       const refused: Unplaced[] = [];
-      for (const piece of pieces(group)) {
+      for (const piece of chunks(group)) {
         const { target } = piece[0]!.run;
         const runs = piece.map(({ schedule, run }) => placingOf(term, schedule, run));
         const answer = await term.ask(target, "place", { term: term.term, runs });

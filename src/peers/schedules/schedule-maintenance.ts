@@ -13,11 +13,11 @@ import type { Log } from "../../platform/log.ts";
 import type { NotedOccurrence, ScheduleStore } from "../../store/store.ts";
 import { hasCode } from "../../core/errors.ts";
 import type { SchedulePeers } from "./schedule-peers.ts";
-import type { RunPlacing } from "./run-placement.ts";
+import type { RunPlacement } from "./run-placement.ts";
 import type { HistoryGap, ScheduleTerm } from "./schedule-term.ts";
-import { pieces } from "./schedule-messages.ts";
+import { chunks } from "./schedule-messages.ts";
 
-export interface ScheduleUpkeepOptions {
+export interface ScheduleMaintenanceOptions {
   readonly peers: SchedulePeers;
   readonly store: { readonly schedules: Pick<ScheduleStore, "history"> };
   readonly clock: Clock;
@@ -34,15 +34,20 @@ const GAPS_A_ROUND = 50;
 /** Removals are remembered so long that no call of that time is still under way. */
 const REMOVALS_KEPT_MS = 24 * 3_600_000;
 
-export class ScheduleUpkeep {
-  readonly #options: ScheduleUpkeepOptions;
+export class ScheduleMaintenance {
+  readonly #options: ScheduleMaintenanceOptions;
   readonly #term: ScheduleTerm;
-  readonly #placing: RunPlacing;
+  readonly #placing: RunPlacement;
   readonly #signal: AbortSignal;
   /** Members that are being brought up to date: a silent one holds up nobody else. */
   readonly #busy = new Map<NodeName, Promise<void>>();
 
-  constructor(options: ScheduleUpkeepOptions, term: ScheduleTerm, placing: RunPlacing, signal: AbortSignal) {
+  constructor(
+    options: ScheduleMaintenanceOptions,
+    term: ScheduleTerm,
+    placing: RunPlacement,
+    signal: AbortSignal,
+  ) {
     this.#options = options;
     this.#term = term;
     this.#placing = placing;
@@ -111,7 +116,7 @@ export class ScheduleUpkeep {
         note.notedThrough === null ? [] : await this.#options.store.schedules.history(note.name, each);
       parts.push({ note, rows });
     }
-    for (const piece of pieces(parts)) {
+    for (const piece of chunks(parts)) {
       const notes = piece.map(({ note }) => note);
       if (
         !(await this.#tell(
@@ -175,7 +180,7 @@ export class ScheduleUpkeep {
       .filter(({ name }) => term.confirmed(name));
     if (old.length === 0) return;
     const names = old.map(({ name, version }) => ({ name, version }));
-    for (const piece of pieces(names)) {
+    for (const piece of chunks(names)) {
       const told = await Promise.all(
         this.#options.peers
           .members()

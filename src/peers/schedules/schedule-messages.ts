@@ -20,7 +20,7 @@ export interface NoteDigest {
   readonly version: Version;
 }
 
-export interface ScheduleTalk {
+export interface ScheduleProtocol {
   note: {
     ask: {
       term: Term;
@@ -56,9 +56,9 @@ export interface ScheduleTalk {
   forget: { ask: { term: Term; names: readonly { name: string; version: Version }[] }; answer: object };
 }
 
-export type Question = keyof ScheduleTalk;
-export type Ask<Q extends Question> = ScheduleTalk[Q]["ask"];
-export type Told<Q extends Question> = ScheduleTalk[Q]["answer"];
+export type ScheduleRequestName = keyof ScheduleProtocol;
+export type ScheduleRequestOf<Q extends ScheduleRequestName> = ScheduleProtocol[Q]["ask"];
+export type ScheduleAnswerOf<Q extends ScheduleRequestName> = ScheduleProtocol[Q]["answer"];
 
 const whole = z.int().min(0);
 const instant = z.int();
@@ -134,8 +134,8 @@ const blank = z.boolean();
 const after = z.string().nullable();
 const next = after;
 
-export const SCHEDULE_TALK: Readonly<
-  Record<Question, { readonly ask: z.ZodType; readonly answer: z.ZodType }>
+export const SCHEDULE_PROTOCOL: Readonly<
+  Record<ScheduleRequestName, { readonly ask: z.ZodType; readonly answer: z.ZodType }>
 > = {
   note: {
     ask: z.looseObject({
@@ -187,7 +187,7 @@ export const SCHEDULE_TALK: Readonly<
 const BODY_CHARS = 256 * 1_024;
 
 /** Cuts a list into pieces of at most `BODY_CHARS` as JSON and at most `limit` items; none is empty. */
-export function* pieces<T>(items: readonly T[], limit = 500): Generator<T[]> {
+export function* chunks<T>(items: readonly T[], limit = 500): Generator<T[]> {
   let piece: T[] = [];
   let chars = 0;
   for (const item of items) {

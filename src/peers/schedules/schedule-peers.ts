@@ -8,9 +8,9 @@ import type { NodeName } from "../../core/ids.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import { majorityOf } from "../../core/schedules/schedule-takeover.ts";
 import type { CallOptions, Outcome, PeerRequest } from "../../transport/transport.ts";
-import type { ScheduleDoor } from "./schedule-request-handler.ts";
-import type { Ask, Question, Told } from "./schedule-messages.ts";
-import { SCHEDULE_PATH, SCHEDULE_TALK } from "./schedule-messages.ts";
+import type { ScheduleRequestHandler } from "./schedule-request-handler.ts";
+import type { ScheduleRequestOf, ScheduleRequestName, ScheduleAnswerOf } from "./schedule-messages.ts";
+import { SCHEDULE_PATH, SCHEDULE_PROTOCOL } from "./schedule-messages.ts";
 
 export interface SchedulePeersOptions {
   readonly self: NodeName;
@@ -44,9 +44,9 @@ const DEADLINE_MS = 1_500;
 export class SchedulePeers {
   readonly self: NodeName;
   readonly #options: SchedulePeersOptions;
-  readonly #door: ScheduleDoor;
+  readonly #door: ScheduleRequestHandler;
 
-  constructor(options: SchedulePeersOptions, door: ScheduleDoor) {
+  constructor(options: SchedulePeersOptions, door: ScheduleRequestHandler) {
     this.self = options.self;
     this.#options = options;
     this.#door = door;
@@ -56,12 +56,12 @@ export class SchedulePeers {
     return [...new Set([this.self, ...this.#options.voters().map(({ name }) => name)])];
   }
 
-  async ask<Q extends Question>(
+  async ask<Q extends ScheduleRequestName>(
     node: NodeName,
     question: Q,
-    ask: Ask<Q>,
+    ask: ScheduleRequestOf<Q>,
     signal?: AbortSignal,
-  ): Promise<Answer<Told<Q>>> {
+  ): Promise<Answer<ScheduleAnswerOf<Q>>> {
     if (node === this.self) return this.#askHere(question, ask);
     const info = this.#options.voters().find(({ name }) => name === node);
     if (!info) return { got: "refused", reason: `${node} is not a member` };
@@ -112,7 +112,10 @@ export class SchedulePeers {
     });
   }
 
-  async #askHere<Q extends Question>(question: Q, ask: Ask<Q>): Promise<Answer<Told<Q>>> {
+  async #askHere<Q extends ScheduleRequestName>(
+    question: Q,
+    ask: ScheduleRequestOf<Q>,
+  ): Promise<Answer<ScheduleAnswerOf<Q>>> {
     try {
       return { got: "answer", value: await this.#door.answer(question, ask) };
     } catch (error) {
@@ -123,12 +126,12 @@ export class SchedulePeers {
 }
 
 /** Only our own answers count. What a proxy, another version or a full disk says leaves the outcome open. */
-function understood<Q extends Question>(
+function understood<Q extends ScheduleRequestName>(
   node: NodeName,
   question: Q,
   status: number,
   body: string,
-): Answer<Told<Q>> {
+): Answer<ScheduleAnswerOf<Q>> {
   let value: unknown;
   try {
     value = JSON.parse(body);
@@ -139,8 +142,8 @@ function understood<Q extends Question>(
   if (status === 409 && error === "STALE_EPOCH")
     return { got: "stale", reason: `${node}: ${String(message)}` };
   if (status !== 200) return { got: "unknown", reason: `${node}: status ${status}, ${String(error)}` };
-  const { success, data } = SCHEDULE_TALK[question].answer.safeParse(value);
-  if (success) return { got: "answer", value: data as Told<Q> };
+  const { success, data } = SCHEDULE_PROTOCOL[question].answer.safeParse(value);
+  if (success) return { got: "answer", value: data as ScheduleAnswerOf<Q> };
   return { got: "unknown", reason: `${node}: an answer of another shape` };
 }
 

@@ -12,10 +12,10 @@ import type { NodeEvents } from "../../platform/node-events.ts";
 import type { NotePage, ScheduleNotes } from "../../store/schedule-notes.ts";
 import type { JobStore, ScheduleStore } from "../../store/store.ts";
 import type { PeerReply, ReceivedRequest } from "../../transport/transport.ts";
-import type { Ask, Question, Told } from "./schedule-messages.ts";
-import { pieces, SCHEDULE_PATH, SCHEDULE_TALK } from "./schedule-messages.ts";
+import type { ScheduleRequestOf, ScheduleRequestName, ScheduleAnswerOf } from "./schedule-messages.ts";
+import { chunks, SCHEDULE_PATH, SCHEDULE_PROTOCOL } from "./schedule-messages.ts";
 
-export interface ScheduleDoorOptions {
+export interface ScheduleRequestHandlerOptions {
   readonly self: NodeName;
   /** This node's own; looked into only when it is needed, because it may be started later. */
   readonly store: ReplicaStore;
@@ -44,16 +44,18 @@ export function notesOf({ scheduleNotes }: ReplicaStore): ScheduleNotes {
   );
 }
 
-type Answers = { readonly [Q in Question]: (ask: Ask<Q>) => Promise<Told<Q>> };
+type Answers = {
+  readonly [Q in ScheduleRequestName]: (ask: ScheduleRequestOf<Q>) => Promise<ScheduleAnswerOf<Q>>;
+};
 
 const PAGE_NOTES = 200;
 const PAGE_DIGESTS = 1_000;
 
-export class ScheduleDoor {
-  readonly #options: ScheduleDoorOptions;
+export class ScheduleRequestHandler {
+  readonly #options: ScheduleRequestHandlerOptions;
   readonly #answers: Answers;
 
-  constructor(options: ScheduleDoorOptions) {
+  constructor(options: ScheduleRequestHandlerOptions) {
     this.#options = options;
     const { store, events } = options;
     this.#answers = {
@@ -78,14 +80,17 @@ export class ScheduleDoor {
   }
 
   /** STALE_EPOCH when a newer term is known here. */
-  async answer<Q extends Question>(question: Q, ask: Ask<Q>): Promise<Told<Q>> {
+  async answer<Q extends ScheduleRequestName>(
+    question: Q,
+    ask: ScheduleRequestOf<Q>,
+  ): Promise<ScheduleAnswerOf<Q>> {
     return this.#answers[question](ask);
   }
 
   async handle(request: ReceivedRequest): Promise<PeerReply> {
     const path = request.path.split("?", 1)[0]!;
     const question = path.startsWith(`${SCHEDULE_PATH}/`) ? path.slice(SCHEDULE_PATH.length + 1) : "";
-    if (!Object.hasOwn(SCHEDULE_TALK, question)) {
+    if (!Object.hasOwn(SCHEDULE_PROTOCOL, question)) {
       return problem(new BatonError("NOT_FOUND", `there is no ${path} here`));
     }
     if (request.method !== "POST") {
@@ -94,7 +99,10 @@ export class ScheduleDoor {
       );
     }
     try {
-      const answer = await this.answer(question as Question, parse(question as Question, request.body));
+      const answer = await this.answer(
+        question as ScheduleRequestName,
+        parse(question as ScheduleRequestName, request.body),
+      );
       return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
     } catch (error) {
       if (error instanceof BatonError) return problem(error);
@@ -103,15 +111,15 @@ export class ScheduleDoor {
     }
   }
 
-  async #read({ term, after }: Ask<"read">): Promise<Told<"read">> {
+  async #read({ term, after }: ScheduleRequestOf<"read">): Promise<ScheduleAnswerOf<"read">> {
     const found = await this.#readNotes({ after, limit: PAGE_NOTES }, term);
-    const { value: notes = [] } = pieces(found).next() as { value?: typeof found };
+    const { value: notes = [] } = chunks(found).next() as { value?: typeof found };
     const more = notes.length < found.length || found.length === PAGE_NOTES;
     const blank = await this.#notes.blank();
     return { blank, notes, next: more ? notes.at(-1)!.name : null };
   }
 
-  async #digest({ term, after }: Ask<"digest">): Promise<Told<"digest">> {
+  async #digest({ term, after }: ScheduleRequestOf<"digest">): Promise<ScheduleAnswerOf<"digest">> {
     const found = await this.#readNotes({ after, limit: PAGE_DIGESTS }, term);
     const blank = await this.#notes.blank();
     return {
@@ -125,7 +133,7 @@ export class ScheduleDoor {
     return this.#options.events.fenced("scheduleNotes.read", this.#notes.read(page, term));
   }
 
-  async #place({ term, runs }: Ask<"place">): Promise<Told<"place">> {
+  async #place({ term, runs }: ScheduleRequestOf<"place">): Promise<ScheduleAnswerOf<"place">> {
     const { self, accepts, onPlaced, events } = this.#options;
     const placing = this.#notes.place(runs, { self, takes: accepts() }, term);
     const verdicts = await events.fenced("scheduleNotes.place", placing);
@@ -135,15 +143,15 @@ export class ScheduleDoor {
   }
 }
 
-function parse<Q extends Question>(question: Q, body: string): Ask<Q> {
+function parse<Q extends ScheduleRequestName>(question: Q, body: string): ScheduleRequestOf<Q> {
   let value: unknown;
   try {
     value = JSON.parse(body);
   } catch {
     throw new BatonError("BAD_JSON", "the body is not JSON");
   }
-  const { success, data, error } = SCHEDULE_TALK[question].ask.safeParse(value);
-  if (success) return data as Ask<Q>;
+  const { success, data, error } = SCHEDULE_PROTOCOL[question].ask.safeParse(value);
+  if (success) return data as ScheduleRequestOf<Q>;
   const [issue] = error.issues;
   const field = issue?.path.join(".") ?? "body";
   throw new BatonError("BAD_REQUEST", `${field}: ${issue?.message ?? "not understood"}`, { field });

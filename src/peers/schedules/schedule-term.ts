@@ -18,8 +18,8 @@ import { Batcher } from "../../platform/batcher.ts";
 import type { Log } from "../../platform/log.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 import type { Answer, SchedulePeers } from "./schedule-peers.ts";
-import type { Ask, Question, Told } from "./schedule-messages.ts";
-import { pieces } from "./schedule-messages.ts";
+import type { ScheduleRequestOf, ScheduleRequestName, ScheduleAnswerOf } from "./schedule-messages.ts";
+import { chunks } from "./schedule-messages.ts";
 
 export interface Change<T> {
   /** Null: nothing changes. */
@@ -134,12 +134,12 @@ export class ScheduleTerm {
   }
 
   /** Asks under this term, and notices when the answer ends it. */
-  async ask<Q extends Question>(
+  async ask<Q extends ScheduleRequestName>(
     node: NodeName,
     question: Q,
-    ask: Ask<Q>,
+    ask: ScheduleRequestOf<Q>,
     signal?: AbortSignal,
-  ): Promise<Answer<Told<Q>>> {
+  ): Promise<Answer<ScheduleAnswerOf<Q>>> {
     const answer = await this.#peers.ask(node, question, ask, signal);
     if (answer.got === "stale") this.#superseded = true;
     return answer;
@@ -150,12 +150,12 @@ export class ScheduleTerm {
     node: NodeName,
     question: Q,
     signal?: AbortSignal,
-  ): Promise<Answer<readonly Told<Q>[]>> {
-    const pages: Told<Q>[] = [];
+  ): Promise<Answer<readonly ScheduleAnswerOf<Q>[]>> {
+    const pages: ScheduleAnswerOf<Q>[] = [];
     let after: string | null = null;
     do {
-      const ask = { term: this.term, after } as Ask<Q>;
-      const answer: Answer<Told<Q>> = await this.ask(node, question, ask, signal);
+      const ask = { term: this.term, after } as ScheduleRequestOf<Q>;
+      const answer: Answer<ScheduleAnswerOf<Q>> = await this.ask(node, question, ask, signal);
       if (answer.got !== "answer") return answer;
       pages.push(answer.value);
       after = answer.value.next;
@@ -191,9 +191,9 @@ export class ScheduleTerm {
     );
   }
 
-  async #handOver(node: NodeName, notes: readonly ScheduleNote[]): Promise<Answer<Told<"note">>> {
+  async #handOver(node: NodeName, notes: readonly ScheduleNote[]): Promise<Answer<ScheduleAnswerOf<"note">>> {
     const isUpToDate = this.bringingUp(node);
-    for (const piece of pieces(notes)) {
+    for (const piece of chunks(notes)) {
       const answer = await this.ask(node, "note", {
         term: this.term,
         notes: piece,
@@ -215,7 +215,7 @@ export class ScheduleTerm {
   }
 
   async #flush(writes: readonly Write[]): Promise<readonly void[]> {
-    for (const piece of pieces(writes)) {
+    for (const piece of chunks(writes)) {
       const batch = {
         term: this.term,
         notes: piece.map(({ note }) => note),

@@ -6,7 +6,7 @@ const FIRST_PAUSE_MS = 10;
 const PAUSE_MS_MAX = 1_000;
 
 /** Connects anew after a loss, with pauses that grow and are spread, until it succeeds or is called off. */
-export async function reopen(
+export async function reconnect(
   connect: () => Promise<void>,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   signal: AbortSignal,

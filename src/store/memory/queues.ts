@@ -1,12 +1,12 @@
 import type { QueueInfo, QueueStore } from "../store.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 import type { Turn } from "./turn.ts";
 
 export class MemoryQueues implements QueueStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #turn: Turn;
 
-  constructor(options: { readonly ledger: Ledger; readonly turn: Turn }) {
+  constructor(options: { readonly ledger: StoreCache; readonly turn: Turn }) {
     this.#ledger = options.ledger;
     this.#turn = options.turn;
   }

@@ -18,13 +18,13 @@ import type {
 } from "../schedule-notes.ts";
 import { staleTerm } from "../schedule-notes.ts";
 import type { NotedOccurrence } from "../store.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 import type { MemorySchedules } from "./schedules.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
 
 export class MemoryScheduleNotes implements ScheduleNotes {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: MemoryTerms;
   readonly #schedules: MemorySchedules;
   readonly #turn: Turn;
@@ -34,7 +34,7 @@ export class MemoryScheduleNotes implements ScheduleNotes {
   #complete = false;
 
   constructor(options: {
-    readonly ledger: Ledger;
+    readonly ledger: StoreCache;
     readonly terms: MemoryTerms;
     readonly schedules: MemorySchedules;
     readonly turn: Turn;

@@ -5,7 +5,7 @@ import type { Schedule, ScheduleDefinition } from "../../core/schedules/schedule
 import { definitionOf } from "../../core/schedules/schedule-register.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { Author, FireVerdict, Firing, NewJob, NotedOccurrence, ScheduleStore } from "../store.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 import type { MemoryTerms } from "./terms.ts";
 import type { Turn } from "./turn.ts";
 
@@ -18,12 +18,12 @@ interface Kept {
 type Planned = Firing["occurrences"][number];
 
 export class MemorySchedules implements ScheduleStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: MemoryTerms;
   readonly #turn: Turn;
   readonly #schedules = new Map<string, Kept>();
 
-  constructor(options: { readonly ledger: Ledger; readonly terms: MemoryTerms; readonly turn: Turn }) {
+  constructor(options: { readonly ledger: StoreCache; readonly terms: MemoryTerms; readonly turn: Turn }) {
     this.#ledger = options.ledger;
     this.#terms = options.terms;
     this.#turn = options.turn;

@@ -18,7 +18,7 @@ import { MemoryAgents } from "./agents.ts";
 import { MemoryJobs } from "./jobs/jobs.ts";
 import { MemoryJournal } from "./journal.ts";
 import { Leases } from "./jobs/leases.ts";
-import { Ledger } from "./jobs/store-cache.ts";
+import { StoreCache } from "./jobs/store-cache.ts";
 import { MemoryOwnership } from "./ownership/ownership.ts";
 import { MemoryQueues } from "./queues.ts";
 import { RunWrites } from "./jobs/run-writes.ts";
@@ -55,7 +55,7 @@ export class MemoryStore implements Store {
   #closed = false;
 
   constructor({ clock }: MemoryStoreOptions) {
-    const ledger = new Ledger();
+    const ledger = new StoreCache();
     // Async, so that whatever a step throws becomes a rejection; the step itself runs at once, within the call.
     const turn: Turn = async (step) => {
       if (this.#closed) throw new BatonError("STOPPED", "the store is closed");

@@ -2,7 +2,7 @@ import { type Credential, isSame, merge } from "../../core/access/credential.ts"
 import { type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { AccessChanges, AccessStore, PutCondition } from "../access.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 
 const COLUMNS = `c.id, c.kind, c.name, c.permission, c.secret, c.owner, c.created_at AS "createdAt", c.created_by AS "createdBy",
    c.expires_at AS "expiresAt", c.last_used_at AS "lastUsedAt", c.removed_at AS "removedAt", c.version, c.node`;
@@ -44,9 +44,9 @@ const FORGET = write("credential-forget", "DELETE FROM baton.credential WHERE id
 type ChangeRow = { readonly revision: number } & (Credential | Record<keyof Credential, null>);
 
 export class PostgresAccess implements AccessStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
 
-  constructor({ ledger }: { readonly ledger: Ledger }) {
+  constructor({ ledger }: { readonly ledger: StoreCache }) {
     this.#ledger = ledger;
   }
 

@@ -2,7 +2,7 @@ import type { Term } from "../../core/leadership/term.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { int4s, texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { Agent, AgentSeen, AgentStore } from "../agents.ts";
-import { type Ledger, NOW, withoutNul } from "./jobs/store-cache.ts";
+import { type StoreCache, NOW, withoutNul } from "./jobs/store-cache.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 /** Names in order, so that two batches with the same agents do not wait for each other crosswise. */
@@ -34,10 +34,10 @@ const PURGE = write(
 type Row = Omit<Agent, "capabilities"> & { readonly capabilities: string };
 
 export class PostgresAgents implements AgentStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor({ ledger, terms }: { readonly ledger: Ledger; readonly terms: PostgresTerms }) {
+  constructor({ ledger, terms }: { readonly ledger: StoreCache; readonly terms: PostgresTerms }) {
     this.#ledger = ledger;
     this.#terms = terms;
   }

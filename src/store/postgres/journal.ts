@@ -2,7 +2,7 @@ import type { Term } from "../../core/leadership/term.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { int8s, texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { JournalEntry, JournalQuery, JournalStore, NewEntry } from "../journal.ts";
-import { type Ledger, NOW, withoutNul } from "./jobs/store-cache.ts";
+import { type StoreCache, NOW, withoutNul } from "./jobs/store-cache.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 const APPEND = write(
@@ -40,10 +40,10 @@ const PURGE = write(
 type Row = Omit<JournalEntry, "id" | "detail"> & { readonly n: number; readonly detail: string };
 
 export class PostgresJournal implements JournalStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor({ ledger, terms }: { readonly ledger: Ledger; readonly terms: PostgresTerms }) {
+  constructor({ ledger, terms }: { readonly ledger: StoreCache; readonly terms: PostgresTerms }) {
     this.#ledger = ledger;
     this.#terms = terms;
   }

@@ -1,7 +1,7 @@
 import type { JobStatus } from "../../core/jobs/job.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { QueueInfo, QueueStore } from "../store.ts";
-import { type Ledger, NOW, statusName } from "./jobs/store-cache.ts";
+import { type StoreCache, NOW, statusName } from "./jobs/store-cache.ts";
 import { STATUS } from "./schema.ts";
 
 const SAVE = write(
@@ -66,9 +66,9 @@ interface Row {
 }
 
 export class PostgresQueues implements QueueStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
   }
 

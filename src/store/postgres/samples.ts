@@ -1,7 +1,7 @@
 import type { Term } from "../../core/leadership/term.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { Sample, SampleStore } from "../samples.ts";
-import { type Ledger, NOW } from "./jobs/store-cache.ts";
+import { type StoreCache, NOW } from "./jobs/store-cache.ts";
 import type { PostgresTerms } from "./terms.ts";
 
 const ADD = write(
@@ -15,10 +15,10 @@ const LIST = read(
 const PURGE = write("sample-purge", `DELETE FROM baton.sample WHERE at <= ${NOW} - $2::bigint RETURNING n`);
 
 export class PostgresSamples implements SampleStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor({ ledger, terms }: { readonly ledger: Ledger; readonly terms: PostgresTerms }) {
+  constructor({ ledger, terms }: { readonly ledger: StoreCache; readonly terms: PostgresTerms }) {
     this.#ledger = ledger;
     this.#terms = terms;
   }

@@ -5,7 +5,7 @@ import type { Term } from "../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../platform/drivers/postgres/arrays.ts";
 import type { Author, Firing, FireVerdict, NewJob, NotedOccurrence, ScheduleStore } from "../store.ts";
-import { type Ledger, NOW, uuidOf } from "./jobs/store-cache.ts";
+import { type StoreCache, NOW, uuidOf } from "./jobs/store-cache.ts";
 import type { Submit } from "./jobs/submit.ts";
 import type { PostgresTerms } from "./terms.ts";
 
@@ -81,11 +81,11 @@ interface Note {
 type Put = { schedule: Schedule; outcome: "created" | "replaced" | "unchanged" };
 
 export class PostgresSchedules implements ScheduleStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
   readonly #submit: Submit;
 
-  constructor(parts: { ledger: Ledger; terms: PostgresTerms; submit: Submit }) {
+  constructor(parts: { ledger: StoreCache; terms: PostgresTerms; submit: Submit }) {
     this.#ledger = parts.ledger;
     this.#terms = parts.terms;
     this.#submit = parts.submit;

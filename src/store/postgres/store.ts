@@ -8,7 +8,7 @@ import { PostgresAccess } from "./access.ts";
 import { PostgresAgents } from "./agents.ts";
 import { postgresJobs } from "./jobs/jobs.ts";
 import { PostgresJournal } from "./journal.ts";
-import { Ledger } from "./jobs/store-cache.ts";
+import { StoreCache } from "./jobs/store-cache.ts";
 import { PostgresOwnership } from "./ownership/ownership.ts";
 import { PostgresQueues } from "./queues.ts";
 import { PostgresSamples } from "./samples.ts";
@@ -32,7 +32,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   const db = new Postgres(options);
   // Of their own: a lease must not run out because the pool is full of statements that hang.
   const renewals = new Postgres({ ...options, connections: 1, connectMs: RENEWAL_CONNECT_MS });
-  const ledger = new Ledger(db, options.time ?? null);
+  const ledger = new StoreCache(db, options.time ?? null);
   await db.start();
   try {
     await migrate(db);

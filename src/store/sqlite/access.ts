@@ -1,12 +1,12 @@
 import { type Credential, isSame, merge } from "../../core/access/credential.ts";
 import type { AccessChanges, AccessStore, PutCondition } from "../access.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 
 export class SqliteAccess implements AccessStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #sql;
 
-  constructor({ ledger }: { readonly ledger: Ledger }) {
+  constructor({ ledger }: { readonly ledger: StoreCache }) {
     this.#ledger = ledger;
     const { file } = ledger;
     this.#sql = {

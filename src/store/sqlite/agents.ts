@@ -1,14 +1,14 @@
 import type { Term } from "../../core/leadership/term.ts";
 import type { Agent, AgentSeen, AgentStore } from "../agents.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 import type { SqliteTerms } from "./terms.ts";
 
 export class SqliteAgents implements AgentStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: SqliteTerms;
   readonly #sql;
 
-  constructor({ ledger, terms }: { readonly ledger: Ledger; readonly terms: SqliteTerms }) {
+  constructor({ ledger, terms }: { readonly ledger: StoreCache; readonly terms: SqliteTerms }) {
     this.#ledger = ledger;
     this.#terms = terms;
     const { file } = ledger;

@@ -1,17 +1,17 @@
 import type { Term } from "../../core/leadership/term.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../journal.ts";
 import { JOURNAL_KINDS } from "../journal.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 import type { SqliteTerms } from "./terms.ts";
 
 const COLUMNS = "n, at, kind, node, actor, subject, detail";
 
 export class SqliteJournal implements JournalStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: SqliteTerms;
   readonly #sql;
 
-  constructor({ ledger, terms }: { readonly ledger: Ledger; readonly terms: SqliteTerms }) {
+  constructor({ ledger, terms }: { readonly ledger: StoreCache; readonly terms: SqliteTerms }) {
     this.#ledger = ledger;
     this.#terms = terms;
     const { file } = ledger;

@@ -1,5 +1,5 @@
 import type { QueueInfo, QueueStore } from "../store.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 
 /** Rows of each line that are looked at: beyond them, only what waits longest of all is known. */
 const LOOKED_AT = 500;
@@ -39,10 +39,10 @@ const OLDEST = `
   ) GROUP BY kind`;
 
 export class SqliteQueues implements QueueStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #sql;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
     const { file } = ledger;
     this.#sql = {

@@ -19,19 +19,19 @@ import type {
 } from "../schedule-notes.ts";
 import { staleTerm } from "../schedule-notes.ts";
 import type { NotedOccurrence } from "../store.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 import type { SqliteSchedules } from "./schedules.ts";
 import type { Submit } from "./jobs/submit.ts";
 import type { SqliteTerms } from "./terms.ts";
 
 export class SqliteScheduleNotes implements ScheduleNotes {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: SqliteTerms;
   readonly #schedules: SqliteSchedules;
   readonly #submit: Submit;
   readonly #sql;
 
-  constructor(parts: { ledger: Ledger; terms: SqliteTerms; submit: Submit; schedules: SqliteSchedules }) {
+  constructor(parts: { ledger: StoreCache; terms: SqliteTerms; submit: Submit; schedules: SqliteSchedules }) {
     this.#ledger = parts.ledger;
     this.#terms = parts.terms;
     this.#submit = parts.submit;

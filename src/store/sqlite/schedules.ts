@@ -5,7 +5,7 @@ import { definitionOf } from "../../core/schedules/schedule-register.ts";
 import { isFinal } from "../../core/jobs/job.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { Author, Firing, FireVerdict, NotedOccurrence, ScheduleStore } from "../store.ts";
-import type { Ledger } from "./jobs/store-cache.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
 import type { Read } from "./jobs/read.ts";
 import type { Submit } from "./jobs/submit.ts";
 import type { SqliteTerms } from "./terms.ts";
@@ -13,13 +13,13 @@ import type { SqliteTerms } from "./terms.ts";
 type Row = Record<string, string | number | null>;
 
 export class SqliteSchedules implements ScheduleStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: SqliteTerms;
   readonly #submit: Submit;
   readonly #read: Read;
   readonly #sql;
 
-  constructor(parts: { ledger: Ledger; terms: SqliteTerms; submit: Submit; read: Read }) {
+  constructor(parts: { ledger: StoreCache; terms: SqliteTerms; submit: Submit; read: Read }) {
     this.#ledger = parts.ledger;
     this.#terms = parts.terms;
     this.#submit = parts.submit;

@@ -8,7 +8,7 @@ import { SqliteAccess } from "./access.ts";
 import { SqliteAgents } from "./agents.ts";
 import { sqliteJobs } from "./jobs/jobs.ts";
 import { SqliteJournal } from "./journal.ts";
-import { Ledger } from "./jobs/store-cache.ts";
+import { StoreCache } from "./jobs/store-cache.ts";
 import { SqliteQueues } from "./queues.ts";
 import { Read } from "./jobs/read.ts";
 import { SqliteSamples } from "./samples.ts";
@@ -30,7 +30,7 @@ export async function openSqliteStore({ dir, clock }: SqliteOptions): Promise<Sq
   const file = new SqliteFile(join(dir, "baton.db"));
   try {
     migrate(file);
-    const ledger = new Ledger(file, clock);
+    const ledger = new StoreCache(file, clock);
     file.setHooks({ beforeCommit: () => ledger.save(), afterRollback: () => ledger.reload() });
     const terms = new SqliteTerms(file);
     const read = new Read(ledger);

@@ -3,7 +3,7 @@
 import type { NodeName } from "../../core/ids.ts";
 import type { MeshConnection } from "./mesh-connection.ts";
 
-export class Members {
+export class ConnectionTable {
   readonly #self: NodeName;
   readonly #byName = new Map<NodeName, MeshConnection>();
   readonly #all = new Set<MeshConnection>();

@@ -4,7 +4,7 @@ import type { PeerReply, ReceivedRequest } from "../transport.ts";
 import type { RequestContent } from "./message-content.ts";
 import { Credit, Flow } from "./flow-control.ts";
 
-export class Incoming {
+export class IncomingCall {
   readonly id: number;
   readonly request: RequestContent;
   /** For the parts of our reply. */

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../platform/clock.ts";
 
-export interface PulseOptions {
+export interface KeepAliveOptions {
   readonly clock: Clock;
   /** After so long without a frame the peer is asked for one, */
   readonly pingMs: number;
@@ -12,14 +12,14 @@ export interface PulseOptions {
   readonly onSilent: (reason: string) => void;
 }
 
-export class Pulse {
-  readonly #o: PulseOptions;
+export class KeepAlive {
+  readonly #o: KeepAliveOptions;
   #heard = false;
   #silentSince: number;
   #due: number;
   #cancel: () => void;
 
-  constructor(options: PulseOptions) {
+  constructor(options: KeepAliveOptions) {
     const { clock, pingMs } = options;
     this.#o = options;
     this.#silentSince = clock.monotonic();

@@ -27,9 +27,9 @@ import type { SessionKeys } from "./handshake.ts";
 import { EMPTY, sendParts } from "./incoming-call.ts";
 import { Outbox } from "./outbox.ts";
 import { MeshCall, MeshStream } from "./outgoing-call.ts";
-import type { Line, Outgoing } from "./outgoing-call.ts";
-import { Pulse } from "./keep-alive.ts";
-import { Serving } from "./request-server.ts";
+import type { Line, OutgoingCall } from "./outgoing-call.ts";
+import { KeepAlive } from "./keep-alive.ts";
+import { RequestServer } from "./request-server.ts";
 
 export interface ConnectionLimits {
   readonly pingMs: number;
@@ -67,10 +67,10 @@ export class MeshConnection implements Line {
   readonly #o: ConnectionOptions;
   readonly #outbox: Outbox;
   readonly #reader: FrameReader;
-  readonly #serving: Serving;
-  readonly #pulse: Pulse;
+  readonly #serving: RequestServer;
+  readonly #pulse: KeepAlive;
   readonly #ended: (reason: string) => void;
-  readonly #calls = new Map<number, Outgoing>();
+  readonly #calls = new Map<number, OutgoingCall>();
   #open = true;
   #proven: boolean;
   #saidBye = false;
@@ -90,8 +90,16 @@ export class MeshConnection implements Line {
     this.#outbox = outbox;
     this.#reader = new FrameReader(session.receive);
     const onDone = (): void => this.#closeIfDone();
-    this.#serving = new Serving({ peer: peer.name, outbox, handler, log, callsMax, bodyBytesMax, onDone });
-    this.#pulse = new Pulse({
+    this.#serving = new RequestServer({
+      peer: peer.name,
+      outbox,
+      handler,
+      log,
+      callsMax,
+      bodyBytesMax,
+      onDone,
+    });
+    this.#pulse = new KeepAlive({
       clock,
       pingMs,
       silentMs,
@@ -178,7 +186,7 @@ export class MeshConnection implements Line {
     if (this.#open) this.#outbox.write().number(KIND.replyCredit, id, bytes);
   }
 
-  #begin<Call extends Outgoing>(
+  #begin<Call extends OutgoingCall>(
     request: PeerRequest,
     path: string,
     deadlineMs: number | null,
@@ -204,7 +212,7 @@ export class MeshConnection implements Line {
     return call;
   }
 
-  async #sendBody({ id, flow }: Outgoing, body: Buffer): Promise<void> {
+  async #sendBody({ id, flow }: OutgoingCall, body: Buffer): Promise<void> {
     const send = (chunk: Buffer, ended: boolean): Promise<void> =>
       this.#outbox.part(KIND.requestData, id, chunk, ended);
     if (await sendParts(body, flow, PART_BYTES, send)) await send(EMPTY, true);
@@ -278,7 +286,7 @@ export class MeshConnection implements Line {
     }
   }
 
-  #taking(id: number, last: boolean): Outgoing | undefined {
+  #taking(id: number, last: boolean): OutgoingCall | undefined {
     const call = this.#calls.get(id);
     if (last) this.#calls.delete(id);
     return call;

@@ -34,9 +34,9 @@ import { MeshConnection } from "./mesh-connection.ts";
 import type { ConnectionLimits } from "./mesh-connection.ts";
 import { dial } from "./dial.ts";
 import type { SessionKeys } from "./handshake.ts";
-import { Link } from "./peer-link.ts";
+import { PeerLink } from "./peer-link.ts";
 import type { Reached } from "./peer-link.ts";
-import { Members } from "./connection-table.ts";
+import { ConnectionTable } from "./connection-table.ts";
 import { watchPeer } from "./watch-peer.ts";
 import type { PeerBreak } from "./watch-peer.ts";
 
@@ -75,10 +75,10 @@ export class MeshTransport extends Lifecycle implements Transport {
   readonly kind = "mesh";
   readonly #o: MeshOptions;
   readonly #limits: ConnectionLimits;
-  readonly #members: Members;
+  readonly #members: ConnectionTable;
   readonly #acceptor: Acceptor;
   readonly #accepted = new Map<Server, Set<MeshConnection>>();
-  readonly #links = new Map<string, Link>();
+  readonly #links = new Map<string, PeerLink>();
   readonly #addresses = new Map<string, PeerAddress>();
   #stopping = new AbortController();
   #handler: PeerHandler = async () => NOT_SERVING;
@@ -87,7 +87,7 @@ export class MeshTransport extends Lifecycle implements Transport {
     super();
     this.#o = options;
     this.#limits = { ...LIMITS, ...options.limits };
-    this.#members = new Members(options.self.name);
+    this.#members = new ConnectionTable(options.self.name);
     const { self, keys, authenticator, random, connectionsMax = 512 } = options;
     this.#acceptor = new Acceptor({
       self,
@@ -194,7 +194,9 @@ export class MeshTransport extends Lifecycle implements Transport {
     peerUrl: string,
     request: PeerRequest,
     options: CallOptions | StreamOptions,
-  ): { readonly link: Link; readonly connection: MeshConnection | null; readonly path: string } | Failure {
+  ):
+    | { readonly link: PeerLink; readonly connection: MeshConnection | null; readonly path: string }
+    | Failure {
     if (!this.running) return refused("the transport is not running");
     const address = this.#address(peerUrl);
     if ("outcome" in address) return address;
@@ -215,12 +217,12 @@ export class MeshTransport extends Lifecycle implements Transport {
     return address;
   }
 
-  #link({ origin, base }: PeerAddress): Link {
+  #link({ origin, base }: PeerAddress): PeerLink {
     const url = origin + base;
     const known = this.#links.get(url);
     if (known) return known;
     const { clock, log, plainMs = 60_000 } = this.#o;
-    const link = new Link({
+    const link = new PeerLink({
       url,
       clock,
       plainMs,
@@ -233,14 +235,14 @@ export class MeshTransport extends Lifecycle implements Transport {
     return link;
   }
 
-  #current(link: Link, to: NodeName | null): MeshConnection | null {
+  #current(link: PeerLink, to: NodeName | null): MeshConnection | null {
     const name = to ?? link.name;
     return name === null ? null : this.#members.get(name);
   }
 
   /** Until now nothing of the call was written, so whatever goes wrong here is a refusal. */
   async #reach(
-    link: Link,
+    link: PeerLink,
     options: CallOptions | StreamOptions,
   ): Promise<{ readonly connection: MeshConnection | null; readonly leftMs: number } | Failure> {
     const { clock } = this.#o;
@@ -281,7 +283,7 @@ export class MeshTransport extends Lifecycle implements Transport {
     return result;
   }
 
-  async #dial(link: Link, to: NodeName | null): Promise<Reached> {
+  async #dial(link: PeerLink, to: NodeName | null): Promise<Reached> {
     const { self, keys, clock, random, connectMs = 2_000 } = this.#o;
     const claims = {
       from: self,

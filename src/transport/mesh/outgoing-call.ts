@@ -12,7 +12,7 @@ export interface Line {
   grant(id: number, bytes: number): void;
 }
 
-export abstract class Outgoing {
+export abstract class OutgoingCall {
   readonly id: number;
   /** The frame that it was written into. */
   readonly frame: number;
@@ -76,7 +76,7 @@ export abstract class Outgoing {
   }
 }
 
-export class MeshCall extends Outgoing {
+export class MeshCall extends OutgoingCall {
   readonly outcome: Promise<Outcome>;
   readonly #resolve: (outcome: Outcome) => void;
   readonly #bytesMax: number;
@@ -126,7 +126,7 @@ export class MeshCall extends Outgoing {
   }
 }
 
-export class MeshStream extends Outgoing {
+export class MeshStream extends OutgoingCall {
   readonly outcome: Promise<StreamOutcome>;
   readonly #resolve: (outcome: StreamOutcome) => void;
   readonly #credit: Credit;

@@ -9,25 +9,25 @@ export type Reached =
   | { readonly state: "open"; readonly connection: MeshConnection }
   | Exclude<Dialled, { state: "open" }>;
 
-export interface LinkOptions {
+export interface PeerLinkOptions {
   readonly url: string;
   readonly clock: Clock;
   /** How long a peer without a mesh is called over HTTP before the mesh is tried again. */
   readonly plainMs: number;
-  readonly dial: (link: Link, to: NodeName | null) => Promise<Reached>;
-  readonly onPlain: (link: Link, reason: string) => void;
+  readonly dial: (link: PeerLink, to: NodeName | null) => Promise<Reached>;
+  readonly onPlain: (link: PeerLink, reason: string) => void;
 }
 
-export class Link {
+export class PeerLink {
   readonly url: string;
-  readonly #o: LinkOptions;
+  readonly #o: PeerLinkOptions;
   #dialling: { readonly to: NodeName | null; readonly reached: Promise<Reached> } | null = null;
   #plainUntil = Number.NEGATIVE_INFINITY;
   #toldPlain = false;
   /** Who answered there last. */
   name: NodeName | null = null;
 
-  constructor(options: LinkOptions) {
+  constructor(options: PeerLinkOptions) {
     this.#o = options;
     this.url = options.url;
   }

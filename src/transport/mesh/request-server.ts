@@ -6,10 +6,10 @@ import type { PeerHandler, PeerReply } from "../transport.ts";
 import { readData, readNumber, readRequest, writeHeaders } from "./message-content.ts";
 import { HEADERS_LENGTH_MAX, KIND, MeshFault, PART_BYTES } from "./frame.ts";
 import type { Message } from "./frame.ts";
-import { Incoming } from "./incoming-call.ts";
+import { IncomingCall } from "./incoming-call.ts";
 import type { Outbox } from "./outbox.ts";
 
-export interface ServingOptions {
+export interface RequestServerOptions {
   readonly peer: NodeName;
   readonly outbox: Outbox;
   readonly handler: PeerHandler;
@@ -20,11 +20,11 @@ export interface ServingOptions {
   readonly onDone: () => void;
 }
 
-export class Serving {
-  readonly #o: ServingOptions;
-  readonly #calls = new Map<number, Incoming>();
+export class RequestServer {
+  readonly #o: RequestServerOptions;
+  readonly #calls = new Map<number, IncomingCall>();
 
-  constructor(options: ServingOptions) {
+  constructor(options: RequestServerOptions) {
     this.#o = options;
   }
 
@@ -42,7 +42,7 @@ export class Serving {
     }
     if (content.deadlineMs > 0) content.headers["x-baton-deadline-ms"] ??= String(content.deadlineMs);
     const grant = (bytes: number): void => outbox.write().number(KIND.requestCredit, id, bytes);
-    const call = new Incoming(id, content, grant, bodyBytesMax);
+    const call = new IncomingCall(id, content, grant, bodyBytesMax);
     this.#calls.set(id, call);
     if (content.body !== null) this.#handle(call, content.body);
   }
@@ -80,7 +80,7 @@ export class Serving {
     for (const call of calls) call.leave();
   }
 
-  #handle(call: Incoming, body: string): void {
+  #handle(call: IncomingCall, body: string): void {
     const broken = (error: unknown): void => this.#break(call, error);
     // One that throws before its first await is treated like one that rejects.
     try {
@@ -91,7 +91,7 @@ export class Serving {
     }
   }
 
-  #answer(call: Incoming, reply: PeerReply): void {
+  #answer(call: IncomingCall, reply: PeerReply): void {
     if (this.#calls.get(call.id) !== call) {
       reply.stream?.[Symbol.asyncIterator]()
         .return?.()
@@ -119,7 +119,7 @@ export class Serving {
       );
   }
 
-  #break(call: Incoming, error: unknown): void {
+  #break(call: IncomingCall, error: unknown): void {
     if (this.#calls.get(call.id) !== call) return;
     const { log, peer, outbox } = this.#o;
     log.warn({ err: error, peer, path: call.request.path }, "a call of a peer broke off");
@@ -127,7 +127,7 @@ export class Serving {
     this.#forget(call);
   }
 
-  #forget(call: Incoming): void {
+  #forget(call: IncomingCall): void {
     if (this.#calls.get(call.id) === call) this.#calls.delete(call.id);
     this.#o.onDone();
   }

@@ -4,7 +4,7 @@ import type { NodeName } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Random } from "../../platform/random.ts";
 import type { MeshConnection } from "./mesh-connection.ts";
-import type { Link, Reached } from "./peer-link.ts";
+import type { PeerLink, Reached } from "./peer-link.ts";
 
 /**
  * The connection to a peer is not there. `again` is what a new attempt found:
@@ -18,7 +18,7 @@ export interface PeerBreak {
 }
 
 export interface WatchOptions {
-  readonly link: Link;
+  readonly link: PeerLink;
   readonly name: NodeName | null;
   readonly current: () => MeshConnection | null;
   readonly clock: Clock;

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { describe, it } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { getHeapSnapshot } from "node:v8";
-import { Recognised } from "../../../src/access/principal-cache.ts";
+import { PrincipalCache } from "../../../src/access/principal-cache.ts";
 import { newToken } from "../../../src/access/token-format.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { connection, credential, sharing, storeOn } from "./world.ts";
@@ -12,7 +12,7 @@ const principal = { kind: "token", name: "ci", permission: "read", id: "1" } as 
 
 describe("who was recognised on a connection", () => {
   it("is known again by the same text alone, on the same connection alone, until the book has changed", () => {
-    const recognised = new Recognised();
+    const recognised = new PrincipalCache();
     const [one, two] = [{}, {}];
     const text = newToken();
     const known = { principal, credential: credential({}) };
@@ -38,7 +38,7 @@ describe("who was recognised on a connection", () => {
   });
 
   it("is not among the texts in memory", async () => {
-    const recognised = new Recognised();
+    const recognised = new PrincipalCache();
     const [shown, control] = [randomBytes(30), randomBytes(30)];
     const kept: unknown[] = [];
     // In a call of its own, so that nothing on the stack has the text any more.

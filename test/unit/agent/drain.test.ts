@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newClaim, decide } from "../../../src/agent/controller-link-messages.ts";
-import { parcels, resultText } from "../../../src/agent/result-batch.ts";
+import { resultBatches, resultText } from "../../../src/agent/result-batch.ts";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { FakeControllers } from "../../support/fake-controller.ts";
@@ -139,10 +139,10 @@ describe("results that are posted together", () => {
       posting(5, 1),
     ];
     assert.deepEqual(
-      parcels(all).map((parcel) => parcel.map((each) => each.run.id)),
+      resultBatches(all).map((parcel) => parcel.map((each) => each.run.id)),
       [["job-1"], ["job-2", "job-3"], ["job-4"], ["job-5"]],
     );
-    assert.deepEqual(parcels([]), []);
+    assert.deepEqual(resultBatches([]), []);
   });
 
   it("are JSON whatever the result is", () => {

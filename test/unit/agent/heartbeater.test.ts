@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Heart } from "../../../src/agent/heartbeater.ts";
+import { Heartbeater } from "../../../src/agent/heartbeater.ts";
 import type { LeaderCall, LeaderConnection } from "../../../src/client/connection/leader-connection.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
@@ -19,7 +19,7 @@ function world() {
       return state.heard ? "looked" : "unheard";
     },
   } as unknown as LeaderConnection;
-  const heart = new Heart({
+  const heart = new Heartbeater({
     agent: "ada",
     capabilities: ["work"],
     version: "1",

@@ -1,7 +1,7 @@
 /** An agent in this process, its link without a thread, and controllers that keep the contract. */
 
 import { Agent } from "../../../src/agent/agent.ts";
-import { Link } from "../../../src/agent/controller-link.ts";
+import { ControllerLink } from "../../../src/agent/controller-link.ts";
 import type { LinkPort } from "../../../src/agent/controller-link-thread.ts";
 import type { Task } from "../../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../../src/jobs/tasks/task-registry.ts";
@@ -53,7 +53,7 @@ export function buildAgent(controllers: FakeControllers, options: AgentWorldOpti
     log,
     onDied: (error) => log.error({ err: error }, "the link died"),
     openLink: ({ hear }): LinkPort => {
-      const link = new Link({
+      const link = new ControllerLink({
         urls: options.urls ?? controllers.nodes.map(({ url }) => url),
         agent: "test-agent",
         capabilities: [...tasks.names()],

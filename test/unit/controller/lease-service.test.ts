@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Caller } from "../../../src/controller/lease-waiters.ts";
 import type { Issued } from "../../../src/controller/lease-waiters.ts";
-import { LeaseDesk } from "../../../src/controller/lease-service.ts";
-import { RunBook } from "../../../src/controller/leased-runs.ts";
+import { LeaseService } from "../../../src/controller/lease-service.ts";
+import { LeasedRuns } from "../../../src/controller/leased-runs.ts";
 import { TermGuard } from "../../../src/controller/term-guard.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
@@ -37,8 +37,8 @@ class World {
   readonly jobs: { task: string; crashes: number }[] = [];
   readonly claims: ClaimRequest[] = [];
   readonly released: Settlement[] = [];
-  readonly desk: LeaseDesk;
-  readonly book = new RunBook(DEFAULT_BUDGETS);
+  readonly desk: LeaseService;
+  readonly book = new LeasedRuns(DEFAULT_BUDGETS);
   leading = true;
   nextDueInMs: number | null = null;
   hold: Promise<void> | null = null;
@@ -53,7 +53,7 @@ class World {
       draining: () => false,
       forming: () => null,
     });
-    this.desk = new LeaseDesk({
+    this.desk = new LeaseService({
       events: new NodeEvents(silentLog),
       store: {
         jobs: {

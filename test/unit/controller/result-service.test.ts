@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentResult } from "../../../src/controller/result-service.ts";
-import { ResultDesk } from "../../../src/controller/result-service.ts";
-import { RunBook } from "../../../src/controller/leased-runs.ts";
+import { ResultService } from "../../../src/controller/result-service.ts";
+import { LeasedRuns } from "../../../src/controller/leased-runs.ts";
 import { NotLeader, TermGuard } from "../../../src/controller/term-guard.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
@@ -29,7 +29,7 @@ class World {
     draining: () => this.draining,
     forming: () => null,
   });
-  readonly desk = new ResultDesk({
+  readonly desk = new ResultService({
     events: new NodeEvents(silentLog),
     store: {
       jobs: {
@@ -45,7 +45,7 @@ class World {
       },
     },
     guard: this.guard,
-    book: new RunBook(DEFAULT_BUDGETS),
+    book: new LeasedRuns(DEFAULT_BUDGETS),
     tasks: { get: () => undefined },
     rules: { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 },
     clock: new ManualClock(),

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { NodeName } from "../../../src/core/ids.ts";
-import { permits, STANDING_BY, step } from "../../../src/core/leadership/role.ts";
-import type { RoleAction, RoleEvent, Standing } from "../../../src/core/leadership/role.ts";
+import { permits, STANDBY_STATE, step } from "../../../src/core/leadership/role.ts";
+import type { RoleAction, RoleEvent, RoleState } from "../../../src/core/leadership/role.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 
 const termOf = (epoch: number): Term => ({
@@ -14,8 +14,8 @@ const termOf = (epoch: number): Term => ({
 });
 const acquired = (epoch: number): RoleEvent => ({ event: "acquired", term: termOf(epoch) });
 
-function follow(...events: RoleEvent[]): { standing: Standing; actions: RoleAction[] } {
-  let standing = STANDING_BY;
+function follow(...events: RoleEvent[]): { standing: RoleState; actions: RoleAction[] } {
+  let standing = STANDBY_STATE;
   const actions: RoleAction[] = [];
   for (const event of events) {
     const next = step(standing, event);
@@ -34,7 +34,7 @@ describe("the role of a node", () => {
 
   it("becomes STANDBY when the term is lost: no write first, the agent after", () => {
     const { standing, actions } = follow(acquired(3), { event: "lost" });
-    assert.deepEqual(standing, STANDING_BY);
+    assert.deepEqual(standing, STANDBY_STATE);
     assert.deepEqual(actions.slice(2), ["close_writes", "start_agent"]);
   });
 
@@ -46,7 +46,7 @@ describe("the role of a node", () => {
     assert.deepEqual(down.standing, { role: "DRAINING", term: null });
     assert.deepEqual(down.actions.slice(3), ["close_writes", "release_lock"]);
     const back = step(down.standing, { event: "resume" });
-    assert.deepEqual(back, { standing: STANDING_BY, actions: ["start_agent"] });
+    assert.deepEqual(back, { standing: STANDBY_STATE, actions: ["start_agent"] });
   });
 
   it("does not lead with a term that comes while it drains, and gives it back", () => {
@@ -55,11 +55,11 @@ describe("the role of a node", () => {
   });
 
   it("permits new work to a leader, and the end of work to one that drains", () => {
-    const leading: Standing = { role: "LEADER", term: termOf(1) };
-    const draining: Standing = { role: "DRAINING", term: termOf(1) };
-    const drained: Standing = { role: "DRAINING", term: null };
+    const leading: RoleState = { role: "LEADER", term: termOf(1) };
+    const draining: RoleState = { role: "DRAINING", term: termOf(1) };
+    const drained: RoleState = { role: "DRAINING", term: null };
     assert.deepEqual(
-      [leading, draining, drained, STANDING_BY].map((each) => [
+      [leading, draining, drained, STANDBY_STATE].map((each) => [
         permits(each, "lead"),
         permits(each, "finish"),
       ]),
@@ -87,7 +87,7 @@ describe("the role of a node", () => {
     );
     fc.assert(
       fc.property(events, (history) => {
-        let standing = STANDING_BY;
+        let standing = STANDBY_STATE;
         let open = false;
         let agent = true;
         for (const event of history) {

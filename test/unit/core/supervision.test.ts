@@ -8,7 +8,7 @@ import {
   isDegraded,
   restartDelayMs,
   steadyAfterMs,
-  wedgeOf,
+  hangOf,
   type AgentWork,
 } from "../../../src/core/supervision.ts";
 
@@ -88,9 +88,9 @@ describe("an agent that leaves work lying", () => {
   const agent = work.agent!;
 
   it("is wedged: it runs nothing, is silent, or was never heard of", () => {
-    assert.match(wedgeOf(work)!, /runs nothing/);
-    assert.match(wedgeOf({ ...work, agent: { ...agent, running: 1, lastSeenAt: 80_000 } })!, /silent/);
-    assert.match(wedgeOf({ ...work, agent: null })!, /heard of/);
+    assert.match(hangOf(work)!, /runs nothing/);
+    assert.match(hangOf({ ...work, agent: { ...agent, running: 1, lastSeenAt: 80_000 } })!, /silent/);
+    assert.match(hangOf({ ...work, agent: null })!, /heard of/);
   });
 
   it("is not while it works, has no such task or queue, or the work is new or paused", () => {
@@ -102,7 +102,7 @@ describe("an agent that leaves work lying", () => {
       { pausedQueues: new Set(["default"]) },
       { queues: new Set(["night"]) },
     ];
-    for (const part of fine) assert.equal(wedgeOf({ ...work, ...part }), null, JSON.stringify(part));
-    assert.notEqual(wedgeOf({ ...work, queues: new Set(["default"]) }), null);
+    for (const part of fine) assert.equal(hangOf({ ...work, ...part }), null, JSON.stringify(part));
+    assert.notEqual(hangOf({ ...work, queues: new Set(["default"]) }), null);
   });
 });

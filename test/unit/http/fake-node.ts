@@ -9,7 +9,7 @@ import type { JobView } from "../../../src/jobs/job-service.ts";
 import type { NodeServices } from "../../../src/api/node-services.ts";
 import type { ScheduleRequest } from "../../../src/jobs/schedules/schedule-service.ts";
 import type { SubmitRequest } from "../../../src/jobs/submit/submitter.ts";
-import type { StoreLook } from "../../../src/observe/store-snapshots.ts";
+import type { StoreSnapshot } from "../../../src/observe/store-snapshots.ts";
 import type { NodeRequest } from "../../../src/leadership/coordination.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import { jobId } from "../../../src/core/ids.ts";
@@ -181,7 +181,7 @@ export class FakeNode implements NodeServices {
     metrics: async (limit) => this.samples.slice(0, limit),
   };
 
-  look: StoreLook = NO_LOOK;
+  look: StoreSnapshot = NO_LOOK;
   looks = 0;
   readonly insight: NodeServices["insight"] = {
     look: async () => {
@@ -562,7 +562,7 @@ export function keptLog(): Log & { readonly lines: KeptLine[] } {
   return { lines, debug() {}, info() {}, warn: keep, error: keep };
 }
 
-export const NO_LOOK: StoreLook = {
+export const NO_LOOK: StoreSnapshot = {
   countedAt: null,
   jobs: { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 },
   queues: [],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ClusterView, type ClusterViewOptions } from "../../../src/observe/cluster-view.ts";
-import { nodeWatch } from "../../../src/jobs/recover/dead-node-recovery.ts";
+import { deadNodeRecovery } from "../../../src/jobs/recover/dead-node-recovery.ts";
 import { Traffic } from "../../../src/observe/traffic.ts";
 import type { Membership } from "../../../src/leadership/coordination.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
@@ -105,7 +105,7 @@ describe("the journal of a node", () => {
     const dead = [[{ name: "node-b", incarnation: "9" }]];
     const membership = { findDead: async () => dead.shift() ?? [], markRecovered: async () => {} };
     const ending = new AbortController();
-    const duty = nodeWatch({
+    const duty = deadNodeRecovery({
       membership: membership as unknown as Membership,
       reaper: { recover: async () => [] },
       clock,

@@ -6,8 +6,8 @@ import { MemoryChannels } from "../../../src/channels/memory/channels.ts";
 import type { WorkerHeartbeat } from "../../../src/channels/messages.ts";
 import { topics } from "../../../src/channels/channel-names.ts";
 import { metricsDuty } from "../../../src/observe/metrics/metrics-duty.ts";
-import { nodeWatch } from "../../../src/jobs/recover/dead-node-recovery.ts";
-import { ScheduleDoor } from "../../../src/peers/schedules/schedule-request-handler.ts";
+import { deadNodeRecovery } from "../../../src/jobs/recover/dead-node-recovery.ts";
+import { ScheduleRequestHandler } from "../../../src/peers/schedules/schedule-request-handler.ts";
 import { Controller } from "../../../src/controller/controller.ts";
 import { EventFeed } from "../../../src/controller/events/event-feed.ts";
 import { TermGuard } from "../../../src/controller/term-guard.ts";
@@ -211,9 +211,9 @@ class World {
     return { store, clock, channels, random, events, log, reaper };
   }
 
-  get door(): ScheduleDoor {
+  get door(): ScheduleRequestHandler {
     const { store, events } = this;
-    return new ScheduleDoor({ self: NODE, store, accepts: () => true, onPlaced: () => {}, events });
+    return new ScheduleRequestHandler({ self: NODE, store, accepts: () => true, onPlaced: () => {}, events });
   }
 
   get orphans(): OrphanJobDetector {
@@ -377,7 +377,7 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     const findDead = async () => {
       throw new BatonError("STALE_EPOCH", "over", { epoch: 1, newest: 2 });
     };
-    return nodeWatch({ ...world.parts, membership: { findDead } as unknown as Membership })(
+    return deadNodeRecovery({ ...world.parts, membership: { findDead } as unknown as Membership })(
       world.term,
       never,
     );

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BacklogReader } from "../../../src/observe/backlog-reader.ts";
-import { StoreLooks } from "../../../src/observe/store-snapshots.ts";
+import { StoreSnapshots } from "../../../src/observe/store-snapshots.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Schedule } from "../../../src/core/schedules/schedule.ts";
 import { MemoryStore } from "../../../src/store/memory/store.ts";
@@ -10,7 +10,7 @@ import { StoreWorld } from "../../support/store-world.ts";
 
 interface Looked {
   readonly world: StoreWorld;
-  readonly looks: StoreLooks;
+  readonly looks: StoreSnapshots;
   readonly counts: { list: number };
   /** What a count of the queues takes, and whether the store answers at all. */
   readonly store: { takesMs: number; away: boolean };
@@ -46,7 +46,7 @@ function looked(
         },
       };
       const { jobs, samples, journal, agents } = world.store;
-      const looks = new StoreLooks({
+      const looks = new StoreSnapshots({
         store: { jobs, samples, journal, problem: null },
         backlog: new BacklogReader({
           store: { queues, agents },

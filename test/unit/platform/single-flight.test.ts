@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { SharedLook } from "../../../src/platform/single-flight.ts";
+import { SingleFlight } from "../../../src/platform/single-flight.ts";
 
 describe("a look that is shared", () => {
   function world() {
     const looks: { resolve: (value: number) => void; reject: (error: Error) => void }[] = [];
-    const shared = new SharedLook(
+    const shared = new SingleFlight(
       () => new Promise<number>((resolve, reject) => void looks.push({ resolve, reject })),
     );
     return { looks, shared };

@@ -5,14 +5,14 @@ import type { NodeServices } from "../../../src/api/node-services.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
-import { ControlLine, type Line } from "../../../src/supervisor/control-channel.ts";
+import { ControlChannel, type SupervisorConnection } from "../../../src/supervisor/control-channel.ts";
 import type { FromController } from "../../../src/supervisor/messages.ts";
 
 const term = (epoch: number, leader = "ada"): Term => {
   return { role: "scheduler", leader: leader as NodeName, incarnation: "1", epoch };
 };
 
-class FakeLine implements Line {
+class FakeLine implements SupervisorConnection {
   readonly sent: FromController[] = [];
   readonly #listeners: ((message: unknown) => void)[] = [];
 
@@ -32,7 +32,7 @@ class FakeLine implements Line {
 function world() {
   const clock = new ManualClock();
   const line = new FakeLine();
-  return { clock, line, control: new ControlLine({ line, clock, patienceMs: 5_000 }) };
+  return { clock, line, control: new ControlChannel({ line, clock, patienceMs: 5_000 }) };
 }
 
 describe("the question whether to lead", () => {
@@ -112,7 +112,7 @@ describe("the agent's token", () => {
   it("counts before the agent is wanted, for an hour more and more, and ends when the agent is gone for good", async () => {
     const clock = new ManualClock();
     const line = new FakeLine();
-    const control = new ControlLine({ line, clock, patienceMs: 5_000, agentToken: "baton_agents" });
+    const control = new ControlChannel({ line, clock, patienceMs: 5_000, agentToken: "baton_agents" });
     const done: string[] = [];
     let broken = true;
     const tokens = {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { AgentSight } from "../../../src/core/supervision.ts";
+import type { AgentSnapshot } from "../../../src/core/supervision.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
-import { WedgeWatch } from "../../../src/supervisor/hang-detector.ts";
+import { HangDetector } from "../../../src/supervisor/hang-detector.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 
 const WEDGED_MS = 10_000;
@@ -11,12 +11,12 @@ class World {
   readonly clock = new ManualClock();
   readonly found: string[] = [];
   wrong: { fatal: boolean; reason: string } | null = null;
-  agent: AgentSight | undefined | null = null;
+  agent: AgentSnapshot | undefined | null = null;
   jobs = 0;
   known = true;
   works: boolean | null = false;
   readonly #startedAt = this.clock.now();
-  readonly watch = new WedgeWatch({
+  readonly watch = new HangDetector({
     calls: {
       livez: async () => this.wrong,
       agent: async () => this.agent,

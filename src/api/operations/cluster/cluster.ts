@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { JOB_STATUSES } from "../../../core/jobs/job.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
-import { everywhere } from "../../ask-all-nodes.ts";
+import { askAllNodes } from "../../ask-all-nodes.ts";
 import { isoOf, limit } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import type { ClusterSample } from "../../../observe/metrics/metrics-duty.ts";
@@ -165,7 +165,7 @@ export const getMetrics = operation({
   query: z.strictObject({ limit: limit(60, 1_000) }),
   replies: { 200: SamplesBody },
   async handler(services, { query, inbound }) {
-    const { answers } = await everywhere(services, inbound, {
+    const { answers } = await askAllNodes(services, inbound, {
       here: async () => (await services.cluster.metrics(query.limit)).map(sampleBody),
       path: () => `/cluster/metrics?limit=${query.limit}`,
       read: (body) => SamplesBody.parse(body).samples,

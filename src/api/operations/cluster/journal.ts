@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { mergePages } from "../../../core/merge-pages.ts";
-import { asksOthers, everywhere, searchOf } from "../../ask-all-nodes.ts";
+import { asksOthers, askAllNodes, searchOf } from "../../ask-all-nodes.ts";
 import { limit } from "../../bodies/fields.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
 import { JournalEntryBody, journalEntryBody, JournalKindName, kindsOf } from "../../bodies/journal-body.ts";
@@ -81,7 +81,7 @@ async function ofAll(services: Asked, inbound: Inbound, { cursor, ...query }: Qu
     const before = begun?.[node];
     return { ...query, ...(before !== undefined && { cursor: before }) };
   };
-  const { answers, partial, unreachable } = await everywhere<JournalBody>(services, inbound, {
+  const { answers, partial, unreachable } = await askAllNodes<JournalBody>(services, inbound, {
     here: () => ofStore(services, asked(services.identity.name)),
     path: (node) => `/cluster/journal${searchOf(asked(node))}`,
     read: (body) => JournalBody.parse(body),

@@ -6,7 +6,7 @@ import { FUNCTIONS_QUEUE } from "../../../core/jobs/job.ts";
 import { hasRole, servesQueue, type NodeInfo } from "../../../core/node.ts";
 import { quantiles } from "../../../core/health/quantiles.ts";
 import { desiredWorkers, type ScalingFacts } from "../../../core/health/scaling.ts";
-import { everywhere, searchOf } from "../../ask-all-nodes.ts";
+import { askAllNodes, searchOf } from "../../ask-all-nodes.ts";
 import { Name } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
@@ -73,7 +73,7 @@ export const getScaling = operation({
       const message = `"min" must not be more than "max", and ${query.min} is more than ${query.max}`;
       throw new BatonError("BAD_REQUEST", message, { field: "min" });
     }
-    const { answers, partial, unreachable } = await everywhere<ScalingFacts>(services, inbound, {
+    const { answers, partial, unreachable } = await askAllNodes<ScalingFacts>(services, inbound, {
       here: () => factsHere(services, query),
       path: () => `/scaling${searchOf(query)}`,
       read: (body) => factsOf(ScalingBody.parse(body)),

@@ -5,7 +5,7 @@ import { parseJobId, type JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import { filtersIn } from "../../../core/jobs/job-fields.ts";
 import type { BriefJob, JobQuery } from "../../../store/store.ts";
-import { asksOthers, everywhere } from "../../ask-all-nodes.ts";
+import { asksOthers, askAllNodes } from "../../ask-all-nodes.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
@@ -146,7 +146,7 @@ async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): 
     const place = begun?.get(node);
     return { ...rest, limit: share, ...(place !== undefined && { cursor: place }) };
   };
-  const { answers, partial } = await everywhere<BulkAnswer>(services, inbound, {
+  const { answers, partial } = await askAllNodes<BulkAnswer>(services, inbound, {
     ...common(services),
     only: (node) => begun === null || begun.has(node),
     here: () => own(services.jobs, asked(services.identity.name)),
@@ -169,7 +169,7 @@ async function byOwner(
   const known = new Set<string>(services.cluster.nodes().map(({ name }) => name));
   const owners = Map.groupBy(ids, (id) => parseJobId(id)?.birthplace ?? "");
   const asked = (node: string): BulkBody => ({ ...body, ids: owners.get(node as never) ?? [] });
-  const { answers, unreachable, partial } = await everywhere<BulkAnswer>(services, inbound, {
+  const { answers, unreachable, partial } = await askAllNodes<BulkAnswer>(services, inbound, {
     ...common(services),
     only: (node) => owners.has(node as never),
     here: () => own(services.jobs, asked(services.identity.name)),

@@ -8,7 +8,7 @@ import {
   type FailureGroup,
 } from "../../../core/jobs/failure-groups.ts";
 import type { BriefJob } from "../../../store/store.ts";
-import { everywhere, searchOf } from "../../ask-all-nodes.ts";
+import { askAllNodes, searchOf } from "../../ask-all-nodes.ts";
 import { Instant, isoOf, limit, Name } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
@@ -58,7 +58,7 @@ export const getFailures = operation({
   query: FailuresQuery,
   replies: { 200: FailuresBody },
   async handler(services, { query, inbound }) {
-    const { answers, partial, unreachable } = await everywhere<FailuresBody>(services, inbound, {
+    const { answers, partial, unreachable } = await askAllNodes<FailuresBody>(services, inbound, {
       here: () => ownFailures(services.jobs, query),
       path: () => `/cluster/failures${searchOf(query)}`,
       read: (body) => FailuresBody.parse(body),

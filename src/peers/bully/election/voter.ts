@@ -13,7 +13,7 @@ import {
   decideRenewal,
   holderOf,
   recollect,
-  sameLife,
+  sameIncarnation,
   voteAfterRestart,
   type Ballot,
   type Decision,
@@ -47,7 +47,7 @@ export interface VoterOptions {
   readonly events: PeerEvents;
 }
 
-export type Voice = "granted" | "acknowledged" | "denied" | "behind" | "abstains";
+export type VoteReply = "granted" | "acknowledged" | "denied" | "behind" | "abstains";
 
 export class Voter {
   readonly #o: VoterOptions;
@@ -144,21 +144,22 @@ export class Voter {
 
   willing(candidate: NodeIdentity, set: SetNumber | null): boolean {
     const holder = this.holder();
-    return this.#votes && !this.#outdated(set) && (holder === null || sameLife(holder, candidate));
+    return this.#votes && !this.#outdated(set) && (holder === null || sameIncarnation(holder, candidate));
   }
 
-  async promise(asked: PromiseAsked, set: SetNumber | null): Promise<Voice> {
+  async promise(asked: PromiseAsked, set: SetNumber | null): Promise<VoteReply> {
     if (!this.#votes) return "abstains";
     if (asked.epoch <= this.#floor || this.#outdated(set)) return "denied";
     return this.#settle(decidePromise(this.#vote, asked, this.#o.clock.monotonic(), this.holder()));
   }
 
-  async renew(asked: RenewalAsked): Promise<Voice> {
+  async renew(asked: RenewalAsked): Promise<VoteReply> {
     if (asked.granted) this.hear(asked.term);
     if (!this.#votes) return "abstains";
     const { settings, clock } = this.#o;
     const { term } = asked;
-    const rival = term.epoch === this.#vote.epoch && this.#vote.to !== null && !sameLife(this.#vote.to, term);
+    const rival =
+      term.epoch === this.#vote.epoch && this.#vote.to !== null && !sameIncarnation(this.#vote.to, term);
     if (settings.quorum === "none" && rival && asked.granted) {
       // Both halves of a split cluster used this epoch. Both terms end, and the next epoch belongs to one.
       this.#vote = { ...this.#vote, released: true, until: -Infinity };
@@ -239,7 +240,7 @@ export class Voter {
     return this.#set !== null && (set === null || compareSets(set, this.#set) < 0);
   }
 
-  async #settle(decision: Decision): Promise<Voice> {
+  async #settle(decision: Decision): Promise<VoteReply> {
     if (decision.answer === "denied" || decision.answer === "behind") return decision.answer;
     this.#vote = decision.vote;
     if (decision.durable) await this.#save();
@@ -250,7 +251,7 @@ export class Voter {
   hear(term: HeldTerm): void {
     const at = this.#o.clock.monotonic();
     const heard = this.#heard;
-    const same = heard && heard.term.epoch === term.epoch && sameLife(heard.term, term);
+    const same = heard && heard.term.epoch === term.epoch && sameIncarnation(heard.term, term);
     if (same && at - heard.last < this.#o.settings.leaseMs) heard.last = at;
     else if (!heard || term.epoch >= heard.term.epoch) this.#heard = { term, since: at, last: at };
   }

@@ -30,7 +30,7 @@ const UNREACHABLE_MS = 20;
 
 type Join = "joined" | "waits" | "removed";
 
-export class Joining {
+export class ClusterJoiner {
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
   readonly #source: JoinSource;

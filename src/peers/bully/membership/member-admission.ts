@@ -1,6 +1,6 @@
 /** Decides which nodes may join and removes members. The change itself is made by member-changes.ts. */
 
-import { sameLife, type HeldTerm } from "../../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../../core/leadership/ballot.ts";
 import { BatonError, hasCode } from "../../../core/errors.ts";
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
@@ -11,12 +11,12 @@ import { heartbeatAnswer, joinAnswer, PATHS } from "../messages.ts";
 import type { PeerCalls } from "../peer-calls.ts";
 import type { PeerState } from "../peer-state.ts";
 
-export type Admitted =
+export type AdmissionResult =
   /** `fresh`: never a member before, so it can have promised nothing. */
   | { readonly fresh: boolean; readonly leader: HeldTerm | null; readonly peers: PeerSet }
   | { readonly removed: true; readonly peers: PeerSet };
 
-export class Admission {
+export class MemberAdmission {
   readonly #state: PeerState;
   readonly #calls: PeerCalls;
   readonly #changes: MemberChanges;
@@ -30,10 +30,11 @@ export class Admission {
   }
 
   /** The same join twice does nothing. Without an incarnation, any incarnation of that name at the address is meant. */
-  async join(from: NodeIdentity, address: string): Promise<Admitted> {
+  async join(from: NodeIdentity, address: string): Promise<AdmissionResult> {
     const { peers, identity } = this.#state;
     const set = this.#set();
-    if (sameLife(from, identity)) throw new BatonError("BAD_REQUEST", "a node cannot join through itself");
+    if (sameIncarnation(from, identity))
+      throw new BatonError("BAD_REQUEST", "a node cannot join through itself");
     if (!set) throw this.#changes.notLeader();
     if (
       set.removed.some(
@@ -113,7 +114,8 @@ export class Admission {
   #refuseNamesake(from: NodeIdentity): void {
     const { presences } = this.#state;
     const node = presences.get(from.name)?.node;
-    if (from.incarnation === "" || !node || sameLife(node, from) || !presences.alive(from.name)) return;
+    if (from.incarnation === "" || !node || sameIncarnation(node, from) || !presences.alive(from.name))
+      return;
     // A restart between two heartbeats looks the same. It asks again, and by then the old incarnation is known to be gone.
     void this.#watch.check(node);
     throw new BatonError(

@@ -3,7 +3,7 @@
  * change counts when a majority of the set before and of the set after it have noted it on their disks.
  */
 
-import { sameLife, type HeldTerm } from "../../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../../core/leadership/ballot.ts";
 import { majorityOf } from "../../../core/leadership/bully.ts";
 import { BatonError } from "../../../core/errors.ts";
 import type { NodeName } from "../../../core/ids.ts";
@@ -15,7 +15,7 @@ import {
   withMember,
   withoutMember,
   type PeerSet,
-  type RemovedLife,
+  type RemovedIncarnation,
 } from "../../../core/leadership/peer-set.ts";
 import { askPeers } from "../election/ask-peers.ts";
 import { noteAnswer, PATHS } from "../messages.ts";
@@ -39,7 +39,7 @@ export class MemberChanges {
   /** Our own term, if this node leads. */
   term(): HeldTerm | null {
     const term = this.#state.leader.sighting()?.term ?? null;
-    return term && sameLife(term, this.#state.identity) ? term : null;
+    return term && sameIncarnation(term, this.#state.identity) ? term : null;
   }
 
   /** Our own term, or NOT_LEADER with the name of the leader. */
@@ -75,7 +75,7 @@ export class MemberChanges {
   }
 
   /** False when it was not a member. */
-  async remove(node: RemovedLife): Promise<boolean> {
+  async remove(node: RemovedIncarnation): Promise<boolean> {
     const { peers, log, identity } = this.#state;
     const address = peers.address(node.name as NodeName);
     let removed = false;
@@ -173,7 +173,7 @@ export class MemberChanges {
   }
 
   /** The removed node would also learn it from the answers of its peers, but later. */
-  async #notify(node: RemovedLife, address: string, peers: PeerSet): Promise<void> {
+  async #notify(node: RemovedIncarnation, address: string, peers: PeerSet): Promise<void> {
     const { identity, settings } = this.#state;
     const options = { deadlineMs: settings.heartbeatTimeoutMs, to: node.name as NodeName };
     await this.#calls.call(address, PATHS.remove, { op: "removed", from: identity, peers }, options);

@@ -7,7 +7,7 @@
  * all poolers keep several statements apart that come at once.
  */
 
-export interface Manner {
+export interface ConnectionMode {
   /** Said on each new connection; null where that is not ours to say. */
   readonly setUp: string | null;
   readonly begin: string;
@@ -48,7 +48,7 @@ const KEEPALIVES = [
  */
 const IDLE_MS_POOLED = 5_000;
 
-export function directly(statementMs: number): Manner {
+export function directly(statementMs: number): ConnectionMode {
   const settings = [
     `statement_timeout = ${statementMs}`,
     `idle_in_transaction_session_timeout = ${statementMs}`,
@@ -66,7 +66,7 @@ export function directly(statementMs: number): Manner {
 }
 
 /** A single statement does without settings: it would take three round trips to have them. Our own deadline covers it. */
-export function throughPooler(statementMs: number): Manner {
+export function throughPooler(statementMs: number): ConnectionMode {
   const settings = [
     `statement_timeout = ${statementMs}`,
     `idle_in_transaction_session_timeout = ${Math.min(statementMs, IDLE_MS_POOLED)}`,

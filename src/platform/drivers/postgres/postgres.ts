@@ -24,7 +24,7 @@ import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
 import { isAborted, isLost, translated } from "./errors.ts";
-import { directly, type Manner, throughPooler } from "./connection-mode.ts";
+import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
 export interface Statement {
@@ -99,7 +99,7 @@ export class Postgres extends Lifecycle implements Queryable {
   readonly #options: PostgresOptions;
   readonly #statementMs: number;
   readonly #texts = new Map<Statement, string>();
-  #manner: Manner;
+  #manner: ConnectionMode;
   #pool: Pool | null = null;
   readonly #busy = new Set<PoolClient>();
 

@@ -19,9 +19,9 @@ import type { Random } from "../../random.ts";
 import { Lifecycle } from "../../service.ts";
 import { inSchema, plainSchema, type Queryable, type Statement, types, write } from "./postgres.ts";
 import { isLost, translated } from "./errors.ts";
-import { directly, type Manner, throughPooler } from "./connection-mode.ts";
+import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
-import { reopen } from "../reconnect.ts";
+import { reconnect } from "../reconnect.ts";
 
 export interface PostgresSessionOptions {
   readonly url: string;
@@ -54,7 +54,7 @@ export class PostgresSession extends Lifecycle {
   readonly schema: string;
   readonly #o: PostgresSessionOptions;
   readonly #statementMs: number;
-  #manner: Manner;
+  #manner: ConnectionMode;
   /** Set when the connection is open and set up. */
   #client: Client | null = null;
   /** The connection in use or in the making. */
@@ -176,7 +176,7 @@ export class PostgresSession extends Lifecycle {
     this.#client = null;
     this.#o.onLost?.(reason);
     const { signal } = this.#stopping;
-    if (!signal.aborted) this.#opening = reopen(() => this.#connect(), this.#o, signal);
+    if (!signal.aborted) this.#opening = reconnect(() => this.#connect(), this.#o, signal);
   }
 
   async #send<Row>(

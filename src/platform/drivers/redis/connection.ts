@@ -12,13 +12,13 @@ import type { Clock } from "../../clock.ts";
 import { isElsewhere, translated, type RedisOutcome } from "./errors.ts";
 import type { RedisAddress } from "./url.ts";
 
-export interface LineOptions {
+export interface RedisConnectionOptions {
   readonly address: RedisAddress;
   readonly clock: Clock;
   readonly connectMs: number;
   /** Shown in `CLIENT LIST`. No spaces. */
   readonly name: string;
-  readonly onEnd: (line: RedisLine, reason: unknown) => void;
+  readonly onEnd: (line: RedisConnection, reason: unknown) => void;
 }
 
 interface Call {
@@ -37,13 +37,13 @@ export type RedisClient = ReturnType<typeof newClient>;
 /** The first probe of a silent connection; also the system's default of two hours would let half-open lines pile up. */
 const KEEP_ALIVE_MS = 10_000;
 
-export class RedisLine {
-  readonly #o: LineOptions;
+export class RedisConnection {
+  readonly #o: RedisConnectionOptions;
   readonly #client: RedisClient;
   readonly #watches = new Map<number, Watch>();
   #ended: { readonly reason: unknown } | null = null;
 
-  constructor(options: LineOptions) {
+  constructor(options: RedisConnectionOptions) {
     this.#o = options;
     this.#client = newClient(options);
     this.#client.on("error", (error) => this.end(error));
@@ -135,7 +135,7 @@ export class RedisLine {
   }
 }
 
-function newClient({ address, name, connectMs }: LineOptions) {
+function newClient({ address, name, connectMs }: RedisConnectionOptions) {
   const { host, port, tls, username, password, database } = address;
   const socket = {
     host,

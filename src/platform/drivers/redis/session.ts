@@ -14,10 +14,10 @@ import type { Clock } from "../../clock.ts";
 import type { Random } from "../../random.ts";
 import { Lifecycle } from "../../service.ts";
 import { isNoScript, translated, unavailable } from "./errors.ts";
-import { RedisLine, type RedisClient } from "./connection.ts";
+import { RedisConnection, type RedisClient } from "./connection.ts";
 import type { RedisScript } from "./script.ts";
 import type { RedisAddress } from "./url.ts";
-import { reopen } from "../reconnect.ts";
+import { reconnect } from "../reconnect.ts";
 
 export interface RedisSessionOptions {
   readonly address: RedisAddress;
@@ -63,9 +63,9 @@ export class RedisSession extends Lifecycle implements RedisCommands {
   readonly #o: RedisSessionOptions;
   readonly #commandMs: number;
   /** Set when the connection is open and set up. */
-  #line: RedisLine | null = null;
+  #line: RedisConnection | null = null;
   /** The connection in use or in the making. */
-  #current: RedisLine | null = null;
+  #current: RedisConnection | null = null;
   #stopping = new AbortController();
   #opening: Promise<void> = Promise.resolve();
 
@@ -122,7 +122,7 @@ export class RedisSession extends Lifecycle implements RedisCommands {
 
   async #connect(): Promise<void> {
     const { address, clock, connectMs = CONNECT_MS, name = "baton", channels = [], onOpen } = this.#o;
-    const line = new RedisLine({
+    const line = new RedisConnection({
       address,
       clock,
       connectMs,
@@ -150,17 +150,17 @@ export class RedisSession extends Lifecycle implements RedisCommands {
     this.#o.onReady?.();
   }
 
-  #ended(line: RedisLine, reason: unknown): void {
+  #ended(line: RedisConnection, reason: unknown): void {
     if (this.#current === line) this.#current = null;
     if (this.#line !== line) return; // `#connect` tells
     this.#line = null;
     this.#o.onLost?.(reason);
     const { signal } = this.#stopping;
-    if (!signal.aborted) this.#opening = reopen(() => this.#connect(), this.#o, signal);
+    if (!signal.aborted) this.#opening = reconnect(() => this.#connect(), this.#o, signal);
   }
 
   async #run<Reply>(
-    line: RedisLine,
+    line: RedisConnection,
     script: RedisScript,
     keys: readonly string[],
     args: readonly (RedisArgument | number)[],

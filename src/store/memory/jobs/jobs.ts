@@ -29,7 +29,7 @@ import type {
   Submitted,
   Verdict,
 } from "../../store.ts";
-import { type Entry, keepRun, type Ledger, shown } from "./store-cache.ts";
+import { type Entry, keepRun, type StoreCache, shown } from "./store-cache.ts";
 import type { Leases } from "./leases.ts";
 import { copiedReport, copiedSettlement, type RunWrites } from "./run-writes.ts";
 import { afterCrash, afterInterruption, afterOverdue, cancelled, isOverdue } from "./run-endings.ts";
@@ -37,7 +37,7 @@ import type { MemoryTerms } from "../terms.ts";
 import type { Turn } from "../turn.ts";
 
 export interface MemoryJobsOptions {
-  readonly ledger: Ledger;
+  readonly ledger: StoreCache;
   readonly leases: Leases;
   readonly runs: RunWrites;
   readonly terms: MemoryTerms;
@@ -46,7 +46,7 @@ export interface MemoryJobsOptions {
 
 /** Batches are read to their end before the first write: one that cannot be read leaves nothing behind. */
 export class MemoryJobs implements JobStore {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #leases: Leases;
   readonly #runs: RunWrites;
   readonly #terms: MemoryTerms;

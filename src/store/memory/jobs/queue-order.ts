@@ -8,7 +8,7 @@ export interface Member {
   place: number;
 }
 
-export class Line<T extends Member> {
+export class QueueOrder<T extends Member> {
   readonly #before: (a: T, b: T) => boolean;
   readonly #heap: T[] = [];
 

@@ -5,7 +5,7 @@ import type { Job } from "../../../core/jobs/job.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import type { AssignmentId } from "../../ownership.ts";
 import type { Author, ClaimedJob, Report, Run, Settlement, Verdict } from "../../store.ts";
-import { keepRun, shown, type Entry, type Ledger } from "./store-cache.ts";
+import { keepRun, shown, type Entry, type StoreCache } from "./store-cache.ts";
 import type { Leases } from "./leases.ts";
 import { afterRun, afterStart, appendLogs, asClaimed, verdictOn } from "./run-endings.ts";
 
@@ -23,10 +23,10 @@ export interface WrittenUnder {
 
 /** Each in the turn of its caller. */
 export class RunWrites {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #leases: Leases;
 
-  constructor(options: { readonly ledger: Ledger; readonly leases: Leases }) {
+  constructor(options: { readonly ledger: StoreCache; readonly leases: Leases }) {
     this.#ledger = options.ledger;
     this.#leases = options.leases;
   }

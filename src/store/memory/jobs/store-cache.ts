@@ -17,7 +17,7 @@ import type { NodeIdentity } from "../../../core/node.ts";
 import type { AssignmentId, Ownership } from "../../ownership.ts";
 import { PAST_RUNS_MAX, type PastOutcome, type PastRun } from "../../past-runs.ts";
 import type { Author, LogLine, NewJob, QueueInfo, Submitted } from "../../store.ts";
-import { Line } from "./queue-order.ts";
+import { QueueOrder } from "./queue-order.ts";
 
 export interface Entry {
   /** Replaced with each change and never altered, so that it can be given out as it is. */
@@ -50,8 +50,8 @@ export interface Assignment {
 }
 
 interface Lines {
-  readonly fresh: Line<Entry>;
-  readonly suspects: Line<Entry>;
+  readonly fresh: QueueOrder<Entry>;
+  readonly suspects: QueueOrder<Entry>;
 }
 
 interface TaskLines {
@@ -75,11 +75,11 @@ export interface Wanted {
   readonly unmarked?: boolean;
 }
 
-export class Ledger {
+export class StoreCache {
   readonly #entries = new Map<JobId, Entry>();
   readonly #keys = new Map<string, Entry>();
   readonly #queues = new Map<string, Queue>();
-  readonly #later = new Line<Entry>(dueBefore);
+  readonly #later = new QueueOrder<Entry>(dueBefore);
   #arrivals = 0;
 
   find(id: JobId): Entry | undefined {
@@ -229,7 +229,7 @@ export class Ledger {
     this.#queue(entry.job.queue).counts[entry.job.status]--;
   }
 
-  #line({ job, suspect, assignment }: Entry): Line<Entry> | null {
+  #line({ job, suspect, assignment }: Entry): QueueOrder<Entry> | null {
     if (job.status === "scheduled") return this.#later;
     if (job.status !== "queued") return null;
     const { tasks } = this.#queue(job.queue);
@@ -269,7 +269,7 @@ function leaveAssignment(entry: Entry): void {
 }
 
 function newLines(): Lines {
-  return { fresh: new Line(goesBefore), suspects: new Line(goesBefore) };
+  return { fresh: new QueueOrder(goesBefore), suspects: new QueueOrder(goesBefore) };
 }
 
 function newJob(wanted: NewJob, author: Author, schedule: string | null, now: number): Job {

@@ -14,7 +14,7 @@ import type {
   Ownership,
   OwnershipStore,
 } from "../../ownership.ts";
-import type { Assignment, Entry, Ledger } from "../jobs/store-cache.ts";
+import type { Assignment, Entry, StoreCache } from "../jobs/store-cache.ts";
 import type { Leases } from "../jobs/leases.ts";
 import { copiedReport, copiedSettlement, type RunWrites } from "../jobs/run-writes.ts";
 import { asClaimed } from "../jobs/run-endings.ts";
@@ -22,7 +22,7 @@ import type { MemoryTerms } from "../terms.ts";
 import type { Turn } from "../turn.ts";
 
 export interface MemoryOwnershipOptions {
-  readonly ledger: Ledger;
+  readonly ledger: StoreCache;
   readonly leases: Leases;
   readonly runs: RunWrites;
   readonly terms: MemoryTerms;

@@ -5,9 +5,9 @@ import { int4s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../store.ts";
 import { CONTENDED_TRIES, FencedClaim } from "./fenced-claim.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "./leases.ts";
-import { type Kind, type Ledger, NOW } from "./store-cache.ts";
+import { type Kind, type StoreCache, NOW } from "./store-cache.ts";
 import { heads, IN_ORDER, kinds, PROMOTE } from "./queue-order.ts";
-import { COUNTERS, type Row, SHAPE, type Shape, TakenRows, takenRows } from "./claimed-rows.ts";
+import { COUNTERS, type Row, SHAPE, type Shape, ClaimedRows, claimedRows } from "./claimed-rows.ts";
 import type { PostgresTerms } from "../terms.ts";
 
 /**
@@ -37,7 +37,7 @@ const CLAIM: Statement = {
     RETURNING l.seq, l.id, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
   ${PROLONG_LEASE}
-  ${takenRows(12, "NULL::boolean, NULL::boolean")}
+  ${claimedRows(12, "NULL::boolean, NULL::boolean")}
   UNION ALL
   SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     EXISTS (SELECT FROM open) AND (EXISTS (SELECT FROM held) OR NOT EXISTS (SELECT FROM picked)),
@@ -108,13 +108,13 @@ type ClaimRow = [
 type QuickRow = [...row: ClaimRow, nextDueInMs: number | null];
 
 export class Claim {
-  readonly #ledger: Ledger;
-  readonly #rows: TakenRows;
+  readonly #ledger: StoreCache;
+  readonly #rows: ClaimedRows;
   readonly #fenced: FencedClaim;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: StoreCache, terms: PostgresTerms) {
     this.#ledger = ledger;
-    this.#rows = new TakenRows(ledger);
+    this.#rows = new ClaimedRows(ledger);
     this.#fenced = new FencedClaim(ledger, terms);
   }
 

@@ -2,7 +2,7 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { DispatchedJob } from "../../ownership.ts";
-import type { Ledger } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 
 /** Of a job `j`. The trace stands behind it in the few that have one: a column of its own would cost all of them. */
 export const SHAPE =
@@ -26,7 +26,7 @@ export type Row = [
 ];
 
 /** The rows of `taken`: the expected shape is in the parameters from the one of this number on; `others` are more columns. */
-export const takenRows = (shape: number, others: string): string => `
+export const claimedRows = (shape: number, others: string): string => `
   SELECT j.seq, j.id, j.payload, j.created_at, j.run_at,
     CASE WHEN (j.kind, j.priority, j.birthplace, j.max_attempts)
           = ($${shape}::int, $${shape + 1}::int, $${shape + 2}::int, $${shape + 3}::int)
@@ -57,11 +57,11 @@ type Counters = readonly [
 ];
 const FIRST_RUN: Counters = [1, 1, 0, 0, 0];
 
-export class TakenRows {
-  readonly #ledger: Ledger;
+export class ClaimedRows {
+  readonly #ledger: StoreCache;
   #shape = NO_SHAPE;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
   }
 

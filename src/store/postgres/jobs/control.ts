@@ -3,7 +3,7 @@ import { isFinal, type JobStatus } from "../../../core/jobs/job.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { CancelAnswer } from "../../store.ts";
 import { type Ending, endRuns, NOTHING } from "./run-endings.ts";
-import { birthplaceOf, type Ledger, NOW, statusName, uuidOf, withoutNul } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf, withoutNul } from "./store-cache.ts";
 import { STATUS } from "../schema.ts";
 
 interface Place {
@@ -65,10 +65,10 @@ const REMOVE = write(
 );
 
 /** What people do to jobs: cancel, retry by hand, remove. */
-export class Steer {
-  readonly #ledger: Ledger;
+export class Control {
+  readonly #ledger: StoreCache;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
   }
 

@@ -9,9 +9,9 @@ import { texts } from "../../../platform/drivers/postgres/arrays.ts";
 import { authorUnder } from "../../write-author.ts";
 import type { Claimed, ClaimRequest } from "../../store.ts";
 import { openLease, prolongLease, startRun } from "./leases.ts";
-import { type Ledger, NOW } from "./store-cache.ts";
+import { type StoreCache, NOW } from "./store-cache.ts";
 import { heads, IN_ORDER, kinds, PROMOTE } from "./queue-order.ts";
-import { type Row, type Shape, TakenRows, takenRows } from "./claimed-rows.ts";
+import { type Row, type Shape, ClaimedRows, claimedRows } from "./claimed-rows.ts";
 import { newest, type PostgresTerms, termValues } from "../terms.ts";
 
 /**
@@ -55,7 +55,7 @@ const CLAIM_FENCED: Statement = {
     RETURNING l.seq, l.id, l.run_at, l.job_epoch, l.attempts, l.failures, l.interruptions, l.crashes
   ),
   ${prolongLease("EXISTS (SELECT FROM fence)")}
-  ${takenRows(12, "NULL::boolean, NULL::boolean, NULL::boolean")}
+  ${claimedRows(12, "NULL::boolean, NULL::boolean, NULL::boolean")}
   UNION ALL
   SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     EXISTS (SELECT FROM may),
@@ -84,14 +84,14 @@ type FencedRow = [
 export const CONTENDED_TRIES = 4;
 
 export class FencedClaim {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
-  readonly #rows: TakenRows;
+  readonly #rows: ClaimedRows;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: StoreCache, terms: PostgresTerms) {
     this.#ledger = ledger;
     this.#terms = terms;
-    this.#rows = new TakenRows(ledger);
+    this.#rows = new ClaimedRows(ledger);
   }
 
   async run(request: ClaimRequest, fence: Term): Promise<Claimed> {

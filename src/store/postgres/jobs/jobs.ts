@@ -4,7 +4,7 @@ import { hasCode } from "../../../core/errors.ts";
 import type { Postgres } from "../../../platform/drivers/postgres/postgres.ts";
 import type { JobStore } from "../../jobs.ts";
 import { Claim } from "./claim.ts";
-import type { Ledger } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 import { List } from "./list.ts";
 import { PastRuns } from "./past-runs.ts";
 import { Purge } from "./purge.ts";
@@ -12,13 +12,13 @@ import { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
 import { Report } from "./report.ts";
 import { Settle } from "./settle.ts";
-import { Steer } from "./control.ts";
+import { Control } from "./control.ts";
 import type { Submit } from "./submit.ts";
 import { SubmitWithin } from "./submit-within.ts";
 import type { PostgresTerms } from "../terms.ts";
 
 export interface PostgresJobsParts {
-  readonly ledger: Ledger;
+  readonly ledger: StoreCache;
   readonly terms: PostgresTerms;
   readonly submit: Submit;
   readonly renewals: Pick<Postgres, "query">;
@@ -30,7 +30,7 @@ export function postgresJobs({ ledger, terms, submit, renewals }: PostgresJobsPa
   const settle = new Settle(ledger, terms);
   const report = new Report(ledger, settle, terms);
   const recover = new Recover(ledger, terms, renewals);
-  const control = new Steer(ledger);
+  const control = new Control(ledger);
   const purge = new Purge(ledger, terms);
   const read = new Read(ledger);
   const list = new List(ledger);

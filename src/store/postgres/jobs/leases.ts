@@ -2,7 +2,7 @@
 
 import type { LeaseId } from "../../../core/ids.ts";
 import { read, write } from "../../../platform/drivers/postgres/postgres.ts";
-import { type Ledger, NOW } from "./store-cache.ts";
+import { type StoreCache, NOW } from "./store-cache.ts";
 
 /** A lease is prolonged by this part more than asked for, and then for a while not at all: spares most claims a write of its row. */
 const LEASE_SURPLUS = 32;
@@ -40,7 +40,7 @@ const IS_OPEN = read(
 
 /** True when it is open now, also because another call of its holder was faster. Else it has run out with jobs under it, and stays lost. */
 export async function makeLease(
-  ledger: Ledger,
+  ledger: StoreCache,
   { lease, leaseMs }: { readonly lease: LeaseId; readonly leaseMs: number },
 ): Promise<boolean> {
   const made = await ledger.db.query(MAKE, [ledger.now(), lease, leaseMs]);

@@ -18,7 +18,7 @@ import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
 import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
 import type { BriefJob, BriefPage, JobPage, JobQuery } from "../../store.ts";
-import { type Ledger, statusName } from "./store-cache.ts";
+import { type StoreCache, statusName } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Row, STATUS_NOW, toJob, WAITING_OR_RUNNING } from "./read.ts";
 import { STATUS } from "../schema.ts";
 
@@ -162,9 +162,9 @@ interface Found {
 }
 
 export class List {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
   }
 

@@ -4,7 +4,7 @@ import type { JobId } from "../../../core/ids.ts";
 import type { JobError } from "../../../core/jobs/job.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
 import { PAST_RUNS_MAX, type JobRuns, type PastOutcome, type PastRun } from "../../past-runs.ts";
-import { birthplaceOf, type Ledger, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
 /**
  * A table of its own, so that `live` stays narrow and a job that succeeds at once is not even asked. `kind` in `done` is for lists, which
@@ -65,9 +65,9 @@ type Row = Omit<PastRun, "error" | "outcome"> & {
 };
 
 export class PastRuns {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
   }
 

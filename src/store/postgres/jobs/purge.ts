@@ -1,7 +1,7 @@
 import type { Term } from "../../../core/leadership/term.ts";
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { Retention } from "../../store.ts";
-import { type Ledger, NOW } from "./store-cache.ts";
+import { type StoreCache, NOW } from "./store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
 
 /** Finished jobs looked at by one purge, about 10 ms: what is kept for long lies in the way of what is not. */
@@ -58,7 +58,7 @@ interface Purged {
 
 /** What time does to finished jobs and to what was noted of schedules. */
 export class Purge {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
   /**
    * Where the next purge goes on: it walks the finished jobs in a circle by the order of their arrival, a bounded piece each
@@ -67,7 +67,7 @@ export class Purge {
    */
   #after = 0;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: StoreCache, terms: PostgresTerms) {
     this.#ledger = ledger;
     this.#terms = terms;
   }

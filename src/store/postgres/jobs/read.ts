@@ -3,7 +3,7 @@ import type { Job, JobError } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type RareFields } from "../../../core/jobs/job-fields.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
 import type { JobTiming, LogLine } from "../../store.ts";
-import { birthplaceOf, type Ledger, NOW, statusName, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf } from "./store-cache.ts";
 
 /** A scheduled job is queued from its time on, whether a claim has noted it yet or not. */
 export const WAITING_OR_RUNNING = (live: string): string =>
@@ -58,9 +58,9 @@ const LOGS = read(
 export type Row = Record<string, any>;
 
 export class Read {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
   }
 

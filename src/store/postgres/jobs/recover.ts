@@ -22,10 +22,10 @@ import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.t
 import { type Dead, wasInterrupted } from "../../abandoned-leases.ts";
 import type { Abandoned, Author, Recovered, Renewal } from "../../store.ts";
 import { type Ending, endRuns, NOTHING, type Return, returnRuns, type Spending } from "./run-endings.ts";
-import { type Ledger, NOW } from "./store-cache.ts";
+import { type StoreCache, NOW } from "./store-cache.ts";
 import { STATUS } from "../schema.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
-import { walk } from "./table-scan.ts";
+import { scanTable } from "./table-scan.ts";
 
 /** What part of a lease its renewal may take. More, and one broken connection costs the lease and not only a second try. */
 const RENEWAL_SHARE = 1 / 4;
@@ -126,11 +126,11 @@ interface Fate {
 
 /** Leases: who lives prolongs them, and what the dead held is put back. */
 export class Recover {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
   readonly #renewals: Pick<Postgres, "query">;
 
-  constructor(ledger: Ledger, terms: PostgresTerms, renewals: Pick<Postgres, "query">) {
+  constructor(ledger: StoreCache, terms: PostgresTerms, renewals: Pick<Postgres, "query">) {
     this.#ledger = ledger;
     this.#terms = terms;
     this.#renewals = renewals;
@@ -169,7 +169,7 @@ export class Recover {
       if (ended.length === 0) return [];
       const leases = int4s(ended.map(({ id }) => id));
       const spared = new Set(ended.filter(({ name }) => wasInterrupted(name, which)).map(({ id }) => id));
-      const found = (await walk<{ seq: number }>(tx, RUNNING_UNDER, [leases])).map(({ seq }) => seq);
+      const found = (await scanTable<{ seq: number }>(tx, RUNNING_UNDER, [leases])).map(({ seq }) => seq);
       if (found.length === 0) return [];
       const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
       const after = (job: Lost): Fate =>
@@ -182,7 +182,7 @@ export class Recover {
   async #overdue(graceMs: number, fence: Term): Promise<readonly Recovered[]> {
     const { db } = this.#ledger;
     const now = this.#ledger.now();
-    const long = await db.transaction((tx) => walk<{ seq: number }>(tx, LONG_RUNNING, [now, graceMs]));
+    const long = await db.transaction((tx) => scanTable<{ seq: number }>(tx, LONG_RUNNING, [now, graceMs]));
     const found = long.map(({ seq }) => seq);
     return db.transaction(async (tx) => {
       await this.#terms.hold(tx, fence);

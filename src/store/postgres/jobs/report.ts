@@ -4,7 +4,7 @@ import { float8s, int4s, int8s, texts } from "../../../platform/drivers/postgres
 import type { AssignmentId } from "../../ownership.ts";
 import { LOG_LINES_MAX } from "../../store.ts";
 import type { NewLogLine, Report as RunReport, Run, Verdict } from "../../store.ts";
-import { type Ledger, NOW, withoutNul } from "./store-cache.ts";
+import { type StoreCache, NOW, withoutNul } from "./store-cache.ts";
 import type { Fenced, Settle } from "./settle.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 
@@ -63,11 +63,11 @@ interface WrittenUnder {
 
 /** Logs and progress of runs, in one statement for a batch. */
 export class Report {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #settle: Settle;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: Ledger, settle: Settle, terms: PostgresTerms) {
+  constructor(ledger: StoreCache, settle: Settle, terms: PostgresTerms) {
     this.#ledger = ledger;
     this.#settle = settle;
     this.#terms = terms;

@@ -5,7 +5,7 @@ import { type Queryable, read, write } from "../../../platform/drivers/postgres/
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Outcome, Run, Settlement, Verdict } from "../../store.ts";
 import { type Ending, endRuns, KEPT, NOTHING, type Return, returnRuns } from "./run-endings.ts";
-import { type Ledger, NOW, uuidOf } from "./store-cache.ts";
+import { type StoreCache, NOW, uuidOf } from "./store-cache.ts";
 import { STATUS } from "../schema.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 
@@ -128,10 +128,10 @@ export interface Fenced {
 
 /** Ends runs. A verdict is about one run: it is refused unless the run is the one that holds the job. */
 export class Settle {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: StoreCache, terms: PostgresTerms) {
     this.#ledger = ledger;
     this.#terms = terms;
   }

@@ -68,7 +68,7 @@ class Remembered<K, V> {
   }
 }
 
-export class Ledger {
+export class StoreCache {
   readonly db: Postgres;
   readonly #time: Clock | null;
   readonly #kinds = new Map<number, Kind>();

@@ -4,7 +4,7 @@ import type { JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type Fields } from "../../../core/jobs/job-fields.ts";
 import { inSchema, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { Author, NewJob, Submitted, TransactionClient } from "../../store.ts";
-import { birthplaceOf, type Ledger, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
 /** Every value has its type written beside it: not every driver that somebody wraps can tell. */
 const SUBMIT_PREPARED = `SELECT job_id, status, existed
@@ -36,10 +36,10 @@ interface Row {
 
 /** Submits on a connection of the caller's, through the SQL function: all that the caller's role needs is the right to execute it. */
 export class SubmitWithin {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   #cluster: string | null = null;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
   }
 

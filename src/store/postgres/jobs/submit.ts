@@ -7,7 +7,7 @@ import { isUniqueViolation } from "../../../platform/drivers/postgres/errors.ts"
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import { authorUnder } from "../../write-author.ts";
 import type { Author, NewJob, Submitted } from "../../store.ts";
-import { birthplaceOf, type Ledger, NOW, sameBirthplace, statusName, uuidOf } from "./store-cache.ts";
+import { birthplaceOf, type StoreCache, NOW, sameBirthplace, statusName, uuidOf } from "./store-cache.ts";
 import { WAKE } from "./submit-function.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 
@@ -105,10 +105,10 @@ interface Existing {
 const TRIES = 5;
 
 export class Submit {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: StoreCache, terms: PostgresTerms) {
     this.#ledger = ledger;
     this.#terms = terms;
   }

@@ -8,7 +8,7 @@ const MAY_SCAN = write("recover-may-scan", "SET LOCAL enable_seqscan = on");
 const SCANNED = write("recover-scanned", "SET LOCAL enable_seqscan = off");
 
 /** The three in one round trip, in a transaction. */
-export async function walk<Row>(
+export async function scanTable<Row>(
   tx: Queryable,
   statement: Statement,
   values: readonly unknown[] = [],

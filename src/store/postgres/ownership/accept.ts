@@ -2,7 +2,7 @@ import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Accepted, AcceptRequest } from "../../ownership.ts";
 import { makeLease, openLease, PROLONG_LEASE, startRun } from "../jobs/leases.ts";
-import { type Ledger, NOW } from "../jobs/store-cache.ts";
+import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { Settle } from "../jobs/settle.ts";
 
 /**
@@ -33,10 +33,10 @@ interface Row {
 
 /** Turns marks into runs, under the lease of the worker that they were sent to. */
 export class Accept {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #settle: Settle;
 
-  constructor(ledger: Ledger, settle: Settle) {
+  constructor(ledger: StoreCache, settle: Settle) {
     this.#ledger = ledger;
     this.#settle = settle;
   }

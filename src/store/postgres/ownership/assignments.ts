@@ -6,9 +6,9 @@ import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { AssignmentId, Held, Orphan, Ownership } from "../../ownership.ts";
-import { type Ledger, NOW } from "../jobs/store-cache.ts";
+import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
-import { walk } from "../jobs/table-scan.ts";
+import { scanTable } from "../jobs/table-scan.ts";
 
 /** Of rows `s` under `h`, which come in the order of their ids: two who want the same ones do not wait for each other. */
 const SAME = "s.id = h.id AND s.owner_epoch = h.owner_epoch";
@@ -80,17 +80,17 @@ interface Row {
   readonly state: Ownership["state"];
 }
 
-export interface OrphanLook {
+export interface OrphanSnapshot {
   readonly unownedForMs: number;
   readonly offeredBeforeMs: number;
   readonly limit: number;
 }
 
 export class Assignments {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
 
-  constructor(ledger: Ledger, terms: PostgresTerms) {
+  constructor(ledger: StoreCache, terms: PostgresTerms) {
     this.#ledger = ledger;
     this.#terms = terms;
   }
@@ -140,12 +140,12 @@ export class Assignments {
 
   async disown(incarnations: readonly string[], fence: Term): Promise<number> {
     const now = this.#ledger.now();
-    const rows = await this.#led((tx) => walk(tx, DISOWN, [now, texts(incarnations)]), fence);
+    const rows = await this.#led((tx) => scanTable(tx, DISOWN, [now, texts(incarnations)]), fence);
     return rows.length;
   }
 
   /** What is read comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
-  async orphans(look: OrphanLook, fence: Term): Promise<readonly Orphan[]> {
+  async orphans(look: OrphanSnapshot, fence: Term): Promise<readonly Orphan[]> {
     const { db } = this.#ledger;
     const { unownedForMs, offeredBeforeMs, limit } = look;
     const when = [this.#ledger.now(), unownedForMs, offeredBeforeMs];
@@ -154,7 +154,7 @@ export class Assignments {
     for (let after = 0; ;) {
       const missing = Math.max(limit - orphans.length, 0);
       const found = await db.transaction((tx) =>
-        walk<{ id: AssignmentId }>(tx, ORPHANS, [...when, missing, after]),
+        scanTable<{ id: AssignmentId }>(tx, ORPHANS, [...when, missing, after]),
       );
       const ids = found.map(({ id }) => id);
       const jobs = await this.#unfinished(ids);

@@ -5,11 +5,11 @@ import type { Clock } from "../../../platform/clock.ts";
 import { read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Dispatched, DispatchedAssignment, DispatchedJob, DispatchRequest } from "../../ownership.ts";
-import { type Ledger, NOW } from "../jobs/store-cache.ts";
+import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import { heads, IN_ORDER, kinds, PROMOTE } from "../jobs/queue-order.ts";
-import { type Row, TakenRows, takenRows } from "../jobs/claimed-rows.ts";
+import { type Row, ClaimedRows, claimedRows } from "../jobs/claimed-rows.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
-import { walk } from "../jobs/table-scan.ts";
+import { scanTable } from "../jobs/table-scan.ts";
 
 /**
  * One statement is the whole transaction, and holds the term. Suspects are numbered apart, so that each has an assignment of
@@ -45,7 +45,7 @@ const DISPATCH: Statement = {
     INSERT INTO baton.assignment (id, leader_epoch, created_at, unowned_since, state, jobs)
     SELECT assignment, $5::bigint, clock.now, clock.now, 'unowned', jobs FROM clock, parts
   )
-  ${takenRows(12, "NULL::bigint, NULL::boolean")}
+  ${claimedRows(12, "NULL::bigint, NULL::boolean")}
   UNION ALL
   SELECT NULL, NULL, array_to_string(jobs, ' '), NULL, NULL, NULL, NULL, assignment, NULL FROM parts
   UNION ALL
@@ -92,17 +92,17 @@ interface Mark {
 }
 
 export class Dispatch {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
-  readonly #rows: TakenRows;
+  readonly #rows: ClaimedRows;
   readonly #clock: Clock;
   #astrayAt = -Infinity;
 
-  constructor(ledger: Ledger, terms: PostgresTerms, clock: Clock) {
+  constructor(ledger: StoreCache, terms: PostgresTerms, clock: Clock) {
     this.#ledger = ledger;
     this.#clock = clock;
     this.#terms = terms;
-    this.#rows = new TakenRows(ledger);
+    this.#rows = new ClaimedRows(ledger);
   }
 
   async run(request: DispatchRequest, fence: Term): Promise<Dispatched> {
@@ -158,7 +158,7 @@ export class Dispatch {
     const startedAt = this.#clock.monotonic();
     if (startedAt < this.#astrayAt) return [];
     try {
-      return await db.transaction((tx) => walk<Mark>(tx, ASTRAY));
+      return await db.transaction((tx) => scanTable<Mark>(tx, ASTRAY));
     } finally {
       const tookMs = this.#clock.monotonic() - startedAt;
       this.#astrayAt = startedAt + Math.max(ASTRAY_EVERY_MS, tookMs / ASTRAY_SHARE);

@@ -5,7 +5,7 @@ import { type Queryable, write } from "../../../platform/drivers/postgres/postgr
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { AssignmentId, Held, OwnedEvents, OwnedVerdicts } from "../../ownership.ts";
 import type { Report as RunReport, Run, Settlement, Verdict } from "../../store.ts";
-import type { Ledger } from "../jobs/store-cache.ts";
+import type { StoreCache } from "../jobs/store-cache.ts";
 import type { Report } from "../jobs/report.ts";
 import { complete, completedVerdicts, resultOf, type Settle } from "../jobs/settle.ts";
 
@@ -71,11 +71,11 @@ interface Written {
 }
 
 export class OwnedWrites {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #settle: Settle;
   readonly #report: Report;
 
-  constructor(ledger: Ledger, settle: Settle, report: Report) {
+  constructor(ledger: StoreCache, settle: Settle, report: Report) {
     this.#ledger = ledger;
     this.#settle = settle;
     this.#report = report;

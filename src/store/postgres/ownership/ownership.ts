@@ -15,16 +15,16 @@ import type {
   OwnershipStore,
 } from "../../ownership.ts";
 import { Accept } from "./accept.ts";
-import { Assignments, type OrphanLook } from "./assignments.ts";
+import { Assignments, type OrphanSnapshot } from "./assignments.ts";
 import { Dispatch } from "./dispatch.ts";
-import type { Ledger } from "../jobs/store-cache.ts";
+import type { StoreCache } from "../jobs/store-cache.ts";
 import { OwnedWrites } from "./owned-writes.ts";
 import { Report } from "../jobs/report.ts";
 import { Settle } from "../jobs/settle.ts";
 import type { PostgresTerms } from "../terms.ts";
 
 export interface PostgresOwnershipOptions {
-  readonly ledger: Ledger;
+  readonly ledger: StoreCache;
   readonly terms: PostgresTerms;
   readonly clock: Clock;
 }
@@ -92,7 +92,7 @@ export class PostgresOwnership implements OwnershipStore {
     return this.#assignments.disown(incarnations, fence);
   }
 
-  orphans(look: OrphanLook, fence: Term): Promise<readonly Orphan[]> {
+  orphans(look: OrphanSnapshot, fence: Term): Promise<readonly Orphan[]> {
     return this.#assignments.orphans(look, fence);
   }
 }

@@ -14,7 +14,7 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Claimed, ClaimedJob, ClaimRequest } from "../../store.ts";
-import { endsBy, type Kind, type Ledger } from "./store-cache.ts";
+import { endsBy, type Kind, type StoreCache } from "./store-cache.ts";
 
 interface Candidate {
   readonly seq: number;
@@ -61,10 +61,10 @@ interface Scan {
 }
 
 export class Claim {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #sql;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
     const { file } = ledger;
     const arrays = (sql: string) => {

@@ -1,7 +1,7 @@
 import type { JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { CancelAnswer, Retention } from "../../store.ts";
-import { type Ledger, statusName } from "./store-cache.ts";
+import { type StoreCache, statusName } from "./store-cache.ts";
 import { DONE_COLUMNS, STATUS } from "../schema.ts";
 
 interface Place {
@@ -13,13 +13,13 @@ interface Place {
 }
 
 /** What people do to jobs: cancel, retry by hand, remove; and what time does: purge. */
-export class Steer {
-  readonly #ledger: Ledger;
+export class Control {
+  readonly #ledger: StoreCache;
   readonly #sql;
   /** Where the next purge goes on: it walks the finished jobs in a circle, a bounded piece each time. */
   #purgeAt = 0;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
     const { file } = ledger;
     this.#sql = {

@@ -5,17 +5,17 @@ import type { Term } from "../../../core/leadership/term.ts";
 import { authorUnder } from "../../write-author.ts";
 import type { JobStore } from "../../jobs.ts";
 import { Claim } from "./claim.ts";
-import type { Ledger } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 import { List } from "./list.ts";
 import type { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
 import { Settle } from "./settle.ts";
-import { Steer } from "./control.ts";
+import { Control } from "./control.ts";
 import type { Submit } from "./submit.ts";
 import type { SqliteTerms } from "../terms.ts";
 
 export interface SqliteJobsParts {
-  readonly ledger: Ledger;
+  readonly ledger: StoreCache;
   readonly terms: SqliteTerms;
   readonly submit: Submit;
   readonly read: Read;
@@ -27,7 +27,7 @@ export function sqliteJobs({ ledger, terms, submit, read }: SqliteJobsParts): Jo
   const claim = new Claim(ledger);
   const settle = new Settle(ledger);
   const recover = new Recover(ledger, settle);
-  const control = new Steer(ledger);
+  const control = new Control(ledger);
   const write = <T>(operation: () => T, fence?: Term): Promise<T> =>
     file.write(() => {
       if (fence) terms.check(fence);

@@ -8,7 +8,7 @@ import type { JobId } from "../../../core/ids.ts";
 import { isFinal, type JobError } from "../../../core/jobs/job.ts";
 import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
 import type { BriefJob, BriefPage, JobPage, JobQuery } from "../../store.ts";
-import { type Ledger, statusName } from "./store-cache.ts";
+import { type StoreCache, statusName } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Read, type Row } from "./read.ts";
 import { STATUS } from "../schema.ts";
 
@@ -54,7 +54,7 @@ const OF_KINDS = "(?4 IS NULL OR j.kind IN (SELECT value FROM json_each(?4)))";
 const STATUS_NOW =
   "coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?10 THEN 1 ELSE l.status END, 1)";
 
-type Pages = Readonly<Record<Walk, ReturnType<Ledger["file"]["prepare"]>>>;
+type Pages = Readonly<Record<Walk, ReturnType<StoreCache["file"]["prepare"]>>>;
 
 interface Found {
   readonly rows: readonly Row[];
@@ -62,13 +62,13 @@ interface Found {
 }
 
 export class List {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #read: Read;
   readonly #whole: Pages;
   readonly #brief: Pages;
   readonly #sql;
 
-  constructor(ledger: Ledger, read: Read) {
+  constructor(ledger: StoreCache, read: Read) {
     this.#ledger = ledger;
     this.#read = read;
     const { file } = ledger;

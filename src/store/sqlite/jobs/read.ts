@@ -3,7 +3,7 @@ import type { Job, JobError, JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type RareFields } from "../../../core/jobs/job-fields.ts";
 import { PAST_RUNS_MAX, type PastOutcome, type PastRun } from "../../past-runs.ts";
 import type { JobTiming, LogLine } from "../../store.ts";
-import { type Ledger, statusName } from "./store-cache.ts";
+import { type StoreCache, statusName } from "./store-cache.ts";
 
 export const COLUMNS = `j.seq, j.id, j.kind, j.created_at, j.schedule, j.trace, ${COLUMN_FIELDS.map(({ wire }) => `j.${wire}`).join(", ")},
   coalesce(d.status, l.status, 1) AS stored_status,
@@ -28,10 +28,10 @@ export const JOINED = "LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.s
 export type Row = Record<string, string | number | null>;
 
 export class Read {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #sql;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
     const { file } = ledger;
     this.#sql = {

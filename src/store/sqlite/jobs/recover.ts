@@ -11,7 +11,7 @@ import {
 import type { JobId, LeaseId } from "../../../core/ids.ts";
 import { type Dead, isLeftBehind, wasInterrupted } from "../../abandoned-leases.ts";
 import type { Abandoned, Recovered } from "../../store.ts";
-import type { Ledger } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 import type { Settle } from "./settle.ts";
 
 interface Lost extends Spent {
@@ -28,11 +28,11 @@ interface Lost extends Spent {
 
 /** Takes jobs from claimants that died, or that let a run go on for too long. */
 export class Recover {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #settle: Settle;
   readonly #sql;
 
-  constructor(ledger: Ledger, settle: Settle) {
+  constructor(ledger: StoreCache, settle: Settle) {
     this.#ledger = ledger;
     this.#settle = settle;
     const { file } = ledger;
@@ -150,6 +150,6 @@ function endOf(
   return error && { status: "failed", error };
 }
 
-function isAbandoned(name: LeaseId, which: Dead, ledger: Ledger, now: number): boolean {
+function isAbandoned(name: LeaseId, which: Dead, ledger: StoreCache, now: number): boolean {
   return which.by === "expiry" ? ledger.leaseExpired(name, now) : isLeftBehind(name, which);
 }

@@ -2,7 +2,7 @@ import type { JobError, JobStatus } from "../../../core/jobs/job.ts";
 import { PAST_RUNS_MAX, type PastOutcome } from "../../past-runs.ts";
 import { LOG_LINES_MAX } from "../../store.ts";
 import type { NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../../store.ts";
-import type { Ledger } from "./store-cache.ts";
+import type { StoreCache } from "./store-cache.ts";
 import { DONE_COLUMNS, STATUS } from "../schema.ts";
 
 const KEPT =
@@ -13,10 +13,10 @@ const EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
 
 /** Ends runs, and takes their logs and progress. All of it is refused unless the run is the one that holds the job. */
 export class Settle {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #sql;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: StoreCache) {
     this.#ledger = ledger;
     const { file } = ledger;
     const finish = (result: string, where: string) =>

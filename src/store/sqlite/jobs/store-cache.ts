@@ -34,7 +34,7 @@ export type Counts = Record<JobStatus, number>;
 /** The last 12 bits of a key (see idKey) tell ids of one millisecond apart. */
 const KEYS_PER_MS = 0x1000;
 
-export class Ledger {
+export class StoreCache {
   readonly file: SqliteFile;
   readonly clock: Clock;
 

@@ -2,7 +2,7 @@ import type { JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, FILTER_FIELDS, type Fields, rareIn } from "../../../core/jobs/job-fields.ts";
 import type { Author, NewJob, Submitted } from "../../store.ts";
-import { idKey, type Ledger } from "./store-cache.ts";
+import { idKey, type StoreCache } from "./store-cache.ts";
 import type { Read } from "./read.ts";
 import { STATUS } from "../schema.ts";
 
@@ -22,11 +22,11 @@ const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", 
 
 /** Submits jobs inside the caller's transaction. */
 export class Submit {
-  readonly #ledger: Ledger;
+  readonly #ledger: StoreCache;
   readonly #read: Read;
   readonly #sql;
 
-  constructor(ledger: Ledger, read: Read) {
+  constructor(ledger: StoreCache, read: Read) {
     this.#ledger = ledger;
     this.#read = read;
     const { file } = ledger;

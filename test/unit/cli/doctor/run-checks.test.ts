@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Check } from "../../../../src/cli/doctor/checks.ts";
-import { examine } from "../../../../src/cli/doctor/run-checks.ts";
+import { runChecks } from "../../../../src/cli/doctor/run-checks.ts";
 import { ok } from "../../../../src/cli/doctor/finding.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 
@@ -14,7 +14,7 @@ describe("an examination", () => {
       { name: "works", run: () => [ok("fine")] },
     ];
     const under: string[] = [];
-    const examined = examine(checks, {} as never, {
+    const examined = runChecks(checks, {} as never, {
       clock,
       deadlineMs: 3_000,
       onProgress: (names) => under.push(names.join(",")),

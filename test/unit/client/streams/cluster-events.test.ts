@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BatonClientError } from "../../../../src/client/client-error.ts";
-import { eventsOf } from "../../../../src/client/streams/cluster-events.ts";
+import { clusterEvents } from "../../../../src/client/streams/cluster-events.ts";
 import { follow } from "../../../../src/client/streams/follow-job.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 
@@ -47,7 +47,7 @@ async function told(
   const events: string[] = [];
   await assert.rejects(
     async () => {
-      for await (const { event, id } of eventsOf({ ...options, open, after })) events.push(id ?? event);
+      for await (const { event, id } of clusterEvents({ ...options, open, after })) events.push(id ?? event);
     },
     { code: "NOT_FOUND" },
   );
@@ -91,7 +91,7 @@ describe("the events of a cluster", () => {
   it("give up when nobody can be reached, and end silently when they are told to", async () => {
     const open = () => Promise.reject(broken);
     const all = async (signal?: AbortSignal) => {
-      for await (const _ of eventsOf({ ...options, giveUpAfterMs: 150, open, after: null, signal }));
+      for await (const _ of clusterEvents({ ...options, giveUpAfterMs: 150, open, after: null, signal }));
     };
     await assert.rejects(all(), { code: "UNREACHABLE" });
     const stop = new AbortController();

@@ -5,12 +5,12 @@ import {
   desiredWorkers,
   SURPLUS_KEPT,
   type ScalingFacts,
-  type ScalingWishes,
+  type ScalingOptions,
 } from "../../../../src/core/health/scaling.ts";
 
-const WISHES: ScalingWishes = { targetMs: 60_000, min: 0, max: 100, slotsPerWorker: 10 };
+const WISHES: ScalingOptions = { targetMs: 60_000, min: 0, max: 100, slotsPerWorker: 10 };
 
-function desired(facts: Partial<ScalingFacts>, wishes: Partial<ScalingWishes> = {}): number {
+function desired(facts: Partial<ScalingFacts>, wishes: Partial<ScalingOptions> = {}): number {
   const all = { workers: 2, slots: 20, running: 0, ready: 0, oldestMs: null, runMs: 1_000, ...facts };
   return desiredWorkers(all, { ...WISHES, ...wishes }).workers;
 }
@@ -79,7 +79,7 @@ describe("how many workers there should be", () => {
       const running = Math.round(slots * busy);
       return { workers, slots, running, ready, oldestMs: ready > 0 ? oldestMs : null, runMs };
     });
-  const wishes: fc.Arbitrary<ScalingWishes> = fc
+  const wishes: fc.Arbitrary<ScalingOptions> = fc
     .record({
       targetMs: fc.integer({ min: 1_000, max: 3_600_000 }),
       min: fc.integer({ min: 0, max: 20 }),
@@ -118,7 +118,7 @@ describe("how many workers there should be", () => {
   });
 
   /** As the cluster looks when somebody has done what was said, and nothing else has changed. */
-  function obeyed(given: ScalingFacts, asked: ScalingWishes, workers: number): ScalingFacts {
+  function obeyed(given: ScalingFacts, asked: ScalingOptions, workers: number): ScalingFacts {
     const each = given.workers > 0 && given.slots > 0 ? given.slots / given.workers : asked.slotsPerWorker;
     return { ...given, workers, slots: workers * each };
   }

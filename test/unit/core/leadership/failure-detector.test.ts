@@ -5,7 +5,7 @@ import {
   judge,
   NOTHING_SEEN,
   SESSION_GONE_MS,
-  type Look,
+  type Snapshot,
   type NodeSign,
   type Watch,
 } from "../../../../src/core/leadership/failure-detector.ts";
@@ -34,7 +34,7 @@ class Scene {
   }
 
   look(nodes: readonly NodeSign[] = [this.sign]): boolean {
-    const look: Look = { at: this.#at, server: this.server, serverUpMs: this.serverUpMs, nodes };
+    const look: Snapshot = { at: this.#at, server: this.server, serverUpMs: this.serverUpMs, nodes };
     const { watch, dead } = judge(this.#watch, look, SETTINGS);
     this.#watch = watch;
     return dead.length > 0;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { ControlSession } from "../../../../src/leadership/redis/control-session.ts";
-import { LifeWatch } from "../../../../src/leadership/redis/incarnation-watch.ts";
+import { IncarnationWatch } from "../../../../src/leadership/redis/incarnation-watch.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 
 function opened() {
@@ -16,7 +16,7 @@ function opened() {
       return lives.flatMap((life) => [life, there.has(life) ? 1 : 0]);
     },
   } as unknown as ControlSession;
-  return { clock, there, looks, watch: new LifeWatch({ control, clock }) };
+  return { clock, there, looks, watch: new IncarnationWatch({ control, clock }) };
 }
 
 describe("a watch over connections", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Journal } from "../../../../src/observe/journal/journal.ts";
 import { RefusedWrites } from "../../../../src/observe/journal/refused-writes.ts";
-import { TermNotes } from "../../../../src/observe/journal/term-journal.ts";
+import { TermJournal } from "../../../../src/observe/journal/term-journal.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import type { Refusal } from "../../../../src/core/leadership/refused-write.ts";
@@ -147,7 +147,7 @@ describe("terms", () => {
 
   async function world(nodes: readonly [name: string, status: string][] = []) {
     const { clock, journal } = await open();
-    const notes = new TermNotes({
+    const notes = new TermJournal({
       journal,
       clock,
       log: silentLog,

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import { Histogram, Registry } from "@prometheus-io/client";
 import * as fc from "fast-check";
 import { Instruments } from "../../../../src/observe/metrics/instruments.ts";
-import { Kinds } from "../../../../src/observe/metrics/queue-task-labels.ts";
-import { Tally } from "../../../../src/observe/metrics/fast-histogram.ts";
+import { QueueTaskLabels } from "../../../../src/observe/metrics/queue-task-labels.ts";
+import { FastHistogram } from "../../../../src/observe/metrics/fast-histogram.ts";
 import { Scrape } from "../../../support/prometheus-text.ts";
 
 describe("a tally", () => {
@@ -22,7 +22,7 @@ describe("a tally", () => {
             labelNames: ["q"],
             registers: [registry],
           });
-          const ours = new Tally(bounds);
+          const ours = new FastHistogram(bounds);
           theirs.zero({ q: 'x"\\\n' });
           for (const value of values) {
             theirs.observe({ q: 'x"\\\n' }, value);
@@ -91,7 +91,7 @@ describe("instruments", () => {
 
 describe("kinds", () => {
   it("are told apart up to a number, and then counted as others", () => {
-    const kinds = new Kinds(() => ({ n: 0 }));
+    const kinds = new QueueTaskLabels(() => ({ n: 0 }));
     for (let round = 0; round < 2; round++)
       for (let n = 0; n < 250; n++) kinds.of(`q${n % 125}`, `t${n % 2}`).n++;
     const all = kinds.all();

@@ -3,10 +3,10 @@ import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { Lateness } from "../../../../src/api/request-delay.ts";
+import { RequestDelay } from "../../../../src/api/request-delay.ts";
 import type { Jobs } from "../../../../src/jobs/job-service.ts";
-import { Position } from "../../../../src/peers/placement/round-robin-position.ts";
-import { KeptRetractedJobs } from "../../../../src/peers/retractions/retraction-receiver.ts";
+import { RoundRobinPosition } from "../../../../src/peers/placement/round-robin-position.ts";
+import { RetractionReceiver } from "../../../../src/peers/retractions/retraction-receiver.ts";
 import { RetractionFile } from "../../../../src/peers/retractions/retraction-file.ts";
 import { Retractions } from "../../../../src/peers/retractions/retractions.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
@@ -27,7 +27,7 @@ describe("the position of a round", () => {
   const clock = new ManualClock();
   async function open(file: string | null, seed = 1) {
     const log = keptLog();
-    const position = new Position({ file, clock, random: seededRandom(seed), log });
+    const position = new RoundRobinPosition({ file, clock, random: seededRandom(seed), log });
     await position.start();
     return { position, log, [Symbol.asyncDispose]: () => position.stop() };
   }
@@ -155,7 +155,7 @@ describe("notes of what is to be taken back", () => {
 describe("how late a request is", () => {
   it("is what its way took beyond the usual, whatever the clocks of both say", async () => {
     const clock = new ManualClock();
-    const lateness = new Lateness(clock);
+    const lateness = new RequestDelay(clock);
     const skewMs = -3_600_000;
     const arrive = (tookMs: number): number => lateness.by("node-b", clock.now() + skewMs - tookMs);
     assert.equal(arrive(5), 0, "of the first nothing is known");
@@ -170,7 +170,7 @@ describe("how late a request is", () => {
 
   it("gets over a clock that was set", async () => {
     const clock = new ManualClock();
-    const lateness = new Lateness(clock);
+    const lateness = new RequestDelay(clock);
     lateness.by("node-b", clock.now());
     const setBack = (): number => lateness.by("node-b", clock.now() - 10_000);
     assert.equal(setBack(), 10_000);
@@ -195,7 +195,7 @@ describe("a job that was placed elsewhere as well", () => {
       },
     };
     const log = keptLog();
-    const retracted = new KeptRetractedJobs({ node: "node-a" as NodeName, jobs, clock: systemClock, log });
+    const retracted = new RetractionReceiver({ node: "node-a" as NodeName, jobs, clock: systemClock, log });
     return { retracted, removed, log };
   }
 
@@ -217,7 +217,7 @@ describe("a job that was placed elsewhere as well", () => {
 lifecycleStress("position of a round", async () => {
   const file = join(await mkdtemp(join(tmpdir(), "baton-position-")), "rr.json");
   const log = keptLog();
-  const service = new Position({ file, clock: systemClock, random: seededRandom(1), log });
+  const service = new RoundRobinPosition({ file, clock: systemClock, random: seededRandom(1), log });
   return {
     service,
     works: async () => assert.equal(service.next() + 1, service.next()),
