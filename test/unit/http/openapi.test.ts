@@ -83,7 +83,7 @@ describe("the OpenAPI document", () => {
     const list = document.paths["/admin/jobs"]!["get"]!;
     assert.deepEqual(
       list.parameters!.map((parameter) => parameter.name),
-      ["status", "queue", "task", "since", "until", "error_code", "limit", "cursor"],
+      ["status", "task", "queue", "tag", "since", "until", "error_code", "limit", "cursor"],
     );
     assert.deepEqual(Object.keys(document.paths["/jobs/{id}/cancel"]!["post"]!.responses), [
       "200",
