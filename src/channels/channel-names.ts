@@ -1,5 +1,6 @@
 /** The names of channels, each in one place. On Redis they stand behind the prefix of the cluster. */
 
+import type { NodeIdentity } from "../core/node.ts";
 import type { DispatchRoute } from "../core/push/dispatch.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { AssignmentId } from "../store/ownership.ts";
@@ -56,4 +57,9 @@ export function dispatchRoute(name: string): DispatchRoute | null {
   const space = name.indexOf(" ");
   if (space < 0) return { queue: name.slice(DISPATCH.length), task: null };
   return { queue: name.slice(DISPATCH.length, space), task: name.slice(space + 1) };
+}
+
+/** The name of one incarnation of a node among the consumers of queues. */
+export function consumerName({ name, incarnation }: NodeIdentity): string {
+  return `${name}.${incarnation}`;
 }

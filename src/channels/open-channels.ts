@@ -1,11 +1,8 @@
-/** Picks the keeper of the channels port. Whatever is above it knows only the port. */
+/** Opens the backend of the channels interface. Callers know only the interface, and a backend is loaded when it is used. */
 
 import type { Channels } from "./channels.ts";
-import { MemoryChannels } from "./memory/channels.ts";
 import type { MemoryChannelsOptions } from "./memory/channels.ts";
-import { PostgresChannels } from "./postgres/channels.ts";
 import type { PostgresChannelsOptions } from "./postgres/channels.ts";
-import { RedisChannels } from "./redis/channels.ts";
 import type { RedisChannelsOptions } from "./redis/channels.ts";
 
 export type ChannelsChoice =
@@ -13,13 +10,13 @@ export type ChannelsChoice =
   | ({ readonly kind: "postgres" } & PostgresChannelsOptions)
   | ({ readonly kind: "redis" } & RedisChannelsOptions);
 
-export function openChannels(choice: ChannelsChoice): Channels {
+export async function openChannels(choice: ChannelsChoice): Promise<Channels> {
   switch (choice.kind) {
     case "memory":
-      return new MemoryChannels(choice);
+      return new (await import("./memory/channels.ts")).MemoryChannels(choice);
     case "postgres":
-      return new PostgresChannels(choice);
+      return new (await import("./postgres/channels.ts")).PostgresChannels(choice);
     case "redis":
-      return new RedisChannels(choice);
+      return new (await import("./redis/channels.ts")).RedisChannels(choice);
   }
 }

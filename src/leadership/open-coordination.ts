@@ -1,10 +1,9 @@
-/** Opens the backend of the coordination interface. Callers know only the interface. */
+/** Opens the backend of the coordination interface. Callers know only the interface, and a backend is loaded when it is used. */
 
 import type { Coordination } from "./coordination.ts";
-import { EtcdCoordination, type EtcdCoordinationOptions } from "./etcd/coordination.ts";
-import { PostgresCoordination, type PostgresCoordinationOptions } from "./postgres/coordination.ts";
-import { RedisCoordination, type RedisCoordinationOptions } from "./redis/coordination.ts";
-import { openStandalone } from "./standalone/coordination.ts";
+import type { EtcdCoordinationOptions } from "./etcd/coordination.ts";
+import type { PostgresCoordinationOptions } from "./postgres/coordination.ts";
+import type { RedisCoordinationOptions } from "./redis/coordination.ts";
 import type { StandaloneOptions } from "./standalone/coordination.ts";
 
 export type CoordinationChoice =
@@ -13,15 +12,15 @@ export type CoordinationChoice =
   | ({ readonly kind: "redis" } & RedisCoordinationOptions)
   | ({ readonly kind: "etcd" } & EtcdCoordinationOptions);
 
-export function openCoordination(choice: CoordinationChoice): Coordination {
+export async function openCoordination(choice: CoordinationChoice): Promise<Coordination> {
   switch (choice.kind) {
     case "standalone":
-      return openStandalone(choice);
+      return (await import("./standalone/coordination.ts")).openStandalone(choice);
     case "postgres":
-      return new PostgresCoordination(choice);
+      return new (await import("./postgres/coordination.ts")).PostgresCoordination(choice);
     case "redis":
-      return new RedisCoordination(choice);
+      return new (await import("./redis/coordination.ts")).RedisCoordination(choice);
     case "etcd":
-      return new EtcdCoordination(choice);
+      return new (await import("./etcd/coordination.ts")).EtcdCoordination(choice);
   }
 }

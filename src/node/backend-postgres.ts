@@ -4,10 +4,10 @@
  */
 
 import type { Channels } from "../channels/channels.ts";
+import { consumerName } from "../channels/channel-names.ts";
 import { openChannels } from "../channels/open-channels.ts";
 import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
-import type { NodeIdentity } from "../core/node.ts";
 import { applicationName } from "../platform/drivers/postgres/application-name.ts";
 import { PoolerCheck } from "../platform/drivers/postgres/pooler-check.ts";
 import type { TermStore } from "../store/store.ts";
@@ -23,11 +23,11 @@ export function databaseOf({ settings, identity, clock, random, log }: Platform)
   return { clock, random, log, url, schema: postgres.schema, applicationName: name, pooler };
 }
 
-export function onDatabase(
+export async function onDatabase(
   { settings, identity, info, signal, clock, random, log }: Platform,
   database: Database,
   terms: TermStore,
-): { readonly coordination: Coordination; readonly channels: Channels } {
+): Promise<{ readonly coordination: Coordination; readonly channels: Channels }> {
   const common = { clock, random, log };
   const member = { identity, info, settings: settings.node };
   // Hints may have been missed.
@@ -37,20 +37,21 @@ export function onDatabase(
     return {
       coordination:
         etcd.url === ""
-          ? openCoordination({ kind: "postgres", ...database, ...member })
-          : openCoordination({ kind: "etcd", ...common, ...etcd, terms, ...member }),
-      channels: openChannels({ kind: "postgres", ...database, onGap }),
+          ? await openCoordination({ kind: "postgres", ...database, ...member })
+          : await openCoordination({ kind: "etcd", ...common, ...etcd, terms, ...member }),
+      channels: await openChannels({ kind: "postgres", ...database, onGap }),
     };
   }
   const redis = { ...common, ...settings.redis };
-  const consumer = consumerOf(identity);
+  const consumer = consumerName(identity);
   return {
-    coordination: openCoordination({ kind: "redis", ...redis, terms, ...member }),
-    channels: openChannels({ kind: "redis", ...redis, name: database.applicationName, consumer, onGap }),
+    coordination: await openCoordination({ kind: "redis", ...redis, terms, ...member }),
+    channels: await openChannels({
+      kind: "redis",
+      ...redis,
+      name: database.applicationName,
+      consumer,
+      onGap,
+    }),
   };
-}
-
-/** How one incarnation of a node is called among the consumers of queues. */
-export function consumerOf({ name, incarnation }: NodeIdentity): string {
-  return `${name}.${incarnation}`;
 }

@@ -11,8 +11,6 @@ import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
 import { httpProbe } from "../platform/http-probe.ts";
 import { openStore } from "../store/open-store.ts";
-import { peerBackend } from "./backend-peers.ts";
-import { databaseOf, onDatabase } from "./backend-postgres.ts";
 import type { ServiceList } from "./lifecycle.ts";
 import type { Platform } from "./platform.ts";
 
@@ -21,16 +19,18 @@ export type Backend = Awaited<ReturnType<typeof backend>>;
 export async function backend(p: Platform, list: ServiceList) {
   const { settings, identity, info, clock, log, state } = p;
   const fabric = fabricOf(settings);
-  const database = fabric === "postgres" ? databaseOf(p) : null;
+  // Only the modules of the fabric in use are loaded.
+  const postgres = fabric === "postgres" ? await import("./backend-postgres.ts") : null;
+  const database = postgres && postgres.databaseOf(p);
   const choice = storeOptions(settings, { ...database, clock, connections: settings.postgres.connections });
   const store = await list.open(() => openStore(choice));
   const { terms } = store;
-  const peers = fabric === "peers" ? peerBackend(p, terms) : null;
-  const shared = database && onDatabase(p, database, terms);
+  const peers = fabric === "peers" ? (await import("./backend-peers.ts")).peerBackend(p, terms) : null;
+  const shared = postgres && (await postgres.onDatabase(p, database!, terms));
   const coordination: Coordination =
     peers?.coordination ??
     shared?.coordination ??
-    openCoordination({ kind: "standalone", identity, clock, info, terms });
+    (await openCoordination({ kind: "standalone", identity, clock, info, terms }));
   const reach = new Reachability({
     self: identity,
     nodes: () => coordination.membership.nodes(),
@@ -43,7 +43,7 @@ export async function backend(p: Platform, list: ServiceList) {
     coordination,
     membership: coordination.membership,
     reach,
-    channels: shared?.channels ?? openChannels({ kind: "memory", clock, log }),
+    channels: shared?.channels ?? (await openChannels({ kind: "memory", clock, log })),
     /** Only where each node has a store of its own. */
     peers,
   };

@@ -53,7 +53,7 @@ async function compose(p: Platform, options: NodeOptions, list: ServiceList) {
   const e = elections(p, b, options.beforeLeading);
   const w = work(p, b, e);
   const d = duties(p, b, e, w);
-  const x = entry(p, b, e, w, options.http ?? true);
+  const x = await entry(p, b, e, w, options.http ?? true);
   observe(p, b, e, w, x);
   return { p, b, e, w, d, x };
 }

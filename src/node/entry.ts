@@ -15,7 +15,7 @@ import { StoreSnapshots } from "../observe/store-snapshots.ts";
 import { WorkCheck } from "../observe/work-check.ts";
 import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/shown-settings.ts";
-import { JoinServer } from "../peers/open-peers.ts";
+import type { JoinServer } from "../peers/open-peers.ts";
 import { authenticateBy } from "../http/authenticate.ts";
 import { HttpServer } from "../http/http-server.ts";
 import { FunctionCalls } from "../jobs/submit/function-calls.ts";
@@ -31,9 +31,9 @@ import type { Work } from "./work.ts";
 /** What a scrape waits for numbers of the store that are old: it is to be answered within 50 ms, whatever the store does. */
 const BACKLOG_MS = 25;
 
-export type Entry = ReturnType<typeof entry>;
+export type Entry = Awaited<ReturnType<typeof entry>>;
 
-export function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
+export async function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
   const entrance = accessOf(p, b, e);
   const backlog = new BacklogReader({ store: b.store, clock: p.clock });
   const { journal, services: records } = observeNode(p.events, {
@@ -47,7 +47,7 @@ export function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, list
   const executor = new OperationExecutor({ services, inFlight: w.inFlight, tracing: p.tracing });
   const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
   const http = listens ? listener(p, b, executor, requests, entrance) : null;
-  const joinServer = requests && joinServerOf(p, b.peers!, requests);
+  const joinServer = requests && (await joinServerOf(p, b.peers!, requests));
   if (requests) b.peers!.transport.serve(requests.handle);
   if (http) {
     p.state.publish({
@@ -199,14 +199,15 @@ function listener(
 }
 
 /** A node that joins knows no other address, so calls of nodes are answered there too. */
-function joinServerOf(
+async function joinServerOf(
   { settings, clock, log }: Platform,
   { coordination, authenticator }: PeerBackend,
   requests: PeerRequestHandler,
-): JoinServer | null {
+): Promise<JoinServer | null> {
   const { addr, user, pass } = settings.manager;
   const address = parseAddress(addr);
   if (!address) return null;
+  const { JoinServer } = await import("../peers/open-peers.ts");
   return new JoinServer({
     host: address.host || "0.0.0.0",
     port: address.port,

@@ -4,6 +4,7 @@
  */
 
 import type { LeaderElections } from "../leadership/leader-elections.ts";
+import { consumerName } from "../channels/channel-names.ts";
 import { isPushed } from "../config/fabric.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/leadership/term.ts";
@@ -12,7 +13,6 @@ import { DispatchInbox } from "../push/dispatch/dispatch-inbox.ts";
 import { StatusSink } from "../push/dispatch/status-sink.ts";
 import { Owner } from "../push/ownership/owner.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
-import { consumerOf } from "./backend-postgres.ts";
 import type { Backend } from "./backend.ts";
 import type { Platform } from "./platform.ts";
 
@@ -96,7 +96,7 @@ function openPush(p: Platform, b: Backend, { scheduler }: LeaderElections) {
     /** What these incarnations, which have died, had in hand goes to others now. */
     async takeFrom(dead: readonly NodeIdentity[], term: Term): Promise<void> {
       await owner?.disown(dead, term);
-      await Promise.all(dead.map(async (each) => channels.takeOver?.(consumerOf(each))));
+      await Promise.all(dead.map(async (each) => channels.takeOver?.(consumerName(each))));
     },
   };
 }

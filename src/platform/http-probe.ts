@@ -1,6 +1,6 @@
 /** Whether something answers at an address, and how soon: the smallest question that HTTP has. */
 
-import { Agent, request } from "undici";
+import type { Agent } from "undici";
 import type { Clock } from "./clock.ts";
 
 export interface Probe {
@@ -14,11 +14,16 @@ export function httpProbe(clock: Clock): Probe {
   return {
     async ask(url, deadlineMs) {
       // A connection for each address stays open between two looks, so that a look costs next to nothing.
-      agent ??= new Agent({ connections: 1, keepAliveTimeout: 30_000, connect: { timeout: deadlineMs } });
+      const undici = await import("undici");
+      agent ??= new undici.Agent({
+        connections: 1,
+        keepAliveTimeout: 30_000,
+        connect: { timeout: deadlineMs },
+      });
       const late = new AbortController();
       const callOff = clock.after(deadlineMs, () => late.abort());
       try {
-        const answer = await request(url, { dispatcher: agent, signal: late.signal });
+        const answer = await undici.request(url, { dispatcher: agent, signal: late.signal });
         await answer.body.dump();
         return null;
       } catch (error) {

@@ -1,10 +1,7 @@
-/** Opens the backend that the options name. Code above the store knows only store.ts. */
+/** Opens the backend that the options name. Code above the store knows only store.ts, and a backend is loaded when it is used. */
 
 import type { Clock } from "../platform/clock.ts";
 import type { PostgresOptions } from "../platform/drivers/postgres/postgres.ts";
-import { MemoryStore } from "./memory/store.ts";
-import { openPostgresStore } from "./postgres/store.ts";
-import { openSqliteStore } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
 
 export type StoreOptions =
@@ -17,10 +14,10 @@ export type StoreOptions =
 export async function openStore(options: StoreOptions): Promise<Store> {
   switch (options.kind) {
     case "memory":
-      return new MemoryStore(options);
+      return new (await import("./memory/store.ts")).MemoryStore(options);
     case "sqlite":
-      return openSqliteStore(options);
+      return (await import("./sqlite/store.ts")).openSqliteStore(options);
     case "postgres":
-      return openPostgresStore(options);
+      return (await import("./postgres/store.ts")).openPostgresStore(options);
   }
 }

@@ -29,7 +29,7 @@ const shared = { identity, clock: systemClock, random: systemRandom };
 
 const postgres = await openPostgresStore({ ...store, clock: systemClock });
 const { terms } = postgres;
-const coordination = openCoordination({ ...at, terms, info: () => OWN_INFO, ...shared });
+const coordination = await openCoordination({ ...at, terms, info: () => OWN_INFO, ...shared });
 await coordination.start();
 const elector = new Elector({ lock: coordination.lock(ROLE), role: ROLE, settings: election, ...shared });
 await elector.start();

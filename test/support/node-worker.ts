@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { SubmitRequest } from "../../src/jobs/submit/submitter.ts";
-import { openChannels } from "../../src/channels/open-channels.ts";
+import { MemoryChannels } from "../../src/channels/memory/channels.ts";
 import type { JobId, NodeName } from "../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { Budgets, Job, JobStatus } from "../../src/core/jobs/job.ts";
@@ -82,7 +82,7 @@ export class WorkerWorld {
     const tasks = new TaskRegistry(
       options.tasks.map((task) => (Array.isArray(task) ? { name: task[0], run: task[1] } : task)),
     );
-    const channels = (this.#channels = openChannels({ kind: "memory", clock, log: this.log }));
+    const channels = (this.#channels = new MemoryChannels({ clock, log: this.log }));
     const settings = { ...SETTINGS, ...options.settings };
     const budgets = { ...DEFAULT_BUDGETS, ...options.budgets };
     this.watchers = new JobWatchers(clock);

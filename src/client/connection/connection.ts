@@ -3,10 +3,11 @@
  * the interface, so that another transport can take the place of this one.
  */
 
-import { Pool } from "undici";
-import type { Dispatcher } from "undici";
+import type * as Undici from "undici";
+import type { Dispatcher, Pool } from "undici";
 import type { Method } from "../../api/operation.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { loadPackage } from "../../platform/load-package.ts";
 import { DEFAULT_URL, isAddress } from "./node-addresses.ts";
 import { BatonClientError } from "../client-error.ts";
 import { HttpExchange } from "./http-exchange.ts";
@@ -77,7 +78,9 @@ export class UndiciConnection implements Connection {
     this.#prefix = parsed.pathname.replace(/\/+$/, "");
     this.#clock = clock;
     this.#token = token;
-    this.#pool = new Pool(parsed.origin, {
+    // Loaded here, because a node that is embedded exports the client and may never use it.
+    const undici = loadPackage<typeof Undici>("undici");
+    this.#pool = new undici.Pool(parsed.origin, {
       connections: 32,
       connect: { timeout: CONNECT_MS },
       // Our own deadline covers a call; undici's would start anew with every part of it.

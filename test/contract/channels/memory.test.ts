@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { redeliveryDelayMs } from "../../../src/channels/redelivery-delay.ts";
-import { openChannels } from "../../../src/channels/open-channels.ts";
+import { MemoryChannels } from "../../../src/channels/memory/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
@@ -9,7 +9,7 @@ import { channelsContract } from "./contract.ts";
 import { Reader, gate, message, messages, turn, until } from "./world.ts";
 
 channelsContract("memory", async () => {
-  const channels = openChannels({ kind: "memory", clock: systemClock });
+  const channels = new MemoryChannels({ clock: systemClock });
   await channels.start();
   return { here: channels, there: channels };
 });
@@ -19,7 +19,7 @@ describe("memory channels", () => {
     const clock = new ManualClock();
     const warned: string[] = [];
     const log = { warn: (_: object, text: string) => void warned.push(text) };
-    await using channels = openChannels({ kind: "memory", clock, log });
+    await using channels = new MemoryChannels({ clock, log });
     await channels.start();
     const at: number[] = [];
     channels.consume("q", async () => {
@@ -34,7 +34,7 @@ describe("memory channels", () => {
   });
 
   test("what comes again at once stands before what was sent after it", async () => {
-    await using channels = openChannels({ kind: "memory", clock: new ManualClock() });
+    await using channels = new MemoryChannels({ clock: new ManualClock() });
     await channels.start();
     const reader = new Reader();
     channels.consume(
@@ -51,7 +51,7 @@ describe("memory channels", () => {
   });
 
   test("a message that nobody can handle does not block its key", async () => {
-    await using channels = openChannels({ kind: "memory", clock: new ManualClock() });
+    await using channels = new MemoryChannels({ clock: new ManualClock() });
     await channels.start();
     const reader = new Reader();
     channels.consume(
@@ -68,7 +68,7 @@ describe("memory channels", () => {
 
   test("nothing waits for its redelivery after a stop, and a new start finds it", async () => {
     const clock = new ManualClock();
-    const channels = openChannels({ kind: "memory", clock });
+    const channels = new MemoryChannels({ clock });
     await channels.start();
     let tries = 0;
     channels.consume("q", async () => {
@@ -93,7 +93,7 @@ describe("memory channels", () => {
   test("a subscriber that hangs is kept a bounded backlog, of the newest", async () => {
     const warned: object[] = [];
     const log = { warn: (fields: object) => void warned.push(fields) };
-    await using channels = openChannels({ kind: "memory", clock: systemClock, log });
+    await using channels = new MemoryChannels({ clock: systemClock, log });
     await channels.start();
     const door = gate();
     const bodies: unknown[] = [];
@@ -112,7 +112,7 @@ describe("memory channels", () => {
   });
 
   lifecycleStress("memory channels", async () => ({
-    service: openChannels({ kind: "memory", clock: systemClock }),
+    service: new MemoryChannels({ clock: systemClock }),
     works: async (channels) => {
       const reader = new Reader();
       const consumer = channels.consume("q", reader.handle);

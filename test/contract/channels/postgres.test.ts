@@ -92,7 +92,7 @@ describe("postgres channels", () => {
   });
 
   test("a database that cannot be reached, or has no tables, fails the start and leaves nothing open", async () => {
-    const unreachable = openChannels({
+    const unreachable = await openChannels({
       kind: "postgres",
       url: "postgres://postgres@127.0.0.1:1/none",
       clock: systemClock,

@@ -51,7 +51,7 @@ describe("redis channels", () => {
   });
 
   test("a server that cannot be reached fails the start, and one that may evict is warned of", async () => {
-    const unreachable = openChannels({
+    const unreachable = await openChannels({
       kind: "redis",
       url: "redis://127.0.0.1:1",
       clock: systemClock,

@@ -586,7 +586,7 @@ describe("the commit of a submit in SQL", () => {
   /** Channels of a node on the same database. `heard` counts wake-ups; `heardAll` tells when all so far have come. */
   async function listening(t: TestContext, world: SubmitWorld) {
     const { url, schema } = world;
-    const channels = openChannels({
+    const channels = await openChannels({
       kind: "postgres",
       url,
       schema,
