@@ -11,7 +11,7 @@ import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
 import { httpProbe } from "../platform/http-probe.ts";
 import { openStore } from "../store/open-store.ts";
-import type { ServiceList } from "./lifecycle.ts";
+import type { ServiceList } from "./service-list.ts";
 import type { Platform } from "./platform.ts";
 
 export type Backend = Awaited<ReturnType<typeof backend>>;

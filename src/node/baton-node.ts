@@ -10,7 +10,7 @@
  */
 
 import type { NodeServices } from "../api/node-services.ts";
-import { stillForming } from "../leadership/formation.ts";
+import { stillForming } from "../leadership/cluster-formation.ts";
 import { fabricOf } from "../config/fabric.ts";
 import { loadSettings } from "../config/load-settings.ts";
 import type { Settings } from "../config/settings.ts";
@@ -24,15 +24,11 @@ import type { SubmitOptions, SubmitRequest } from "../jobs/submit/submitter.ts";
 import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
-import { backend } from "./backend.ts";
-import { duties } from "./duties.ts";
-import { elections } from "./elections.ts";
-import { entry } from "./entry.ts";
-import { atStop, ServiceList } from "./lifecycle.ts";
+import { compose, type Composed } from "./compose.ts";
 import type { NodeOptions } from "./node-options.ts";
-import { observe } from "./observe.ts";
-import { platform, type Platform } from "./platform.ts";
-import { work } from "./work.ts";
+import { platform } from "./platform.ts";
+import { ServiceList } from "./service-list.ts";
+import { baseServices, workingServices } from "./start-order.ts";
 
 export type { NodeOptions } from "./node-options.ts";
 
@@ -46,19 +42,6 @@ export async function createNode(options: NodeOptions = {}): Promise<BatonNode> 
   for (const dir of settings.tasks) for (const task of await loadTaskFolder(dir)) tasks.add(task);
   return new BatonNode(settings, tasks, options);
 }
-
-/** The six layers, each built from results of those before it. */
-async function compose(p: Platform, options: NodeOptions, list: ServiceList) {
-  const b = await backend(p, list);
-  const e = elections(p, b, options.beforeLeading);
-  const w = work(p, b, e);
-  const d = duties(p, b, e, w);
-  const x = await entry(p, b, e, w, options.http ?? true);
-  observe(p, b, e, w, x);
-  return { p, b, e, w, d, x };
-}
-
-type Composed = Awaited<ReturnType<typeof compose>> & { readonly list: ServiceList };
 
 export class BatonNode extends Lifecycle {
   readonly #settings: Settings;
@@ -152,22 +135,9 @@ export class BatonNode extends Lifecycle {
     });
     try {
       const composed = await compose(p, this.#options, list);
-      const { b, e, w, x } = composed;
-      this.#composed = { ...composed, list };
-      await list.start(...x.records, p.load, b.peers?.transport, w.peers?.position);
-      // Peers reach each other through their listeners, so it opens before the coordination.
-      const left = atStop(() => p.events.emit("node.status", "left"));
-      await list.start(
-        x.http,
-        left,
-        b.coordination,
-        b.reach,
-        b.channels,
-        w.followers,
-        w.threads,
-        w.push?.sink,
-      );
-      await list.start(e, w.controller, x.joinServer, w.peers?.retractions);
+      const { b, w } = composed;
+      this.#composed = composed;
+      await list.start(...baseServices(composed));
       if (!b.store.guarantees.shared) await this.#takeBackOwnJobs();
       // What peers have taken back from this node while it was away.
       await w.peers?.retractions.collect();
@@ -245,9 +215,9 @@ export class BatonNode extends Lifecycle {
 
   /** What begins with the first work and ends after the last. */
   async #takeWork(): Promise<void> {
-    const { w, d, list } = this.#built;
+    const { w, list } = this.#built;
     if (w.push?.owner?.running) await w.push.owner.resume();
-    await list.start(w.push?.owner, w.push?.inbox, w.worker, d);
+    await list.start(...workingServices(this.#built));
   }
 
   #missingNodes(): string | null {

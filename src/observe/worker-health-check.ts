@@ -19,9 +19,9 @@ export interface WorkReport extends WorkVerdict {
   readonly claimUnderWayMs: number | null;
 }
 
-export type WorkHealth = Pick<WorkCheck, "check">;
+export type WorkHealth = Pick<WorkerHealthCheck, "check">;
 
-export interface WorkCheckOptions {
+export interface WorkerHealthCheckOptions {
   readonly watch: Pick<WorkerMonitor, "claims">;
   readonly watchdog: Pick<Watchdog, "stuck">;
   readonly backlog: Pick<BacklogReader, "read">;
@@ -43,10 +43,10 @@ const KNOWN_MS = 30_000;
 const QUEUES_MAX = 4;
 const JOBS_MAX = 50;
 
-export class WorkCheck {
-  readonly #o: WorkCheckOptions;
+export class WorkerHealthCheck {
+  readonly #o: WorkerHealthCheckOptions;
 
-  constructor(options: WorkCheckOptions) {
+  constructor(options: WorkerHealthCheckOptions) {
     this.#o = options;
   }
 

@@ -10,16 +10,16 @@ import type { ClaimedJob, NewJob, Submitted } from "../../store/store.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { EventName } from "./event-log.ts";
 
-export interface JobNewsOptions {
+export interface JobEventEmitterOptions {
   readonly node: string;
   readonly feed: EventFeed;
   readonly followers: Pick<Followers, "changed">;
 }
 
-export class JobNews {
-  readonly #o: JobNewsOptions;
+export class JobEventEmitter {
+  readonly #o: JobEventEmitterOptions;
 
-  constructor(options: JobNewsOptions) {
+  constructor(options: JobEventEmitterOptions) {
     this.#o = options;
   }
 

@@ -10,7 +10,7 @@ import type { Entry } from "./entry.ts";
 import type { Platform } from "./platform.ts";
 import type { Work } from "./work.ts";
 
-export function observe(p: Platform, b: Backend, e: LeaderElections, w: Work, x: Entry): void {
+export function registerMetrics(p: Platform, b: Backend, e: LeaderElections, w: Work, x: Entry): void {
   const { settings, identity, metrics, startedAt, clock } = p;
   const { instruments, node, leaders, jobs } = metrics;
   node.describe(instruments, {
