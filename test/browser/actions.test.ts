@@ -30,17 +30,22 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     await name.fill("Ada");
     await page.getByLabel("times").fill("3");
     await page.getByLabel("shout").check();
-    await page.getByLabel("tags").fill('["a"');
+    await page.getByLabel("tags", { exact: true }).fill('["a"');
     await page.getByRole("button", { name: "Submit the job" }).click();
     await page.getByText("not JSON yet").waitFor();
-    await page.getByLabel("tags").fill('["a", "b"]');
+    await page.getByLabel("tags", { exact: true }).fill('["a", "b"]');
+    await page.getByText("Options", { exact: true }).click();
+    await page.getByLabel("Tags", { exact: true }).fill("vip\nmonthly");
     await page.getByRole("button", { name: "Submit the job" }).click();
     await page.getByRole("heading", { name: "greet", level: 1 }).waitFor();
     await page.locator("main .job-state .status", { hasText: "completed" }).waitFor();
     await page.getByText("HELLO, ADA!").waitFor();
     await page.getByLabel("Log lines").getByText("greeting 3").waitFor();
     const id = decodeURIComponent(new URL(page.url()).hash.slice("#/jobs/".length));
-    assert.deepEqual((await node.client.job(id)).payload, {
+    const job = await node.client.job(id);
+    assert.deepEqual(job.tags, ["vip", "monthly"]);
+    await page.getByRole("link", { name: "monthly", exact: true }).waitFor();
+    assert.deepEqual(job.payload, {
       name: "Ada",
       times: 3,
       shout: true,

@@ -53,11 +53,11 @@ describe("the dashboard in a browser", { skip: noBrowser() ?? false }, () => {
     }
     await page.keyboard.press("g");
     await page.keyboard.press("j");
-    await page.locator("input[type=search]").waitFor();
+    await page.locator("input[type=search][name=find]").waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("greet?");
     assert.equal(
-      await page.locator("input[type=search]").inputValue(),
+      await page.locator("input[type=search][name=find]").inputValue(),
       "greet?",
       "keys that are typed do nothing else",
     );

@@ -49,7 +49,7 @@ describe("dispatch through PostgreSQL and Redis", () => {
     await world.lead(2_000);
     const owner = await world.owner();
     for (const [i, { quick }] of shares.entries())
-      await world.node(`worker-${i}`, { tasks: { work: quick } });
+      await world.node(`worker-${i}`, { tasks: { work: quick }, receiptMs: 30_000 });
     const ids = await world.submit(3_000);
     await eventually("all have run", () => runs.order.length >= 3_000);
     await world.until(ids, "completed");

@@ -97,6 +97,8 @@ export async function memoryBackend(): Promise<Backend> {
 export interface NodeOptions {
   readonly tasks: Readonly<Record<string, Handler>>;
   readonly settings?: Partial<WorkerSettings>;
+  /** How long it waits for the receipt of a result before it writes the result itself. */
+  readonly receiptMs?: number;
 }
 
 export interface WorkerNode {
@@ -133,7 +135,7 @@ export class DispatchWorld {
     return new FaultyChannels(await this.#backend.channels(name));
   }
 
-  async node(name: string, { tasks, settings }: NodeOptions): Promise<WorkerNode> {
+  async node(name: string, { tasks, settings, receiptMs = RECEIPT_MS }: NodeOptions): Promise<WorkerNode> {
     const { store, log } = this;
     const channels = await this.channels(name);
     const identity = this.#identity(name);
@@ -149,7 +151,7 @@ export class DispatchWorld {
       settings: { ...all, heartbeatMs: HEARTBEAT_MS, unledMs: UNLED_MS },
       signal: { raise: () => worker.wake() },
     });
-    const sink = new StatusSink({ ...shared, store, receiptMs: RECEIPT_MS });
+    const sink = new StatusSink({ ...shared, store, receiptMs });
     const worker: Worker = new Worker({
       ...shared,
       store,
