@@ -7,7 +7,7 @@
  *        |                           |
  *        '---------------------------' renew: false, trust window over, machine slept and not confirmed, resign, stop
  *
- * Belief is bounded by core/leadership/trust.ts and computed whenever `held()` is called, so it ends in time even while this
+ * Belief is bounded by core/leadership/trust-window.ts and computed whenever `held()` is called, so it ends in time even while this
  * loop is blocked. No answer of the lock is waited for without a deadline, and one that comes too late changes
  * nothing: a late renewal does not revive a term, a late grant is given back.
  *
@@ -20,7 +20,7 @@ import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { LeaderRole, Term, TermChange, TermEnd } from "../core/leadership/term.ts";
 import { sameTerm, TERM_ENDS, termFields } from "../core/leadership/term.ts";
-import { slept, trustedUntil } from "../core/leadership/trust.ts";
+import { slept, trustedUntil } from "../core/leadership/trust-window.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";

@@ -2,7 +2,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Delivery, Subscription } from "../channels.ts";
 import { Fifo } from "../fifo.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
-import { redeliveryDelayMs } from "../redelivery-delay.ts";
+import { redeliveryDelayMs } from "../redelivery-rules.ts";
 
 /**
  * One queue. Messages of one key stand in a lane; a lane is with one consumer at a time, which keeps their order.

@@ -1,6 +1,6 @@
 /** The leader as this node knows it: by its own grant, from the leader itself, or from peers that hear the leader. */
 
-import { sameIncarnation, type HeldTerm } from "../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Tenure } from "../../leadership/coordination.ts";

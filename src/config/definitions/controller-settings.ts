@@ -1,7 +1,7 @@
 /** The settings of `baton controller`, which keeps a controller and an agent running. A plain node has no use for them. */
 
-import { TIMER_MAX } from "./setting.ts";
-import type { Setting } from "./setting.ts";
+import { TIMER_MAX } from "./setting-definition.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const CONTROLLER_SETTINGS = [
   {

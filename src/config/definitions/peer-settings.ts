@@ -1,7 +1,7 @@
 /** The settings of a cluster without other infrastructure: who its nodes are, what they trust, how long they wait. */
 
-import { TIMER_MAX } from "./setting.ts";
-import type { Setting } from "./setting.ts";
+import { TIMER_MAX } from "./setting-definition.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const PEER_SETTINGS = [
   {

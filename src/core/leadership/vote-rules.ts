@@ -3,7 +3,7 @@
  *
  * A ballot is on disk before an answer that depends on it leaves, so one epoch is never promised to two, not even across a
  * crash. The lease is counted by the voter's own monotonic clock from the moment it decided, which is never before the holder
- * sent its question (see trust.ts). It is not on disk: after a restart a voter counts a whole lease again.
+ * sent its question (see trust-window.ts). It is not on disk: after a restart a voter counts a whole lease again.
  */
 
 import { majorityOf } from "./bully.ts";

@@ -1,6 +1,6 @@
 /** Where the node listens, and the page that it serves there. */
 
-import type { Setting } from "./setting.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const HTTP_SETTINGS = [
   {
