@@ -1,12 +1,7 @@
 /**
- * The elections of a node, one for each leader role. Each role has a lock, an epoch and duties of its own:
- *
- *   scheduler            schedules, jobs of dead nodes, leases that ran out, runs that are overdue
- *   metrics_aggregator   what the whole cluster looks like, every few seconds; old samples are removed
- *   log_compactor        finished jobs with their logs, and old occurrences, are removed when their time is over
- *
- * A node with the role `scheduler` stands for all of them; the others only observe who leads. What a leader does in its term is not part
- * of this: the duties follow `changes()`.
+ * The elections of a node, one for each leader role. Each role has a lock, epochs and duties of its own. A node with the role `scheduler` is
+ * a candidate for all of them; the others only observe who leads. What a leader does in its term is not part of this: the duties
+ * (node/duties.ts) follow `changes()`.
  */
 
 import type { Coordination, Leadership, LeaseLock, Membership } from "./coordination.ts";

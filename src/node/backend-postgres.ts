@@ -1,6 +1,6 @@
 /**
  * The backends of nodes that share a database: it stores the jobs and by default also elects and carries the messages. With Redis, both are
- * left to Redis; with etcd, only the election is left to etcd.
+ * left to Redis; with etcd, only the coordination is left to etcd.
  */
 
 import type { Channels } from "../channels/channels.ts";

@@ -6,6 +6,7 @@
 import type { NodeName } from "../ids.ts";
 import type { NodeIdentity } from "../node.ts";
 
+/** Append only: the place of a role is a part of the number of its advisory lock, on which nodes of two versions have to agree. */
 export const LEADER_ROLES = ["scheduler", "metrics_aggregator", "log_compactor"] as const;
 export type LeaderRole = (typeof LEADER_ROLES)[number];
 

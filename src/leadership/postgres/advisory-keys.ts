@@ -1,14 +1,15 @@
 /** The numbers of our advisory locks. PostgreSQL keeps such locks for each database apart. */
 
 import { createHash } from "node:crypto";
-import type { LeaderRole } from "../../core/leadership/term.ts";
+import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";
 
-/** "BATON" in hex and one byte for the role, as people see them in `pg_locks`. */
-export const LEADER_LOCKS: Readonly<Record<LeaderRole, bigint>> = {
-  scheduler: 0x42_4154_4f4e_01n,
-  metrics_aggregator: 0x42_4154_4f4e_02n,
-  log_compactor: 0x42_4154_4f4e_03n,
-};
+/** "BATON" in hex, with room for one byte. */
+const LEADER_LOCK = 0x42_4154_4f4e_00n;
+
+/** The last byte is the place of the role in the list of roles, from 1 on: ...01 is the scheduler's, as people see it in `pg_locks`. */
+export const LEADER_LOCKS = Object.fromEntries(
+  LEADER_ROLES.map((role, at) => [role, LEADER_LOCK + BigInt(at + 1)]),
+) as Readonly<Record<LeaderRole, bigint>>;
 
 const DEFAULT_SCHEMA = "baton";
 const ROLE_BITS = 8n;
@@ -30,7 +31,7 @@ export const HELD_LOCKS = `
   WHERE locktype = 'advisory' AND granted AND objsubid = 1
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
-/** The lock of one life of a node, whose incarnation is the given SQL expression. The schema is part of it. */
+/** The lock of one incarnation of a node, given as an SQL expression. The schema is part of it. */
 export function incarnationLock(incarnation: string): string {
   return `hashtextextended('baton.node/' || ${incarnation}, 0)`;
 }
