@@ -1,3 +1,8 @@
+/**
+ * Everything that callers do with jobs in the store of this node: submit, read, list, cancel, retry, remove and follow.
+ * It also explains why a job waits. It does not run jobs; see run/worker.ts.
+ */
+
 import type { SubmitOptions, SubmitRequest } from "./submit/submitter.ts";
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/channel-names.ts";

@@ -1,3 +1,8 @@
+/**
+ * Cancels, retries and removes single jobs in PostgreSQL. A job that runs is not ended here: the request to cancel is
+ * stored, and its worker reads it when it renews its lease.
+ */
+
 import type { JobId } from "../../../core/ids.ts";
 import { isFinal, type JobStatus } from "../../../core/jobs/job.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
@@ -64,7 +69,6 @@ const REMOVE = write(
    INSERT INTO baton.tally (kind, status, n) SELECT job.kind, done.status, -1 FROM job, done`,
 );
 
-/** What people do to jobs: cancel, retry by hand, remove. */
 export class Control {
   readonly #ledger: StoreCache;
 

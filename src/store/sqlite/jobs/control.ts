@@ -1,3 +1,9 @@
+/**
+ * Cancels, retries and removes single jobs in SQLite, and purges finished jobs and noted occurrences after their
+ * retention. Every method runs inside the caller's transaction. A job that runs is not ended here: only the request to
+ * cancel is stored.
+ */
+
 import type { JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { CancelAnswer, Retention } from "../../store.ts";
@@ -12,7 +18,6 @@ interface Place {
   readonly due: boolean;
 }
 
-/** What people do to jobs: cancel, retry by hand, remove; and what time does: purge. */
 export class Control {
   readonly #ledger: StoreCache;
   readonly #sql;

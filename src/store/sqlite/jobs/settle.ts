@@ -1,3 +1,8 @@
+/**
+ * Ends runs in SQLite, and stores their logs and progress. A write is refused unless the run still holds its job. Runs
+ * inside the caller's transaction.
+ */
+
 import type { JobError, JobStatus } from "../../../core/jobs/job.ts";
 import { PAST_RUNS_MAX, type PastOutcome } from "../../past-runs.ts";
 import { LOG_LINES_MAX } from "../../store.ts";
@@ -11,7 +16,6 @@ const KEPT =
 /** An epoch is raised once or twice for each run: so far back there are more of them than are told. */
 const EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
 
-/** Ends runs, and takes their logs and progress. All of it is refused unless the run is the one that holds the job. */
 export class Settle {
   readonly #ledger: StoreCache;
   readonly #sql;
