@@ -1,4 +1,4 @@
-/** Picks the keeper of the channels port. Whatever is above it knows only the port. */
+/** Opens the channels backend that the options name. Code above it knows only channels.ts. */
 
 import type { Channels } from "./channels.ts";
 import { MemoryChannels } from "./memory/channels.ts";

@@ -1,12 +1,12 @@
 /**
- * The elections of a node, one for each leader role. Each role has a lock, an epoch and duties of its own:
+ * The elections of a node, one for each leader role. Each role has its own lock, epochs and duties:
  *
- *   scheduler            schedules, jobs of dead nodes, leases that ran out, runs that are overdue
- *   metrics_aggregator   what the whole cluster looks like, every few seconds; old samples are removed
- *   log_compactor        finished jobs with their logs, and old occurrences, are removed when their time is over
+ *   scheduler            fires schedules, recovers jobs of dead nodes, expired leases and overdue runs
+ *   metrics_aggregator   samples the whole cluster every few seconds; removes old samples
+ *   log_compactor        removes finished jobs with their logs, and old occurrences, after their retention
  *
- * A node with the role `scheduler` stands for all of them; the others only observe who leads. What a leader does in its term is not part
- * of this: the duties follow `changes()`.
+ * A node with the role `scheduler` is a candidate for all of them; other nodes only observe the leaders. The duties are
+ * not part of this file: they follow `changes()`.
  */
 
 import type { Coordination, Leadership, LeaseLock, Membership } from "./coordination.ts";

@@ -1,10 +1,11 @@
 /**
- * That this node consumes, told to Redis: by one beat for all its queues and batches, however many there are. Who has not beaten for
- * a lease is dead, and whoever beats next gives back what it had.
+ * The heartbeat of this node's consumers: one message to Redis for all queues and batches, however many there are. A
+ * consumer without a heartbeat for a lease is dead, and the next heartbeat of any other consumer returns its messages.
  *
- * A consumer is known by a name and the number of its connection. When the connection breaks, the next one has the next number, and
- * what the old one sent and Redis has not read yet is refused. When Redis knows nothing of us any more (it was emptied, or others
- * took us for dead), we go on under a new name: the old one may be in the middle of its burial.
+ * A consumer is identified by a name and the number of its connection. After a broken connection the next one has the
+ * next number, and commands of the old one that Redis has not read yet are refused. If Redis no longer knows this
+ * consumer (it was emptied, or others declared us dead), it continues under a new name: the recovery of the old name
+ * may still be in progress.
  */
 
 import type { Clock } from "../../platform/clock.ts";

@@ -6,9 +6,10 @@
  *                      never fewer than run now, and never more than there are jobs
  *   workers needed   = places needed / places of a worker, rounded up
  *
- * It depends on nothing but its arguments: every node that is asked at the same time says the same, and no node has to remember what it
- * said. So that noise does not make workers come and go, it answers with the number there is while that is at most 30 % too
- * many; too few are always told. Whoever does as it says is told the same again.
+ * The result depends only on the arguments: all nodes give the same answer at the same time, and no node has to
+ * remember earlier answers. To ignore noise, the answer is the current number of workers while that is at most 30 % too
+ * high. A number that is too low is always reported. After an autoscaler has followed the answer, the answer stays the
+ * same.
  */
 
 export interface ScalingFacts {

@@ -1,4 +1,4 @@
-/** Jobs as claims and dispatches answer with them. */
+/** Rows of claimed and dispatched jobs, converted to jobs. */
 
 import type { JobId } from "../../../core/ids.ts";
 import type { DispatchedJob } from "../../ownership.ts";
