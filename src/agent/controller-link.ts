@@ -1,6 +1,7 @@
 /**
- * An agent's side towards the controllers: leases, renewals, reports, results, heartbeats. It runs on a thread of its own
- * (controller-link-main.ts), because handlers may block the event loop of the main one, and a lease that is not renewed is lost.
+ * An agent's link to the controllers: leases, renewals, reports, results, heartbeats. It runs on its own thread
+ * (controller-link-main.ts), because handlers may block the event loop of the main thread, and a lease that is not
+ * renewed is lost.
  */
 
 import type { Connection } from "../client/connection/connection.ts";

@@ -1,12 +1,13 @@
 /**
- * Brings to the leader what runs have to say: logs and progress, and how each ended. A result is posted until it is
- * accepted or refused, whoever leads by then; what comes together is posted together.
+ * Sends the output of runs to the leader: logs and progress, and the outcome of each run. A result is posted until it
+ * is accepted or refused, also across changes of the leader; results that are ready together are posted together.
  *
- * A leader takes results only with its own epoch. After a change of leaders the lease is renewed first, which tells the new
- * epoch. STALE_EPOCH may mean either of two things, that the leader changed or that the job moved on, and again a renewal
- * tells them apart: if it brings no other epoch, the job has moved on and its result is dropped.
+ * A leader accepts results only with its own epoch. After a change of the leader the lease is renewed first, which
+ * returns the new epoch. STALE_EPOCH means that either the leader changed or the job moved on. A renewal distinguishes
+ * the two: if it returns the same epoch, the job has moved on and its result is dropped.
  *
- * Log lines whose answer was lost are posted again, so a line may appear twice; none is dropped for a broken connection.
+ * Log lines whose answer was lost are posted again, so a line may appear twice; no line is dropped because of a broken
+ * connection.
  */
 
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";

@@ -1,10 +1,10 @@
 /**
- * The controller of a node: what agents and callers do under `/v1`, and only at the leader. Every write is made under its term, which the
- * store compares; the guard only spares it those that would be refused.
+ * The controller of a node: the operations of agents and callers under `/v1`, on the leader only. Every write is made
+ * under its term, which the store compares; the guard here only avoids writes that would be refused.
  *
  *   STANDBY    reads; refuses every write with NOT_LEADER
  *   LEADER     all of it
- *   DRAINING   sends away who waits for work; takes results, renewals and logs of its own term while that lasts
+ *   DRAINING   dismisses waiting agents; accepts results, renewals and logs of its own term while that lasts
  */
 
 import type { AgentResult } from "./result-service.ts";

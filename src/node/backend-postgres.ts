@@ -1,6 +1,6 @@
 /**
- * The backends of nodes that share a database: it stores the jobs and by default also elects and carries the messages. With Redis, both are
- * left to Redis; with etcd, only the election is left to etcd.
+ * The backends of nodes that share a database. It stores the jobs, and by default also coordinates the nodes and
+ * carries their messages. Redis can replace it for both; etcd can replace it for coordination only.
  */
 
 import type { Channels } from "../channels/channels.ts";

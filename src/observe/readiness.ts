@@ -1,4 +1,4 @@
-/** Whether a node can do its work now, and why not: the truth behind `/readyz`. */
+/** Whether a node can do its work now, and if not, why: the rule behind `/readyz`. */
 
 import type { Coordination, Leadership, LockSilence, Membership } from "../leadership/coordination.ts";
 import { BatonError } from "../core/errors.ts";

@@ -1,4 +1,4 @@
-/** The settings of Redis, of push dispatch, and of whose job is whose. */
+/** The settings of Redis, of push dispatch, and of the ownership of jobs. */
 
 import { TIMER_MAX } from "./setting.ts";
 import type { Setting } from "./setting.ts";

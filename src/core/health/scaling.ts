@@ -2,9 +2,9 @@
  * How many workers there should be, for autoscalers: the rule behind `GET /scaling`.
  *
  *   jobs in hand     = running + ready
- *   places needed    = jobs in hand x run time / target, so that all of it is done within the target;
+ *   slots needed     = jobs in hand x run time / target, so that all of it is done within the target;
  *                      never fewer than run now, and never more than there are jobs
- *   workers needed   = places needed / places of a worker, rounded up
+ *   workers needed   = slots needed / slots of a worker, rounded up
  *
  * The result depends only on the arguments: all nodes give the same answer at the same time, and no node has to
  * remember earlier answers. To ignore noise, the answer is the current number of workers while that is at most 30 % too

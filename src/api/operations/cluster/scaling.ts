@@ -1,4 +1,4 @@
-/** How many workers there should be, for autoscalers: core/health/scaling.ts with what the cluster knows. */
+/** How many workers there should be, for autoscalers: applies core/health/scaling.ts to the state of the cluster. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
