@@ -42,7 +42,7 @@ const CALL_TIMEOUT_MS = 10_000;
 
 export class ResultSender {
   readonly #o: ResultSenderOptions;
-  readonly #desk: ReportSender;
+  readonly #reports: ReportSender;
   readonly #batcher: Batcher<Posting, null>;
   readonly #backOff: BackOff;
   readonly #over = new AbortController();
@@ -52,7 +52,7 @@ export class ResultSender {
   constructor(options: ResultSenderOptions) {
     this.#o = options;
     this.#backOff = new BackOff(options);
-    this.#desk = new ReportSender({ ...options, over: this.#over.signal });
+    this.#reports = new ReportSender({ ...options, over: this.#over.signal });
     this.#batcher = new Batcher({ flush: (postings) => this.#deliver(postings), batchMax: BATCH_MAX });
   }
 
@@ -62,7 +62,7 @@ export class ResultSender {
   }
 
   report(run: RunKey, report: Omit<Report, "run">): void {
-    this.#desk.add(run, report);
+    this.#reports.add(run, report);
   }
 
   result(run: RunKey, ended: Ended): void {
@@ -71,7 +71,7 @@ export class ResultSender {
   }
 
   forget(run: RunKey): void {
-    this.#desk.forget(run);
+    this.#reports.forget(run);
     this.#o.leases.settled(run);
   }
 
@@ -92,7 +92,7 @@ export class ResultSender {
 
   /** Lines before the result: after it, they would be those of a run that is over. */
   async #bring(run: RunKey, ended: Ended): Promise<void> {
-    await this.#desk.empty(run);
+    await this.#reports.empty(run);
     await this.#batcher.add({ run, ended });
     this.#o.leases.settled(run);
   }
@@ -103,7 +103,7 @@ export class ResultSender {
       try {
         await this.#renewOld(left);
         const again: Posting[] = [];
-        for (const parcel of resultBatches(left)) again.push(...(await this.#post(parcel)));
+        for (const batch of resultBatches(left)) again.push(...(await this.#post(batch)));
         left = again;
         this.#recovered();
       } catch (error) {

@@ -43,7 +43,7 @@ export class ConsumerHeartbeat {
   #connection = 0;
   /** On our monotonic clock, counted from before Redis heard of it. */
   #oursUntil = 0;
-  #burying: Promise<void> | null = null;
+  #recovering: Promise<void> | null = null;
 
   constructor(options: ConsumerHeartbeatOptions) {
     this.#o = options;
@@ -84,7 +84,7 @@ export class ConsumerHeartbeat {
       );
       this.#oursUntil = sentAt + leaseMs;
       onTopics(count);
-      if (dead.length > 0) this.#burying ??= this.#bury(dead).finally(() => (this.#burying = null));
+      if (dead.length > 0) this.#recovering ??= this.#recover(dead).finally(() => (this.#recovering = null));
     } catch (error) {
       if (!isStale(error)) throw error;
       // Another beat or step may have found out before us.
@@ -95,13 +95,13 @@ export class ConsumerHeartbeat {
   /** Whoever is known to be dead is not waited for. */
   async condemn(consumer: string): Promise<void> {
     const { session, key } = this.#o;
-    await this.#bury(await session.run<string[]>(CONDEMN, [], [key(""), consumer]));
+    await this.#recover(await session.run<string[]>(CONDEMN, [], [key(""), consumer]));
   }
 
   /** Leaves no trace. */
   async goodbye(): Promise<void> {
-    await this.#burying;
-    await this.#buryOne(this.speaker.name);
+    await this.#recovering;
+    await this.#recoverOne(this.speaker.name);
   }
 
   /** A later start is another life. */
@@ -138,10 +138,10 @@ export class ConsumerHeartbeat {
     this.#o.onForgotten();
   }
 
-  async #bury(names: readonly string[]): Promise<void> {
+  async #recover(names: readonly string[]): Promise<void> {
     for (const name of names) {
       try {
-        await this.#buryOne(name);
+        await this.#recoverOne(name);
         this.#o.log?.info({ consumer: name }, "a consumer is dead; what it had is delivered again");
       } catch (err) {
         this.#o.log?.warn({ consumer: name, err }, "what a dead consumer had is not given back yet");
@@ -150,7 +150,7 @@ export class ConsumerHeartbeat {
   }
 
   /** Some queues at a time. Others may do the same: each has a part of it. */
-  async #buryOne(name: string): Promise<void> {
+  async #recoverOne(name: string): Promise<void> {
     for (let left = 1; left > 0;) {
       left = await this.#o.session.run<number>(RETURN, [], [this.#o.key(""), name, 0]);
     }

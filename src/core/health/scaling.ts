@@ -47,18 +47,18 @@ export const GROWTH_MAX = 2;
 /** Places that are in use when the line is taken for too long for them, and not for something else that keeps jobs waiting. */
 const BUSY_SHARE = 0.8;
 
-export function desiredWorkers(facts: ScalingFacts, wishes: ScalingOptions): ScalingAnswer {
+export function desiredWorkers(facts: ScalingFacts, options: ScalingOptions): ScalingAnswer {
   const { workers, slots, ready, running } = facts;
-  const each = workers > 0 && slots > 0 ? slots / workers : wishes.slotsPerWorker;
-  const { places, why } = placesNeeded(facts, wishes, each);
+  const each = workers > 0 && slots > 0 ? slots / workers : options.slotsPerWorker;
+  const { places, why } = placesNeeded(facts, options, each);
   const needed = Math.max(0, Math.ceil(places / each - 1e-9));
   const inHand = `${running} running, ${ready} waiting`;
-  const bounded = Math.min(Math.max(needed, wishes.min), wishes.max);
+  const bounded = Math.min(Math.max(needed, options.min), options.max);
   if (bounded !== needed) {
-    const bound = needed < wishes.min ? `the least is ${wishes.min}` : `the most is ${wishes.max}`;
+    const bound = needed < options.min ? `the least is ${options.min}` : `the most is ${options.max}`;
     return { workers: bounded, reason: `${inHand}: ${why}; ${bound}` };
   }
-  const kept = workers <= wishes.max && workers >= wishes.min;
+  const kept = workers <= options.max && workers >= options.min;
   if (kept && needed < workers && needed > 0 && needed >= workers * (1 - SURPLUS_KEPT)) {
     return { workers, reason: `${inHand}: ${needed} would do, and ${workers} are kept` };
   }

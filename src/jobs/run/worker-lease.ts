@@ -116,7 +116,7 @@ export class WorkerLease {
       try {
         const { held, cancelled } = await store.jobs.renew(lease, leaseMs);
         if (!held) emitNotRenewed(events, lease);
-        for (const wish of cancelled) onCancelWish(wish.id, wish.reason);
+        for (const { id, reason } of cancelled) onCancelWish(id, reason);
         const known = this.#holds.get(lease);
         if (!known) return;
         // A claim that opened the lease anew may have overtaken the renewal: ask again.

@@ -156,8 +156,8 @@ export class Worker extends Lifecycle {
     this.#subscriptions = [
       channels.subscribe(topics.jobsReady, () => this.wake()),
       channels.subscribe(topics.jobCancel, ({ body }) => {
-        const wish = body as CancelRequest;
-        this.#cancel(wish.id, wish.reason);
+        const request = body as CancelRequest;
+        this.#cancel(request.id, request.reason);
       }),
     ];
     this.#lease.start();

@@ -188,12 +188,12 @@ export class NodeRegistry implements Registry {
     }
     if (this.#lease !== kv.NO_LEASE) control.dropLease(this.#lease);
     this.#lease = lease;
-    await this.#buryPredecessors(rows);
+    await this.#markPredecessorsDead(rows);
     return null;
   }
 
-  /** Lives that had our name. It was free, so they have ended; their work is the leader's business. */
-  async #buryPredecessors(rows: readonly NodeRow[]): Promise<void> {
+  /** Earlier incarnations with our name. The name was free, so they have ended; the leader recovers their work. */
+  async #markPredecessorsDead(rows: readonly NodeRow[]): Promise<void> {
     const { name, incarnation } = this.#o.identity;
     for (const row of rows) {
       if (row.name !== name || row.incarnation === incarnation || row.entry.status === "dead") continue;

@@ -32,7 +32,7 @@ export class Control {
         `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, (d.seq IS NULL AND l.seq IS NULL) AS fresh, l.run_at
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
       ),
-      wish: file.prepare(
+      requestCancel: file.prepare(
         "UPDATE live SET cancel_requested = 1, cancel_reason = ?, updated_at = ? WHERE seq = ?",
       ),
       cancelFresh: file.prepare(
@@ -73,7 +73,7 @@ export class Control {
       case "cancelled":
         return { outcome: "finished", status: place.status };
       case "processing":
-        this.#sql.wish.run(reason, now, seq);
+        this.#sql.requestCancel.run(reason, now, seq);
         this.#ledger.cancelWishes.set(seq, reason);
         return { outcome: "requested" };
       case "scheduled":

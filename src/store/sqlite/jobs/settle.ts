@@ -128,10 +128,10 @@ export class Settle {
   }
 
   #apply(seq: number, outcome: Exclude<Outcome, { kind: "completed" }>, now: number): void {
-    const wish = this.#ledger.cancelWishes.get(seq);
-    if (wish !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "failed") {
+    const reason = this.#ledger.cancelWishes.get(seq);
+    if (reason !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "failed") {
       // It would go back to the queue, where it would have been cancelled at once.
-      return this.end(seq, "cancelled", { code: "CANCELLED", message: wish ?? "cancelled" }, now);
+      return this.end(seq, "cancelled", { code: "CANCELLED", message: reason ?? "cancelled" }, now);
     }
     switch (outcome.kind) {
       case "retry":
