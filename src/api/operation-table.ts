@@ -35,9 +35,9 @@ import { getTimeline } from "./operations/jobs/job-timeline.ts";
 import { submitJobs } from "./operations/jobs/submit-jobs.ts";
 import { createToken, listTokens, revokeToken } from "./operations/access/tokens.ts";
 import { addUser, listUsers, removeUser, setPassword } from "./operations/access/users.ts";
-import { v1AgentHeartbeat, v1Events, v1ListAgents, v1RemoveAgent } from "./operations/v1/agents.ts";
-import { v1GetJob, v1ListJobs, v1SubmitJobs } from "./operations/v1/jobs.ts";
-import { v1Lease, v1PostLogs, v1PostResults, v1RenewLease } from "./operations/v1/leases.ts";
+import { v1AgentHeartbeat, v1Events, v1ListAgents, v1RemoveAgent } from "./operations/controller/agents.ts";
+import { v1GetJob, v1ListJobs, v1SubmitJobs } from "./operations/controller/jobs.ts";
+import { v1Lease, v1PostLogs, v1PostResults, v1RenewLease } from "./operations/controller/leases.ts";
 
 export const OPERATIONS = [
   submitJobs,

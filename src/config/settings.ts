@@ -4,20 +4,20 @@
  */
 
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
-import { ACCESS_SETTINGS } from "./tables/access-settings.ts";
-import { AGENT_SETTINGS } from "./tables/agent-settings.ts";
-import { CLUSTER_SETTINGS } from "./tables/cluster-settings.ts";
-import { CONTROLLER_SETTINGS } from "./tables/controller-settings.ts";
-import { ETCD_SETTINGS } from "./tables/etcd-settings.ts";
-import { HTTP_SETTINGS } from "./tables/http-settings.ts";
+import { ACCESS_SETTINGS } from "./definitions/access-settings.ts";
+import { AGENT_SETTINGS } from "./definitions/agent-settings.ts";
+import { CLUSTER_SETTINGS } from "./definitions/cluster-settings.ts";
+import { CONTROLLER_SETTINGS } from "./definitions/controller-settings.ts";
+import { ETCD_SETTINGS } from "./definitions/etcd-settings.ts";
+import { HTTP_SETTINGS } from "./definitions/http-settings.ts";
 import type { NodeMap } from "./values/node-map.ts";
-import { OWNERSHIP_SETTINGS } from "./tables/push-settings.ts";
-import { PEER_SETTINGS } from "./tables/peer-settings.ts";
-import { TIMER_MAX } from "./tables/setting.ts";
-import type { Setting } from "./tables/setting.ts";
+import { OWNERSHIP_SETTINGS } from "./definitions/push-settings.ts";
+import { PEER_SETTINGS } from "./definitions/peer-settings.ts";
+import { TIMER_MAX } from "./definitions/setting-definition.ts";
+import type { Setting } from "./definitions/setting-definition.ts";
 import type { StoreSetting } from "./values/store-url.ts";
 
-export type { Setting } from "./tables/setting.ts";
+export type { Setting } from "./definitions/setting-definition.ts";
 
 export const SETTINGS = [
   {

@@ -2,7 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { mayBeFile } from "./sources/environment.ts";
-import { PROFILE_NAMES, PROFILES } from "./tables/profiles.ts";
+import { PROFILE_NAMES, PROFILES } from "./definitions/profiles.ts";
 import { environmentName, SETTING_BY_PATH, SETTINGS } from "./settings.ts";
 import type { Setting } from "./settings.ts";
 

@@ -18,7 +18,7 @@ export type Refusal = "NOT_LEADER" | "OWNER_UNREACHABLE" | "LOOP" | "DRAINING";
 export type Decision =
   | { readonly do: "serve" }
   | { readonly do: "forward"; readonly to: NodeInfo }
-  /** New work: by whoever's turn it is (core/round-robin.ts). */
+  /** New work: by whoever's turn it is (core/placement-rules.ts). */
   | { readonly do: "place" }
   | { readonly do: "refuse"; readonly code: Refusal };
 

@@ -5,7 +5,7 @@
  *
  * Not guaranteed: that there is one leader at every instant. A paused leader may trust its term after another node was
  * granted the next one. That is harmless because the store compares epochs in the transaction of each write (see
- * store.ts); the trust window (core/leadership/trust.ts) only makes it rare.
+ * store.ts); the trust window (core/leadership/trust-window.ts) only makes it rare.
  */
 
 import { BatonError } from "../core/errors.ts";

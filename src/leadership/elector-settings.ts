@@ -6,7 +6,7 @@ export interface ElectorSettings {
   /** How long the lock grants a term. A dead leader is replaced after this, if no hint comes first. */
   readonly leaseMs: number;
   readonly renewMs: number;
-  /** The part of the lease that is not used, see core/leadership/trust.ts. */
+  /** The part of the lease that is not used, see core/leadership/trust-window.ts. */
   readonly marginMs: number;
   /** How often a standby tries, spread by a quarter to both sides. */
   readonly retryMs: number;

@@ -8,7 +8,7 @@
  *        |                           |
  *        '---------------------------' renew: false, trust window over, machine slept and not confirmed, resign, stop
  *
- * Trust is limited by core/leadership/trust.ts and computed in every call of `held()`, so it ends in time even while
+ * Trust is limited by core/leadership/trust-window.ts and computed in every call of `held()`, so it ends in time even while
  * this loop is blocked. Every call to the lock has a deadline, and a late answer changes nothing: a late renewal does
  * not revive a term, a late grant is released.
  *
@@ -21,7 +21,7 @@ import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { LeaderRole, Term, TermChange, TermEnd } from "../core/leadership/term.ts";
 import { sameTerm, TERM_ENDS, termFields } from "../core/leadership/term.ts";
-import { slept, trustedUntil } from "../core/leadership/trust.ts";
+import { slept, trustedUntil } from "../core/leadership/trust-window.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";

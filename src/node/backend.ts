@@ -13,7 +13,7 @@ import { httpProbe } from "../platform/http-probe.ts";
 import { openStore } from "../store/open-store.ts";
 import { peerBackend } from "./backend-peers.ts";
 import { databaseOf, onDatabase } from "./backend-postgres.ts";
-import type { ServiceList } from "./lifecycle.ts";
+import type { ServiceList } from "./service-list.ts";
 import type { Platform } from "./platform.ts";
 
 export type Backend = Awaited<ReturnType<typeof backend>>;

@@ -10,7 +10,7 @@
  */
 
 import type { NodeServices } from "../api/node-services.ts";
-import { stillForming } from "../leadership/formation.ts";
+import { stillForming } from "../leadership/cluster-formation.ts";
 import { fabricOf } from "../config/fabric.ts";
 import { loadSettings } from "../config/load-settings.ts";
 import type { Settings } from "../config/settings.ts";
@@ -28,9 +28,9 @@ import { backend } from "./backend.ts";
 import { duties } from "./duties.ts";
 import { elections } from "./elections.ts";
 import { entry } from "./entry.ts";
-import { atStop, ServiceList } from "./lifecycle.ts";
+import { atStop, ServiceList } from "./service-list.ts";
 import type { NodeOptions } from "./node-options.ts";
-import { observe } from "./observe.ts";
+import { observe } from "./register-metrics.ts";
 import { platform, type Platform } from "./platform.ts";
 import { work } from "./work.ts";
 

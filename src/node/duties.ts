@@ -13,7 +13,7 @@ import { retentionDuty } from "../jobs/recover/retention.ts";
 import { scheduleDuty } from "../jobs/schedules/schedule-duty.ts";
 import type { Service } from "../platform/service.ts";
 import type { Backend } from "./backend.ts";
-import { together } from "./lifecycle.ts";
+import { together } from "./service-list.ts";
 import type { Platform } from "./platform.ts";
 import type { Work } from "./work.ts";
 

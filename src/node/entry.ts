@@ -12,7 +12,7 @@ import { ClusterView } from "../observe/cluster-view.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { Readiness } from "../observe/readiness.ts";
 import { StoreSnapshots } from "../observe/store-snapshots.ts";
-import { WorkCheck } from "../observe/work-check.ts";
+import { WorkCheck } from "../observe/worker-health-check.ts";
 import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/shown-settings.ts";
 import { JoinServer } from "../peers/open-peers.ts";

@@ -14,7 +14,7 @@ import { RetractionReceiver } from "../peers/retractions/retraction-receiver.ts"
 import { Retractions, RETRACTIONS_PATH } from "../peers/retractions/retractions.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { NodeInfo } from "../core/node.ts";
-import { inTurn, willing } from "../core/round-robin.ts";
+import { inTurn, willing } from "../core/placement-rules.ts";
 import type { Jobs } from "../jobs/job-service.ts";
 import type { Store } from "../store/store.ts";
 import type { PeerHandler } from "../transport/transport.ts";

@@ -13,7 +13,7 @@ import { isPushed } from "../config/fabric.ts";
 import { Controller } from "../controller/controller.ts";
 import { EventFeed } from "../controller/events/event-feed.ts";
 import { channelEventWire } from "../controller/events/event-wire.ts";
-import { JobNews } from "../controller/events/job-news.ts";
+import { JobNews } from "../controller/events/job-event-emitter.ts";
 import { TermGuard } from "../controller/term-guard.ts";
 import { retryPolicyOf } from "../core/jobs/retry.ts";
 import { roleOf } from "../core/leadership/role.ts";

@@ -4,7 +4,7 @@ import { Journal } from "./journal/journal.ts";
 import { RefusedWrites } from "./journal/refused-writes.ts";
 import { TermJournal } from "./journal/term-journal.ts";
 import type { Traffic } from "./traffic.ts";
-import type { JobNews } from "../controller/events/job-news.ts";
+import type { JobNews } from "../controller/events/job-event-emitter.ts";
 import type { Membership } from "../leadership/coordination.ts";
 import type { JobId } from "../core/ids.ts";
 import type { NodeIdentity, NodeStatus } from "../core/node.ts";

@@ -8,6 +8,6 @@ export function openPeers(options: Omit<BullyOptions, "local">): BullyCoordinati
   return new BullyCoordination({ ...options, local: openStandalone(options) });
 }
 
-export { JoinServer, type JoinServerOptions } from "./bully/membership/join-server.ts";
+export { JoinServer, type JoinServerOptions } from "./bully/joining/join-server.ts";
 export type { BullyCoordination } from "./bully/coordination.ts";
 export type { PeerSource } from "./bully/peer-list.ts";

@@ -6,7 +6,7 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Role } from "../core/leadership/role.ts";
-import { DataLock } from "./data-lock.ts";
+import { DataLock } from "./data-folder-lock.ts";
 import type { ExitCause, SupervisedChild } from "./supervised-child.ts";
 
 export interface ChildReport {

@@ -33,7 +33,7 @@ import {
   noAgentBecause,
   type ChildCommandOptions,
 } from "./child-commands.ts";
-import { DataLock } from "./data-lock.ts";
+import { DataLock } from "./data-folder-lock.ts";
 import { isMessage, type FromController, type ToChild } from "./messages.ts";
 import { ControllerClient } from "./controller-client.ts";
 import { childReport, readReport, writeReport, type SupervisorReport } from "./supervisor-report.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
 import type { Schedule } from "../../core/schedules/schedule.ts";
 import { BatonError } from "../../core/errors.ts";
-import { timingInWords } from "../../jobs/schedules/cron-words.ts";
+import { timingInWords } from "../../jobs/schedules/cron-description.ts";
 import type { NotedOccurrence } from "../../store/store.ts";
 import { Attempts, Name, Payload, Priority, Timeout, isoOf, isoOrNull } from "./fields.ts";
 import type { ScheduleRequest } from "../../jobs/schedules/schedule-service.ts";

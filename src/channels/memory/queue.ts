@@ -10,7 +10,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Delivery, Subscription } from "../channels.ts";
 import { Fifo } from "../fifo.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
-import { redeliveryDelayMs } from "../redelivery-delay.ts";
+import { redeliveryDelayMs } from "../redelivery-rules.ts";
 
 interface Entry extends EncodedMessage {
   deliveries: number;

@@ -8,7 +8,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import type { Delivery } from "../channels.ts";
-import { redeliveryDelayMs } from "../redelivery-delay.ts";
+import { redeliveryDelayMs } from "../redelivery-rules.ts";
 import type { QueueMessages, Taken } from "./queue-messages.ts";
 
 export interface ConsumerOptions {

@@ -6,7 +6,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Delivery } from "../channels.ts";
-import { redeliveryDelayMs } from "../redelivery-delay.ts";
+import { redeliveryDelayMs } from "../redelivery-rules.ts";
 import type { QueueMessages, QueueConsumer, Taken } from "./queue-messages.ts";
 
 export interface ConsumerOptions {

@@ -7,7 +7,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { nearest } from "../../core/errors.ts";
-import type { Setting } from "../tables/setting.ts";
+import type { Setting } from "../definitions/setting-definition.ts";
 import { environmentName, SETTINGS } from "../settings.ts";
 import type { Found } from "./source.ts";
 import { adviceText, type Advice } from "../mistake.ts";

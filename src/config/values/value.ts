@@ -9,7 +9,7 @@ import { nodesFromText, readNodes } from "./node-map.ts";
 import type { NodeMap } from "./node-map.ts";
 import { maskedEtcd, readEtcd } from "./etcd-url.ts";
 import { maskedRedis, readRedis } from "./redis-url.ts";
-import type { Setting } from "../tables/setting.ts";
+import type { Setting } from "../definitions/setting-definition.ts";
 import { formatSize, parseSize } from "./size.ts";
 import { MASK, maskedStore, readStore } from "./store-url.ts";
 

@@ -4,7 +4,7 @@
  * enough of the others' votes to vote again.
  */
 
-import type { Ballot } from "../../core/leadership/ballot.ts";
+import type { Ballot } from "../../core/leadership/vote-rules.ts";
 import type { NodeName } from "../../core/ids.ts";
 import { termOf } from "./leader-view.ts";
 import { heartbeatAnswer, PATHS, type HeartbeatAnswer, type Presence } from "./messages.ts";

@@ -3,7 +3,7 @@
  * heartbeats.
  */
 
-import { sameIncarnation, type HeldTerm } from "../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Tenure } from "../../leadership/coordination.ts";

@@ -6,7 +6,7 @@
  * that no majority is possible, and rejects in between: then the elector's trust window decides.
  */
 
-import { sameIncarnation, type HeldTerm } from "../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
 import {
   compareNames,
   judgePoll,

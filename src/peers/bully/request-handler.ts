@@ -1,7 +1,7 @@
 /** Answers the requests of peers. From a node that is not a member, only a request to join is accepted. */
 
 import type { z } from "zod";
-import { sameIncarnation } from "../../core/leadership/ballot.ts";
+import { sameIncarnation } from "../../core/leadership/vote-rules.ts";
 import { compareNames } from "../../core/leadership/bully.ts";
 import { BatonError, ERRORS } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
@@ -13,11 +13,11 @@ import {
 } from "../../core/leadership/peer-set.ts";
 import type { Log } from "../../platform/log.ts";
 import type { PeerReply, ReceivedRequest } from "../../transport/transport.ts";
-import type { MemberAdmission } from "./membership/member-admission.ts";
+import type { MemberAdmission } from "./joining/member-admission.ts";
 import type { Candidacy } from "./election/candidacy.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { LeaderWatch } from "./election/leader-watch.ts";
-import type { MemberChanges } from "./membership/member-changes.ts";
+import type { MemberChanges } from "./joining/member-changes.ts";
 import type { BullyMembership } from "./membership.ts";
 import * as messages from "./messages.ts";
 import { PATHS, readMessage, type Presence } from "./messages.ts";

@@ -1,7 +1,7 @@
 /** The notes on leadership that `baton status` shows. */
 
 import { majorityOf } from "../../core/leadership/bully.ts";
-import type { ClusterJoiner } from "./membership/cluster-joiner.ts";
+import type { ClusterJoiner } from "./joining/cluster-joiner.ts";
 import type { PeerCalls } from "./peer-calls.ts";
 import type { PeerState } from "./peer-state.ts";
 

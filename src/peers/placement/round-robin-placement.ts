@@ -14,7 +14,7 @@ import type { RetractedJobs } from "../retractions/retraction-receiver.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeInfo } from "../../core/node.ts";
-import { byKey, canRun, inTurn, willing, type Wants } from "../../core/round-robin.ts";
+import { byKey, canRun, inTurn, willing, type Wants } from "../../core/placement-rules.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";

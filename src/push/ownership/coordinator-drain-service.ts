@@ -5,11 +5,11 @@
  *        '───────────── hurry, the hard limit, or no peer is left: the rest is released ─────────────'
  */
 
-import type { HandoffEnd } from "../../core/push/handoff.ts";
+import type { HandoffEnd } from "../../core/push/handoff-rules.ts";
 import type { DrainProgress } from "../../core/node.ts";
 import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
 import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
-import { doneBefore } from "./done-before.ts";
+import { doneBefore } from "./done-before-abort.ts";
 import { inBatches } from "./in-batches.ts";
 import type { OwnedAssignment, OwnedAssignments } from "./owned-assignments.ts";
 import type { OwnerOptions } from "./owner-options.ts";

@@ -1,5 +1,5 @@
 /**
- * Offers assignments to the other nodes and waits until one takes them. core/push/handoff.ts decides; this executes the decisions: many
+ * Offers assignments to the other nodes and waits until one takes them. core/push/handoff-rules.ts decides; this executes the decisions: many
  * offers in a message, many rows in a read.
  */
 
@@ -14,10 +14,10 @@ import {
   type HandoffRules,
   type HandoffState,
   type HandoffStep,
-} from "../../core/push/handoff.ts";
+} from "../../core/push/handoff-rules.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId } from "../../store/ownership.ts";
-import { doneBefore } from "./done-before.ts";
+import { doneBefore } from "./done-before-abort.ts";
 import { inBatches } from "./in-batches.ts";
 import type {
   OwnedAssignment,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { redeliveryDelayMs } from "../../../src/channels/redelivery-delay.ts";
+import { redeliveryDelayMs } from "../../../src/channels/redelivery-rules.ts";
 import { openChannels } from "../../../src/channels/open-channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";

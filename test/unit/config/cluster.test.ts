@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { LoadOptions } from "../../../src/config/load-settings.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
-import { PROFILES } from "../../../src/config/tables/profiles.ts";
+import { PROFILES } from "../../../src/config/definitions/profiles.ts";
 import { SETTING_BY_PATH } from "../../../src/config/settings.ts";
 import { sourceText } from "../../../src/config/sources/source.ts";
 import { maskedStore, readStore } from "../../../src/config/values/store-url.ts";

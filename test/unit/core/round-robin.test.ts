@@ -5,7 +5,7 @@ import { isJobId, jobId, uuidAt } from "../../../src/core/ids.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { mergePages } from "../../../src/core/merge-pages.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
-import { byKey, inTurn, willing } from "../../../src/core/round-robin.ts";
+import { byKey, inTurn, willing } from "../../../src/core/placement-rules.ts";
 
 function node(name: string, over: Partial<NodeInfo> = {}): NodeInfo {
   return {

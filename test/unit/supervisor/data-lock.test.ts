@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { DataLock } from "../../../src/supervisor/data-lock.ts";
+import { DataLock } from "../../../src/supervisor/data-folder-lock.ts";
 import { readReport } from "../../../src/supervisor/supervisor-report.ts";
 
 describe("DataLock", () => {

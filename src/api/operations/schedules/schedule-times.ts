@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { Schedule } from "../../../core/schedules/schedule.ts";
-import { timingInWords } from "../../../jobs/schedules/cron-words.ts";
+import { timingInWords } from "../../../jobs/schedules/cron-description.ts";
 import { NameParams, isoOf, limit } from "../../bodies/fields.ts";
 import { answer, operation } from "../../operation.ts";
 import {

@@ -6,7 +6,7 @@
  * evidence. Evidence only frees this node's own vote: an election still takes a majority.
  */
 
-import type { HeldTerm } from "../../../core/leadership/ballot.ts";
+import type { HeldTerm } from "../../../core/leadership/vote-rules.ts";
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
 import type { Heartbeats } from "../heartbeats.ts";

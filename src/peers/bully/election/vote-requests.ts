@@ -1,7 +1,7 @@
 /** Requests to voters, our own included: polls, promises, renewals, releases, and the announcement of a new leader. */
 
 import type { z } from "zod";
-import type { HeldTerm } from "../../../core/leadership/ballot.ts";
+import type { HeldTerm } from "../../../core/leadership/vote-rules.ts";
 import type { Heard } from "../../../core/leadership/bully.ts";
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeIdentity } from "../../../core/node.ts";

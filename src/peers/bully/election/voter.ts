@@ -1,5 +1,5 @@
 /**
- * This node's vote, and the set of peers that it has stored. It decides by core/leadership/ballot.ts and answers only
+ * This node's vote, and the set of peers that it has stored. It decides by core/leadership/vote-rules.ts and answers only
  * when its promise is on disk.
  *
  * A decision is made at once, in memory, and is binding from then on; writes follow one after the other. If a write
@@ -21,7 +21,7 @@ import {
   type PromiseAsked,
   type RenewalAsked,
   type Vote,
-} from "../../../core/leadership/ballot.ts";
+} from "../../../core/leadership/vote-rules.ts";
 import type { NodeIdentity } from "../../../core/node.ts";
 import { compareSets, type PeerSet, type SetNumber } from "../../../core/leadership/peer-set.ts";
 import { termFields, type Term } from "../../../core/leadership/term.ts";

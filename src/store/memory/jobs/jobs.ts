@@ -10,7 +10,7 @@ import { isFinal, isSuspect } from "../../../core/jobs/job.ts";
 import { passesFilters } from "../../../core/jobs/job-fields.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import { wasInterrupted } from "../../abandoned-leases.ts";
-import { authorUnder } from "../../write-author.ts";
+import { authorUnder } from "../../fenced-author.ts";
 import type { JobRuns, PastOutcome } from "../../past-runs.ts";
 import type {
   Abandoned,

@@ -14,7 +14,7 @@ import { Report } from "./report.ts";
 import { Settle } from "./settle.ts";
 import { Control } from "./control.ts";
 import type { Submit } from "./submit.ts";
-import { SubmitWithin } from "./submit-within.ts";
+import { SubmitWithin } from "./submit-in-transaction.ts";
 import type { PostgresTerms } from "../terms.ts";
 
 export interface PostgresJobsParts {

@@ -142,7 +142,7 @@ const TRIES = 5;
 
 /**
  * `author`: the node that submits, null for the birthplace. `cluster`: whose jobs they are meant to be (see Cluster in
- * submit-within.ts); null for whoever owns this schema. `at`: the instant, null for the database's clock.
+ * submit-in-transaction.ts); null for whoever owns this schema. `at`: the instant, null for the database's clock.
  */
 const submitPrepared = (create: string, more: readonly string[]) => String.raw`
 ${create} baton.submit_prepared(

@@ -9,7 +9,7 @@ import type { Resolver } from "../../../../src/config/values/discovery.ts";
 import { fabricOf } from "../../../../src/config/fabric.ts";
 import type { LoadOptions } from "../../../../src/config/load-settings.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
-import { PROFILE_NAMES } from "../../../../src/config/tables/profiles.ts";
+import { PROFILE_NAMES } from "../../../../src/config/definitions/profiles.ts";
 import { sourceText } from "../../../../src/config/sources/source.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 import { adviceText } from "../../../../src/config/mistake.ts";

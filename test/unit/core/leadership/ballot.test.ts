@@ -14,7 +14,7 @@ import {
   type HeldTerm,
   type Memory,
   type Vote,
-} from "../../../../src/core/leadership/ballot.ts";
+} from "../../../../src/core/leadership/vote-rules.ts";
 import { candidate } from "../../../support/lock-candidates.ts";
 
 const ada = candidate("ada");

@@ -8,7 +8,7 @@ import {
   type HandoffEvent,
   type HandoffRules,
   type HandoffState,
-} from "../../../../src/core/push/handoff.ts";
+} from "../../../../src/core/push/handoff-rules.ts";
 
 const HELD = { incarnation: "a-1", ownerEpoch: 3 };
 const RULES: HandoffRules = { ackMs: 5_000, tries: 3, whenSilent: "orphan" };

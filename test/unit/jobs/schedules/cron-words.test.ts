@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
-import { cronInWords, timingInWords } from "../../../../src/jobs/schedules/cron-words.ts";
+import { cronInWords, timingInWords } from "../../../../src/jobs/schedules/cron-description.ts";
 import { parseCron } from "../../../../src/jobs/schedules/cron-syntax.ts";
 
 const WORDS: Readonly<Record<string, string>> = {

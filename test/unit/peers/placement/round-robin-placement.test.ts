@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { byKey } from "../../../../src/core/round-robin.ts";
+import { byKey } from "../../../../src/core/placement-rules.ts";
 import type { PeerHandler } from "../../../../src/transport/transport.ts";
 import { peerApps } from "../../../support/peer-apps.ts";
 import type { PeerApp, PeerApps, PeerAppsOptions } from "../../../support/peer-apps.ts";

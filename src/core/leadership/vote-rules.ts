@@ -3,7 +3,7 @@
  *
  * A ballot is on disk before any answer that depends on it is sent, so one epoch is never promised to two candidates,
  * not even across a crash. The voter counts the lease on its own monotonic clock from the moment of its decision, which
- * is never before the holder sent its request (see trust.ts). The lease is not on disk: after a restart a voter counts
+ * is never before the holder sent its request (see trust-window.ts). The lease is not on disk: after a restart a voter counts
  * a whole lease again.
  */
 

@@ -1,7 +1,7 @@
 /** The settings of Redis, of push dispatch, and of the ownership of jobs. */
 
-import { TIMER_MAX } from "./setting.ts";
-import type { Setting } from "./setting.ts";
+import { TIMER_MAX } from "./setting-definition.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const OWNERSHIP_SETTINGS = [
   {

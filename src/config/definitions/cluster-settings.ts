@@ -3,8 +3,8 @@
 import { NODE_NAME } from "../../core/ids.ts";
 import { NODE_ROLES } from "../../core/node.ts";
 import { PROFILE_NAMES } from "./profiles.ts";
-import { TIMER_MAX } from "./setting.ts";
-import type { Setting } from "./setting.ts";
+import { TIMER_MAX } from "./setting-definition.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const CLUSTER_SETTINGS = [
   {

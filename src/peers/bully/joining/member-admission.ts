@@ -1,6 +1,6 @@
 /** Decides which nodes may join and removes members. The change itself is made by member-changes.ts. */
 
-import { sameIncarnation, type HeldTerm } from "../../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../../core/leadership/vote-rules.ts";
 import { BatonError, hasCode } from "../../../core/errors.ts";
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeIdentity } from "../../../core/node.ts";

@@ -1,7 +1,7 @@
 /** The settings of `baton controller`, which runs a controller and an agent. A plain node does not use them. */
 
-import { TIMER_MAX } from "./setting.ts";
-import type { Setting } from "./setting.ts";
+import { TIMER_MAX } from "./setting-definition.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const CONTROLLER_SETTINGS = [
   {

@@ -10,7 +10,7 @@ export const PROFILES: Readonly<Record<ProfileName, Readonly<Record<string, stri
   forge: {
     "leader.lease": "60s",
     "leader.renew": "30s",
-    // A quarter of the lease, as core/leadership/trust.ts asks for.
+    // A quarter of the lease, as core/leadership/trust-window.ts asks for.
     "leader.margin": "15s",
     "leader.retry": "5s",
     "node.heartbeat": "5s",

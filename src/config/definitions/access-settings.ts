@@ -1,6 +1,6 @@
 /** The settings of access: authentication, rate limits and trusted proxies. */
 
-import type { Setting } from "./setting.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const ACCESS_SETTINGS = [
   {

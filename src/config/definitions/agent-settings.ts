@@ -1,7 +1,7 @@
 /** The settings of agents, which lease jobs over HTTP. */
 
-import { TIMER_MAX } from "./setting.ts";
-import type { Setting } from "./setting.ts";
+import { TIMER_MAX } from "./setting-definition.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const AGENT_SETTINGS = [
   {

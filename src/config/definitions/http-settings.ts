@@ -1,6 +1,6 @@
 /** The settings of the HTTP listener and of the dashboard. */
 
-import type { Setting } from "./setting.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const HTTP_SETTINGS = [
   {

@@ -1,7 +1,7 @@
 /** The settings of a cluster of peers: its nodes, the join server, the secret, placement and timeouts. */
 
-import { TIMER_MAX } from "./setting.ts";
-import type { Setting } from "./setting.ts";
+import { TIMER_MAX } from "./setting-definition.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const PEER_SETTINGS = [
   {

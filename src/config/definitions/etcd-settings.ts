@@ -1,6 +1,6 @@
 /** The settings of etcd. */
 
-import type { Setting } from "./setting.ts";
+import type { Setting } from "./setting-definition.ts";
 
 export const ETCD_SETTINGS = [
   {

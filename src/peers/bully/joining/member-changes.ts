@@ -3,7 +3,7 @@
  * counts when a majority of the set before and of the set after it have stored it on their disks.
  */
 
-import { sameIncarnation, type HeldTerm } from "../../../core/leadership/ballot.ts";
+import { sameIncarnation, type HeldTerm } from "../../../core/leadership/vote-rules.ts";
 import { majorityOf } from "../../../core/leadership/bully.ts";
 import { BatonError } from "../../../core/errors.ts";
 import type { NodeName } from "../../../core/ids.ts";
