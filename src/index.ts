@@ -1,8 +1,8 @@
 /**
- * The public face of the package: what stands here is promised to its users, everything else may change.
+ * The public API of the package: exports of this file are stable, everything else may change.
  *
- * Three ways to use Baton lead through it: write tasks (`defineTask`), run a node in a program of one's own
- * (`createNode`), and talk to nodes that run elsewhere (`BatonClient`, which `baton/client` gives without the server).
+ * It supports three uses of Baton: writing tasks (`defineTask`), running a node inside another program (`createNode`),
+ * and calling nodes that run elsewhere (`BatonClient`, which `baton/client` exports without the server).
  */
 
 // Tasks

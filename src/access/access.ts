@@ -1,6 +1,6 @@
 /**
- * Who may come in. A caller shows a token or a session, and is answered at once out of memory; where the node listens to its own
- * machine only, everybody who gets that far may do everything, unless the settings say otherwise.
+ * Authenticates callers by a token or a session, from memory. Where the node listens only on the loopback address,
+ * every caller may do everything, unless the settings say otherwise.
  */
 
 import { LOOPBACK, principalText } from "../core/access/permissions.ts";

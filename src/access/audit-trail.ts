@@ -1,6 +1,7 @@
 /**
- * Who changed what, for the journal. Changes by people have an entry each. What programs do all the time (submits, leases, results) is
- * counted, one entry a minute for each caller and operation; so is what was refused, for each address.
+ * The audit trail: which caller changed what, for the journal. Changes by people have an entry each. Frequent calls of
+ * programs (submits, leases, results) are counted, one entry per minute for each caller and operation; so are refused
+ * calls, for each address.
  */
 
 import type { JournalService } from "../observe/journal/journal.ts";

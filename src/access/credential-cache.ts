@@ -1,4 +1,4 @@
-/** All credentials that this node knows, in memory: a request costs no query. */
+/** All credentials that this node knows, in memory, so that a request needs no query. */
 
 import type { Principal } from "../core/access/permissions.ts";
 import { isAlive, isForgotten, merge } from "../core/access/credential.ts";

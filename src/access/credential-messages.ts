@@ -1,4 +1,4 @@
-/** Credentials as nodes tell them to each other. What another node sends is looked at field by field before it is kept. */
+/** Credentials in messages between nodes. Received credentials are validated field by field before they are stored. */
 
 import { createHash } from "node:crypto";
 import { z } from "zod";

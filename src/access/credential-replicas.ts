@@ -1,11 +1,11 @@
 /**
- * Credentials in a cluster whose nodes have a store each: all of them have all.
+ * Credentials in a cluster whose nodes have their own stores: every node has all of them.
  *
- * Whoever changes one tells all nodes that it can reach, and waits for them a moment. As the net under that each node compares a
- * digest with the others every few seconds, and reads what they have where it differs. What two nodes disagree on is settled by
- * `merge` (core/access/credential.ts), the same way everywhere.
+ * A node that changes a credential sends it to all nodes that it can reach, and waits for them for a moment. In
+ * addition each node compares a digest with the others every few seconds, and reads their credentials where it differs.
+ * `merge` (core/access/credential.ts) resolves conflicts, in the same way on every node.
  *
- *   POST /peer/access            {credentials, next: null}   keep these too
+ *   POST /peer/access            {credentials, next: null}   store these too
  *   GET  /peer/access/digest     {digest}
  *   GET  /peer/access?after=id   {credentials, next}         a page of all
  */

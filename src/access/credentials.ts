@@ -1,10 +1,10 @@
 /**
- * The credentials of this node: what its store has, a copy in memory, and the way of changes between the two.
+ * The credentials of this node: those in its store, a copy in memory, and the way of changes between the two.
  *
- *   desks --put--> store --> book (this node) --> other nodes
- *                    ^          ^ looked at every two seconds, and before an unknown token is refused: where the store is shared,
- *                    |            others write into it
- *                    '-- uses, now and then
+ *   services --put--> store --> cache (this node) --> other nodes
+ *                       ^          ^ refreshed every two seconds, and before an unknown token is refused: where the store is
+ *                       |            shared, other nodes write into it
+ *                       '-- times of use, at intervals
  */
 
 import type { Credential } from "../core/access/credential.ts";

@@ -1,9 +1,10 @@
 /**
- * The first admin token, of a cluster in which nobody has that permission and callers are asked. Without it nobody could make any.
+ * The first admin token of a cluster that authenticates callers and has no administrator. Without it no token could be
+ * created.
  *
- * Where nodes share a store, the store says who was first. Where each has its own, the token is made of the cluster's secret, which
- * they all have, so that nodes which start together make the same one; and not before the node has heard what the leader knows,
- * because an older one may have been revoked.
+ * Where nodes share a store, the store decides which node was first. Where each has its own, the token is derived from
+ * the cluster secret, so that nodes that start together create the same one; and only after the node has received the
+ * leader's credentials, because an older token may have been revoked.
  */
 
 import {

@@ -1,6 +1,7 @@
 /**
- * Hashes of passwords: scrypt, with its parameters kept beside the hash, so that they can be raised later. The work is done on
- * Node's own threads, a few at a time: they also read files and look up names, and must not all be busy with logins.
+ * Password hashes: scrypt, with its parameters stored in the hash, so that they can be raised later. The work is done
+ * on Node's own threads, a few at a time: these also read files and resolve names, and must not all be busy with
+ * logins.
  */
 
 import { scrypt, timingSafeEqual } from "node:crypto";

@@ -1,10 +1,11 @@
 /**
- * Who was recognised on a connection, by what was shown there last: most callers show the same again with each request, and need not be
- * hashed each time. One for each connection, gone with it.
+ * The principal that was last authenticated on a connection. Most callers send the same credential with each request,
+ * and it need not be hashed each time. There is one cache per connection, which ends with it.
  *
- * It only saves the hash. Whether the credential still counts is asked of the book, whose `edition` tells that something has changed, and of
- * the clock, as before. What was shown is not kept in clear but under a pad of this process, so that no list of the memory's texts has it;
- * and it is compared in a time that depends on its length alone, because a proxy's connection carries requests of many.
+ * It only saves the hash. The validity of the credential is still checked against the credential cache, whose `edition`
+ * changes with every change, and against the clock. The credential is not kept in clear but masked with a pad of this
+ * process, so that a dump of strings in memory does not contain it. It is compared in a time that depends on its length
+ * alone, because the connection of a proxy carries requests of many callers.
  */
 
 import type { Principal } from "../core/access/permissions.ts";

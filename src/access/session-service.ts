@@ -1,4 +1,4 @@
-/** Sessions of users: a cookie in their browser, a hash of it here, so that any node knows it. */
+/** Sessions of users: the browser has a cookie and the store its hash, so that any node knows the session. */
 
 import { removed, SESSION_MS_MAX } from "../core/access/credential.ts";
 import type { Credential } from "../core/access/credential.ts";

@@ -1,6 +1,6 @@
 /**
- * Tokens and sessions as they travel, and what is kept of them. They are made of 256 random bits, so a plain SHA-256 will do at
- * rest: nobody finds such a text by trying. Passwords are another matter (passwords.ts).
+ * The format of tokens and sessions, and of their stored hashes. They are made of 256 random bits, so a plain SHA-256
+ * is enough: such a text cannot be guessed. Passwords are different (passwords.ts).
  */
 
 import { hash, hkdfSync, timingSafeEqual } from "node:crypto";

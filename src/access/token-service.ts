@@ -1,4 +1,4 @@
-/** Tokens: made once, shown once, revoked for good. */
+/** Tokens: created once, shown once, revoked permanently. */
 
 import type { Permission } from "../core/access/permissions.ts";
 import { changed, removed } from "../core/access/credential.ts";

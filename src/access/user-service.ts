@@ -1,4 +1,4 @@
-/** People with a name and a password, for the dashboard. */
+/** Users with a name and a password, for the dashboard. */
 
 import type { Permission } from "../core/access/permissions.ts";
 import { changed, removed } from "../core/access/credential.ts";

@@ -1,6 +1,6 @@
 /**
- * Runs leased jobs with the tasks, threads and contexts of a worker. It knows nothing of leases but their names, and of
- * controllers nothing at all.
+ * Runs leased jobs with the tasks, threads and contexts of a worker. It knows leases only by name, and does not know
+ * controllers.
  */
 
 import type { AbortReason } from "../core/jobs/job.ts";

@@ -1,11 +1,11 @@
 /**
- * A worker that knows the cluster only by its HTTP API: it leases jobs from whoever leads, runs them and posts what became of
- * them. It needs neither the database nor to be a member.
+ * An agent: a worker that uses only the HTTP API of the cluster. It leases jobs from the leader, runs them and posts
+ * their results. It needs no access to the database and is not a member of the cluster.
  *
  *   controllers <──HTTP──> link (a thread of its own) <──messages──> runs (this thread, with the handlers)
  *
- * A handler that blocks this thread holds up its neighbours and the taking of jobs, but no renewal, no heartbeat and
- * no result that is finished.
+ * A handler that blocks this thread delays other handlers and the acceptance of jobs, but no renewal, no heartbeat and
+ * no finished result.
  */
 
 import type { JobRun } from "../jobs/run/job-run.ts";

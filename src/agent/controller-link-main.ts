@@ -1,4 +1,4 @@
-/** Runs on a worker thread: an agent's link to the controllers, out of the way of handlers that block. */
+/** Runs on a worker thread: an agent's link to the controllers, which handlers that block cannot delay. */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../platform/clock.ts";

@@ -1,15 +1,15 @@
 /**
- * What the agent's main thread, where handlers run, and the thread of its link to the controllers say to each other. Plain
- * values only: they are copied between threads.
+ * The messages between the agent's main thread, where handlers run, and the thread of its link to the controllers. Only
+ * plain values, because they are copied between threads.
  *
  *   link                                     main
- *     | <------------- room ------------------ |   so many jobs may come; it has seen so many offers
+ *     | <------------- room ------------------ |   the number of free slots; the number of offers seen
  *     | -------------- offer ----------------> |   a batch under one lease
  *     | <------------- report ---------------- |   logs and progress, again and again
  *     | <------- result or forget ------------ |   once for each job
  *     | ---------- cancel or lost -----------> |   at any time
  *     | <------------- drain ----------------- |   no more leases
- *     | <-- finish ---------------- finished -> |   all that there is to tell is told, or was let go
+ *     | <-- finish ---------------- finished -> |   everything is delivered, or was dropped
  */
 
 import type { ResultErrorBody, ResultStatus } from "../client/controller-bodies.ts";

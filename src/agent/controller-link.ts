@@ -1,6 +1,7 @@
 /**
- * An agent's side towards the controllers: leases, renewals, reports, results, heartbeats. It runs on a thread of its own
- * (controller-link-main.ts), because handlers may block the event loop of the main one, and a lease that is not renewed is lost.
+ * An agent's link to the controllers: leases, renewals, reports, results, heartbeats. It runs on its own thread
+ * (controller-link-main.ts), because handlers may block the event loop of the main thread, and a lease that is not
+ * renewed is lost.
  */
 
 import type { Connection } from "../client/connection/connection.ts";
@@ -43,9 +44,9 @@ export class ControllerLink extends Lifecycle {
   readonly #o: ControllerLinkOptions;
   readonly #leader: LeaderConnection;
   readonly #leases: LeaseRenewer;
-  readonly #courier: ResultSender;
-  readonly #taker: LeasePoller;
-  readonly #heart: Heartbeater;
+  readonly #results: ResultSender;
+  readonly #poller: LeasePoller;
+  readonly #heartbeater: Heartbeater;
   #running = 0;
 
   constructor(options: ControllerLinkOptions) {
@@ -59,11 +60,11 @@ export class ControllerLink extends Lifecycle {
       onLost: (lease, why) => tell({ say: "lost", lease, why }),
       onCancel: (run, reason) => tell({ say: "cancel", run, reason }),
     }));
-    this.#courier = new ResultSender({ ...options, leader, leases, onRecovered: () => this.#taker.wake() });
-    this.#taker = new LeasePoller({
+    this.#results = new ResultSender({ ...options, leader, leases, onRecovered: () => this.#poller.wake() });
+    this.#poller = new LeasePoller({
       ...options,
       leader,
-      blocked: () => this.#courier.failing,
+      blocked: () => this.#results.failing,
       onLeased: ({ lease_id, leader_epoch, expires_in_ms, tasks }) =>
         leases.open(
           lease_id,
@@ -75,7 +76,7 @@ export class ControllerLink extends Lifecycle {
       giveBack: (jobs) => this.#giveBack(jobs),
     });
     // A handler may block the event loop before anybody could say that it runs.
-    this.#heart = new Heartbeater({
+    this.#heartbeater = new Heartbeater({
       ...options,
       leader,
       running: () => Math.max(this.#running, leases.jobs),
@@ -86,38 +87,38 @@ export class ControllerLink extends Lifecycle {
     switch (message.say) {
       case "room":
         this.#running = message.running;
-        return this.#taker.room(message.free, message.seen);
+        return this.#poller.room(message.free, message.seen);
       case "report":
-        return this.#courier.report(message.run, message.report);
+        return this.#results.report(message.run, message.report);
       case "result":
-        return this.#courier.result(message.run, message.ended);
+        return this.#results.result(message.run, message.ended);
       case "forget":
-        return this.#courier.forget(message.run);
+        return this.#results.forget(message.run);
       case "drain":
-        return void this.#taker.stop();
+        return void this.#poller.stop();
       case "finish":
         return void this.#finish(message.withinMs);
     }
   }
 
   protected onStart(): void {
-    this.#taker.start();
-    this.#heart.start();
+    this.#poller.start();
+    this.#heartbeater.start();
   }
 
   protected async onStop(): Promise<void> {
-    await this.#taker.stop();
-    this.#heart.stop();
-    await this.#courier.finish(0);
+    await this.#poller.stop();
+    this.#heartbeater.stop();
+    await this.#results.finish(0);
     this.#leases.stop();
     await this.#leader.close();
   }
 
   async #finish(withinMs: number): Promise<void> {
-    await this.#taker.stop();
+    await this.#poller.stop();
     const [undelivered] = await Promise.all([
-      this.#courier.finish(withinMs),
-      this.#heart.farewell(this.#taker.unanswered, Math.min(withinMs, FAREWELL_MS)),
+      this.#results.finish(withinMs),
+      this.#heartbeater.farewell(this.#poller.unanswered, Math.min(withinMs, FAREWELL_MS)),
     ]);
     await this.stop();
     this.#o.tell({ say: "finished", undelivered });
@@ -125,6 +126,6 @@ export class ControllerLink extends Lifecycle {
 
   #giveBack(jobs: readonly ClaimedJob[]): void {
     for (const { lease, id, jobEpoch } of jobs)
-      this.#courier.result({ lease, id, jobEpoch }, { status: "released" });
+      this.#results.result({ lease, id, jobEpoch }, { status: "released" });
   }
 }

@@ -1,3 +1,10 @@
+/**
+ * Reports to the leader that this agent is alive and how many jobs it runs, also while a handler blocks the event loop.
+ * An agent that runs no jobs sends no heartbeats, because the leader knows it by its waiting poll. Instead it asks
+ * another node whether that leader still leads. Either call that finds another leader moves the waiting poll to it (see
+ * LeaderConnection).
+ */
+
 import type { HeartbeatRequest } from "../client/controller-bodies.ts";
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -21,11 +28,6 @@ const LOOK_BEATS = 2;
 /** Also how soon a leader that hangs is noticed by an agent that waits for jobs. Shorter, and a busy one looks dead. */
 const CALL_TIMEOUT_MS = 3_000;
 
-/**
- * Tells the leader that this agent is there and how much it runs, also while a handler blocks the event loop. An agent that runs nothing is
- * known by the poll that waits for it, and does not trouble the leader: it asks another node whether that one still leads. Whichever
- * of them finds another leader takes the waiting poll along to it (see LeaderConnection).
- */
 export class Heartbeater {
   readonly #o: HeartbeaterOptions;
   readonly #stopped = new AbortController();

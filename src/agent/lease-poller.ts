@@ -1,6 +1,6 @@
 /**
- * Leases jobs, one long poll at a time, for as many as there is room for. A batch is offered to the main thread; one that blocks
- * its event loop takes no offers, so what it does not take in time goes back at once and others run it.
+ * Leases jobs for the free slots, one long poll at a time. A batch is offered to the main thread. If a handler blocks
+ * its event loop, the offer is not accepted in time; the jobs are then given back at once, and other workers run them.
  */
 
 import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-bodies.ts";

@@ -1,14 +1,14 @@
 /**
- * Keeps the leases of an agent: one for each batch of jobs, renewed at a third of its time, each at whoever leads then. A
- * renewal also brings the epoch under which results may be posted, and the jobs whose cancellation was asked for.
+ * Renews the leases of an agent: one for each batch of jobs, after a third of its duration, each at the current leader.
+ * A renewal also returns the epoch under which results may be posted, and the jobs to cancel.
  *
  *   open ──the last job is settled──> closed
  *     |
- *     '──refused, or not renewed in time──> lost: told once; only results that are finished already are still tried
+ *     '──refused, or not renewed in time──> lost: reported once; only results that are finished already are still tried
  *
- * A lease is trusted from the moment its answer came, and from then on from the moment its last good renewal was sent. The
- * first is too kind by the way of that answer, because a long poll does not tell when it was granted; the epochs
- * guard the results in any case.
+ * A lease is trusted from the moment its answer arrived, and later from the moment its last successful renewal was
+ * sent. The first is too long by the transit time of that answer, because a long poll does not say when the lease was
+ * granted; the epochs protect the results in any case.
  */
 
 import type { RenewedBody, RenewRequest } from "../client/controller-bodies.ts";

@@ -1,4 +1,4 @@
-/** What an agent is made of: everything is built and wired here. */
+/** Builds an agent: all its parts are created and connected here. */
 
 import { JobSpans } from "../jobs/job-spans.ts";
 import { loadTaskFolder } from "../jobs/tasks/task-folder.ts";

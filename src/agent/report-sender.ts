@@ -1,3 +1,8 @@
+/**
+ * Collects the logs and the progress of all runs for a short time and posts them job by job, each in order. While no
+ * leader accepts them they wait in memory; beyond a limit the oldest lines are dropped.
+ */
+
 import type { LogsRequest } from "../client/controller-bodies.ts";
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -35,7 +40,6 @@ const LENGTH_MAX = 256 * 1_024;
 const WAITING_LINES_MAX = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
 
-/** Logs and progress of all runs, gathered for a moment and posted job by job, each in order. */
 export class ReportSender {
   readonly #o: ReportSenderOptions;
   readonly #piles = new Map<string, Pile>();

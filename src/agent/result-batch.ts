@@ -1,4 +1,6 @@
-/** Results as they are posted: their text, how many go together, and what becomes of one that is not acceptable. */
+/**
+ * Results as they are posted: their encoding, the size of a batch, and the handling of a result that is not acceptable.
+ */
 
 import type { ResultAnswerBody } from "../client/controller-bodies.ts";
 import type { Ended, RunKey } from "./controller-link-messages.ts";

@@ -1,12 +1,13 @@
 /**
- * Brings to the leader what runs have to say: logs and progress, and how each ended. A result is posted until it is
- * accepted or refused, whoever leads by then; what comes together is posted together.
+ * Sends the output of runs to the leader: logs and progress, and the outcome of each run. A result is posted until it
+ * is accepted or refused, also across changes of the leader; results that are ready together are posted together.
  *
- * A leader takes results only with its own epoch. After a change of leaders the lease is renewed first, which tells the new
- * epoch. STALE_EPOCH may mean either of two things, that the leader changed or that the job moved on, and again a renewal
- * tells them apart: if it brings no other epoch, the job has moved on and its result is dropped.
+ * A leader accepts results only with its own epoch. After a change of the leader the lease is renewed first, which
+ * returns the new epoch. STALE_EPOCH means that either the leader changed or the job moved on. A renewal distinguishes
+ * the two: if it returns the same epoch, the job has moved on and its result is dropped.
  *
- * Log lines whose answer was lost are posted again, so a line may appear twice; none is dropped for a broken connection.
+ * Log lines whose answer was lost are posted again, so a line may appear twice; no line is dropped because of a broken
+ * connection.
  */
 
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
@@ -41,7 +42,7 @@ const CALL_TIMEOUT_MS = 10_000;
 
 export class ResultSender {
   readonly #o: ResultSenderOptions;
-  readonly #desk: ReportSender;
+  readonly #reports: ReportSender;
   readonly #batcher: Batcher<Posting, null>;
   readonly #backOff: BackOff;
   readonly #over = new AbortController();
@@ -51,7 +52,7 @@ export class ResultSender {
   constructor(options: ResultSenderOptions) {
     this.#o = options;
     this.#backOff = new BackOff(options);
-    this.#desk = new ReportSender({ ...options, over: this.#over.signal });
+    this.#reports = new ReportSender({ ...options, over: this.#over.signal });
     this.#batcher = new Batcher({ flush: (postings) => this.#deliver(postings), batchMax: BATCH_MAX });
   }
 
@@ -61,7 +62,7 @@ export class ResultSender {
   }
 
   report(run: RunKey, report: Omit<Report, "run">): void {
-    this.#desk.add(run, report);
+    this.#reports.add(run, report);
   }
 
   result(run: RunKey, ended: Ended): void {
@@ -70,7 +71,7 @@ export class ResultSender {
   }
 
   forget(run: RunKey): void {
-    this.#desk.forget(run);
+    this.#reports.forget(run);
     this.#o.leases.settled(run);
   }
 
@@ -91,7 +92,7 @@ export class ResultSender {
 
   /** Lines before the result: after it, they would be those of a run that is over. */
   async #bring(run: RunKey, ended: Ended): Promise<void> {
-    await this.#desk.empty(run);
+    await this.#reports.empty(run);
     await this.#batcher.add({ run, ended });
     this.#o.leases.settled(run);
   }
@@ -102,7 +103,7 @@ export class ResultSender {
       try {
         await this.#renewOld(left);
         const again: Posting[] = [];
-        for (const parcel of resultBatches(left)) again.push(...(await this.#post(parcel)));
+        for (const batch of resultBatches(left)) again.push(...(await this.#post(batch)));
         left = again;
         this.#recovered();
       } catch (error) {

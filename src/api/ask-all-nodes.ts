@@ -1,6 +1,6 @@
 /**
- * One question to all nodes where each has a store of its own, and to this one alone where they share it. Whoever is asked by another
- * node answers for itself and asks nobody: a question goes round once.
+ * Sends one request to all nodes where each has its own store, and answers locally where they share one. A node that is
+ * asked by another node answers only for itself, so a request is never passed on twice.
  */
 
 import { fanOut } from "../peers/fan-out.ts";

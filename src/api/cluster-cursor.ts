@@ -1,6 +1,6 @@
 /**
- * Where a list of the whole cluster goes on: for each node the cursor of the page that was begun, and the last job taken from it.
- * A node that is not in it could not be reached when the list began, and stays out until it is begun anew.
+ * The cursor of a list of the whole cluster: for each node the cursor of the current page, and the last job taken from
+ * it. A node that is missing could not be reached when the list began, and is left out until the list is started again.
  */
 
 import { BatonError } from "../core/errors.ts";

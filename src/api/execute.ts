@@ -1,10 +1,10 @@
 /**
- * Executes an operation for a caller, over HTTP or on behalf of another node: routes the request (route.ts), forwards it to the node
- * that it belongs to (forward.ts), or calls the handler here and writes its reply as text.
+ * Executes an operation for a caller, over HTTP or on behalf of another node: routes the request (route.ts), forwards
+ * it to the node that it belongs to (forward.ts), or calls the handler here and serializes its reply.
  *
- * Who the caller is has been established before (http/authenticate.ts, or the transport for a node), and the input has been validated
- * (api/schema/operation-schema.ts). How the reply gets to the caller is the business of the two adapters: http/operation-routes.ts and
- * peer-request-handler.ts.
+ * The caller has been authenticated before (http/authenticate.ts, or the transport for a node), and the input has been
+ * validated (api/schema/operation-schema.ts). Sending the reply is done by the two adapters: http/operation-routes.ts
+ * and peer-request-handler.ts.
  */
 
 import type { InFlight } from "../platform/in-flight.ts";

@@ -1,8 +1,10 @@
 /**
- * Forwards a request to the node that it belongs to, or new work to the node that takes it, and gives back what that node answers.
+ * Forwards a request to the node that it belongs to, or new work to the node that takes it, and returns that node's
+ * answer.
  *
- * An answer is given back as it is, refusals too. One that did not come, or was cut short, becomes an error of this node: 503 with
- * the owner's name when it cannot be reached, 504 when it was too slow. Never a part of an answer as if it were the whole.
+ * An answer is returned unchanged, also a refusal. A missing or truncated answer becomes an error of this node: 503
+ * with the owner's name if the owner cannot be reached, 504 if it was too slow. Part of an answer is never returned as
+ * if it were complete.
  */
 
 import { BatonError } from "../core/errors.ts";

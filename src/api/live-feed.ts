@@ -1,8 +1,8 @@
 /**
- * The cluster as it changes, for everybody who looks: one look a second for all readers, and none while there is nobody.
+ * Live changes of the cluster: one read per second for all readers, and none without readers.
  *
  *   overview   at once, then when something has changed, at most once a second
- *   journal    each entry that is written while somebody reads
+ *   journal    each entry that is written while there is a reader
  */
 
 import type { Clock } from "../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** What the operations of the API work with: the services of a node. The composition builds it; a test may hand in another. */
+/** The services of a node that the operations of the API use. src/node builds them; a test may pass others. */
 
 import type { Access } from "../access/access.ts";
 import type { Cluster } from "../observe/cluster-view.ts";

@@ -1,4 +1,4 @@
-/** The one table of operations. */
+/** The table of all operations. */
 
 import type { Method, Operation } from "./operation.ts";
 import { bulkJobs } from "./operations/jobs/bulk-jobs.ts";

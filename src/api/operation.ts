@@ -1,6 +1,6 @@
 /**
- * One row of the table of operations: everything that a caller can do with a node. The HTTP routes, the OpenAPI
- * document, the client's types and the permission checks all come from these rows; nothing is declared twice.
+ * One row of the operation table: one thing that a caller can do with a node. The HTTP routes, the OpenAPI document,
+ * the client's types and the permission checks are derived from these rows; nothing is declared twice.
  */
 
 import type { z } from "zod";

@@ -1,6 +1,6 @@
 /**
- * The cluster at a glance: what this node knows of the others, and what it finds in its store. Where each node has a store of its own, all
- * of them are asked, and their answers made into one.
+ * Builds the overview of the cluster from what this node knows about the others and from its store. Where each node has
+ * its own store, all nodes are asked and their answers merged.
  */
 
 import { alertsOf, mergeAlerts, type Alert } from "../core/health/alerts.ts";

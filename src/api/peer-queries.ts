@@ -1,4 +1,4 @@
-/** What nodes ask each other about their own stores, where each has one: answered for this node alone, so it goes no further. */
+/** Queries between nodes about their own stores. Each node answers only for itself and does not pass the query on. */
 
 import { BatonError } from "../core/errors.ts";
 import type { QueueInfo } from "../store/store.ts";

@@ -1,7 +1,7 @@
 /**
- * Serves requests of other nodes, which have proved their name before: over a connection between nodes, in memory, or under `/peer/*`
- * of a listener. They execute the same operations under the same rules as callers over HTTP, but not through the HTTP server. Paths
- * under `/peer/` are none of the operations: the handler that is mounted there answers.
+ * Serves requests of other nodes that the transport has authenticated: over a connection between nodes, in memory, or
+ * under `/peer/*` of a listener. They execute the same operations under the same rules as callers over HTTP, but not
+ * through the HTTP server. Paths under `/peer/` are not operations: the handler that is mounted there answers them.
  */
 
 import FindMyWay from "find-my-way";

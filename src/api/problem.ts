@@ -1,8 +1,8 @@
 /**
- * Refusals and failures as a caller sees them: flat, `{"error": CODE, "message": …, "field"?: …}`.
+ * Errors as callers see them: flat, `{"error": CODE, "message": …, "field"?: …}`.
  *
- * Only what we threw on purpose (BatonError) or what the HTTP layer says about the request itself is told in words.
- * Anything else is INTERNAL with the id of the request, under which the log has the rest.
+ * The message is shown only for errors that Baton threw on purpose (BatonError) and for errors of the HTTP layer about
+ * the request itself. Any other error is INTERNAL with the id of the request, under which the log has the details.
  */
 
 import { z } from "zod";

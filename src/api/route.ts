@@ -1,6 +1,6 @@
 /**
- * Where a request is answered: here, by another node, or nowhere, with the refusal. The decision itself is pure (core/route.ts); this
- * gives it the view of the cluster that this node has.
+ * Decides where a request is answered: here, by another node, or not at all, with the refusal. The decision itself is
+ * pure (core/route.ts); this file supplies this node's view of the cluster.
  */
 
 import { BatonError } from "../core/errors.ts";

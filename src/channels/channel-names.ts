@@ -1,4 +1,4 @@
-/** The names of channels, each in one place. On Redis they stand behind the prefix of the cluster. */
+/** The names of all channels. On Redis they follow the prefix of the cluster. */
 
 import type { NodeIdentity } from "../core/node.ts";
 import type { DispatchRoute } from "../core/push/dispatch.ts";

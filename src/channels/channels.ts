@@ -1,13 +1,16 @@
 /**
- * The channels port: messages between nodes.
+ * Channels: messages between nodes.
  *
- * - A **queue** keeps every message until one consumer has handled it. Consumers compete; a message whose handler
- *   failed, or whose consumer went away, is delivered again. At least once, in order for messages of one key as long
- *   as nothing is redelivered. Messages sent before anybody consumes are kept.
- * - A **topic** goes to everybody who is subscribed when it arrives, in the order of publishing. Nothing is kept: it is
- *   a hint to look into the store, never the only copy of a fact. A `publish` that rejects may have reached some.
+ * - A **queue** stores every message until one consumer has handled it. Consumers compete; a message is delivered again
+ *   if its
+ *   handler failed or its consumer disappeared. Delivery is at least once, and in order for messages of one key as long as
+ *   nothing is redelivered. Messages sent before there is a consumer are stored.
+ * - A **topic** reaches every subscriber that is subscribed when a message arrives, in the order of publishing.
+ *   Messages are not
+ *   stored: a message is a hint to read the store, never the only copy of a fact. A `publish` that rejects may have reached some
+ *   subscribers.
  *
- * A slow handler holds up neither the sender nor other subscribers.
+ * A slow handler delays neither the sender nor other subscribers.
  */
 
 import type { Service } from "../platform/service.ts";

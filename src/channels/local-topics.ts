@@ -1,4 +1,4 @@
-/** Topics as far as they reach inside this process: each subscriber has a backlog of its own and works it off one by one. */
+/** Topics inside this process: each subscriber has its own backlog and handles it one message at a time. */
 
 import type { Log } from "../platform/log.ts";
 import type { Message, Subscription } from "./channels.ts";

@@ -1,4 +1,4 @@
-/** Messages as text: bodies travel as JSON, so that each reader gets a copy of its own. */
+/** Messages as text: bodies are passed as JSON, so that each reader gets its own copy. */
 
 import { BatonError } from "../core/errors.ts";
 import type { Message } from "./channels.ts";

@@ -1,8 +1,8 @@
 /**
- * The bodies of messages. Readers ignore fields that they do not know.
+ * The bodies of messages. Readers ignore unknown fields.
  *
- * Statuses and reasons travel as words: numbers of two versions get mixed up. Times are ISO 8601. Whoever writes to the store because
- * of a message needs the epoch under which it may, so each carries the ones that are compared there.
+ * Statuses and reasons are words, because numbers of two versions could be confused. Times are ISO 8601. A message that
+ * causes a write to the store carries the epochs that the store compares.
  */
 
 import type { JobId, NodeName } from "../core/ids.ts";

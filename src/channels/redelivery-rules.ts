@@ -1,4 +1,4 @@
-/** A batch that nobody can handle must not keep the processor busy: its pauses double from here. */
+/** A batch that no consumer can handle must not keep the processor busy: its pauses double from here. */
 const REDELIVERY_MS = 10;
 const REDELIVERY_MS_MAX = 5_000;
 

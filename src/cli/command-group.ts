@@ -1,4 +1,4 @@
-/** Commands that stand for several: what they do when none of them is named, and what they say to one that is not there. */
+/** Groups of commands: their behaviour without a subcommand, and with an unknown one. */
 
 import type { Command } from "commander";
 import { nearest } from "../core/errors.ts";

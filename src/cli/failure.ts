@@ -1,4 +1,4 @@
-/** How a command ends, and what it says when it does not end well. */
+/** Exit codes of commands, and their error messages. */
 
 import { BatonClientError } from "../client/client-error.ts";
 import { BatonError, hasCode } from "../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The command line: the table of commands, and every way to end turned into an exit code. Only the module of the command that
- * was named is loaded; help and completion load all of them.
+ * The command line: the table of commands, and the exit code for every way to end. Only the module of the given command
+ * is loaded; help and completion load all of them.
  */
 
 import { Command, CommanderError } from "commander";

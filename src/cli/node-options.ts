@@ -1,4 +1,4 @@
-/** The options that every command has that talks to a node, and the values that several commands take. */
+/** The options of all commands that call a node, and values that several commands share. */
 
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";

@@ -1,4 +1,4 @@
-/** The settings that have a flag, as options of a command. */
+/** Command options for the settings that have a flag. */
 
 import type { Command } from "commander";
 import { Option } from "commander";

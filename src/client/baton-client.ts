@@ -1,6 +1,6 @@
 /**
- * The typed client of a cluster: it talks to any node of it, and goes to another when one fails. Bodies are as they travel, in
- * snake_case. Routes and types are checked against the table of operations when this file is compiled; at run time nothing of the
+ * The typed client of a cluster. It calls any node and switches to another when one fails. Bodies are those of the API,
+ * in snake_case. Routes and types are checked against the operation table at compile time; at run time no code of the
  * server is loaded.
  */
 

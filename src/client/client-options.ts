@@ -1,4 +1,4 @@
-/** What callers of the client may say. */
+/** The options of the client. */
 
 import type { JobBody } from "../api/bodies/job-body.ts";
 import type { Clock } from "../platform/clock.ts";

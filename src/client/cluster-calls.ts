@@ -1,3 +1,8 @@
+/**
+ * Client calls about the cluster as a whole: overview, nodes, leaders, journal, metrics, and the jobs of all nodes. An
+ * answer shows the cluster as the answering node sees it.
+ */
+
 import type { Clock } from "../platform/clock.ts";
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
 import { followLive, type LiveEvent, type LiveOptions } from "./streams/follow-live.ts";
@@ -8,7 +13,6 @@ type OpenStream = (route: "GET /cluster/live", signal: AbortSignal) => Promise<A
 
 const GIVE_UP_AFTER_MS = 30_000;
 
-/** The cluster, as the node sees it that answers. */
 export class ClusterCalls {
   readonly #call: Call;
   readonly #open: OpenStream;

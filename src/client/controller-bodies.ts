@@ -1,4 +1,4 @@
-/** What travels between an agent and the leader, checked against the table of operations when this is compiled. */
+/** The bodies of messages between an agent and the leader, checked against the operation table at compile time. */
 
 import type { AnswerOf, BodyOf } from "../api/operation-table.ts";
 

@@ -1,3 +1,8 @@
+/**
+ * Client calls to the controller API under `/v1`. Writes go to the leader, which any node can name. While there is no
+ * leader, a write waits for one until the call times out.
+ */
+
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
 import type {
   HeartbeatRequest,
@@ -21,9 +26,6 @@ interface ControllerCallsOptions {
 const POLL_MS = 25_000;
 const POLL_SLACK_MS = 5_000;
 
-/**
- * The controller API. Writes go to the leader, whom any node names; while nobody leads they wait for one, as long as the call lasts.
- */
 export class ControllerCalls {
   readonly #call: Call;
   readonly #keyed: ControllerCallsOptions["keyed"];

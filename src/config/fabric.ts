@@ -1,4 +1,4 @@
-/** Which fabric the settings pick: what keeps the jobs, and what holds the nodes together. */
+/** The fabric that the settings select: the backend that stores the jobs, and the one that coordinates the nodes. */
 
 import type { Settings } from "./settings.ts";
 import { isPostgresUrl } from "./values/store-url.ts";

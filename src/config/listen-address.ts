@@ -1,4 +1,4 @@
-/** Where a node of a listed cluster listens, unless somebody has said so: at the port of its own URL. */
+/** The default address of a node in a configured list: it listens on the port of its own URL. */
 
 import { listeningHost } from "./values/address.ts";
 import type { NodeMap } from "./values/node-map.ts";

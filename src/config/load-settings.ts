@@ -1,6 +1,6 @@
 /**
- * Puts the settings together: defaults < profile < file < environment < flags. All mistakes are told at once, each where it
- * was made, because a person who fixes one at a time needs as many starts as there are mistakes.
+ * Combines the settings: defaults < profile < file < environment < flags. All errors are reported at once, each with
+ * its place, because otherwise a person would need one start per error.
  */
 
 import { existsSync, readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Every setting, each declared once. The type of the settings, the names of environment variables and flags, the
- * checks and docs/configuration.md are all made from this table.
+ * All settings, each declared once. The type of the settings, the names of environment variables and flags, the
+ * validation and docs/configuration.md are derived from this table.
  */
 
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";

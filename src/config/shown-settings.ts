@@ -1,4 +1,4 @@
-/** The settings that a node runs with, for people to look at: no secret is among them. */
+/** The settings of a running node, for people to read. Secrets are not included. */
 
 import { loadedFrom } from "./load-settings.ts";
 import { SETTINGS, settingKey, type Setting, type Settings } from "./settings.ts";

@@ -1,4 +1,4 @@
-/** Makes docs/configuration.md from the table of settings: `npm run docs:settings`. */
+/** Writes docs/configuration.md from the table of settings: `npm run docs:settings`. */
 
 import { writeFileSync } from "node:fs";
 import { mayBeFile } from "./sources/environment.ts";

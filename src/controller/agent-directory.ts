@@ -1,6 +1,7 @@
 /**
- * The agents, as the leader knows them. Who is new, or has changed, is stored before it is answered; that a known one was seen again is
- * noted here and stored for all together now and then: a new leader then takes an agent for unseen for a few seconds more, no worse.
+ * The agents, as the leader knows them. A new or changed agent is stored before it is answered. Later heartbeats are
+ * kept in memory and stored for all agents together at intervals, so that after a change of leader the last contact may
+ * look a few seconds older.
  */
 
 import type { AgentState } from "../core/agent.ts";

@@ -1,10 +1,10 @@
 /**
- * The controller of a node: what agents and callers do under `/v1`, and only at the leader. Every write is made under its term, which the
- * store compares; the guard only spares it those that would be refused.
+ * The controller of a node: the operations of agents and callers under `/v1`, on the leader only. Every write is made
+ * under its term, which the store compares; the guard here only avoids writes that would be refused.
  *
  *   STANDBY    reads; refuses every write with NOT_LEADER
  *   LEADER     all of it
- *   DRAINING   sends away who waits for work; takes results, renewals and logs of its own term while that lasts
+ *   DRAINING   dismisses waiting agents; accepts results, renewals and logs of its own term while that lasts
  */
 
 import type { AgentResult } from "./result-service.ts";
@@ -100,7 +100,7 @@ const GRACE_MS = 1_000;
 export class Controller extends Lifecycle {
   readonly #o: ControllerOptions;
   readonly #book: LeasedRuns;
-  readonly #desk: LeaseService;
+  readonly #leases: LeaseService;
   readonly #results: ResultService;
   readonly #directory: AgentDirectory;
   readonly #strays: StrayLeases;
@@ -114,7 +114,7 @@ export class Controller extends Lifecycle {
     const { store, guard, clock, random, log, tasks, rules, settings, events, nodeEvents, spans } = options;
     this.#book = new LeasedRuns(rules.budgets);
     const common = { store, guard, book: this.#book, clock, events: nodeEvents };
-    this.#desk = new LeaseService({
+    this.#leases = new LeaseService({
       ...common,
       random,
       log,
@@ -144,7 +144,7 @@ export class Controller extends Lifecycle {
   protected async onStart(): Promise<void> {
     this.#standing = STANDBY_STATE;
     await this.#o.events.start();
-    this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#desk.wake());
+    this.#subscription = this.#o.channels.subscribe(topics.jobsReady, () => this.#leases.wake());
   }
 
   protected async onStop(): Promise<void> {
@@ -183,7 +183,7 @@ export class Controller extends Lifecycle {
     }
     await guard.fenced(this.#directory.seen({ ...sign, capabilities }, term));
     await this.#giveUp(sign.name, unanswered, term);
-    const wish = {
+    const wanted = {
       agent: sign.name,
       request: id,
       tasks: new Set(capabilities),
@@ -191,7 +191,7 @@ export class Controller extends Lifecycle {
       limit,
       timeoutMs,
     };
-    const issued = await this.#desk.ask(wish, caller);
+    const issued = await this.#leases.ask(wanted, caller);
     if (!issued) return null;
     const { lease, jobs } = issued;
     const { epoch, leader } = issued.term;
@@ -276,7 +276,7 @@ export class Controller extends Lifecycle {
 
   /** There may be work for agents: these jobs, or of any kind. */
   wake(jobs?: readonly { readonly task: string }[]): void {
-    this.#desk.wake(jobs);
+    this.#leases.wake(jobs);
   }
 
   /** The job was taken from a worker or agent that let its lease run out. */
@@ -299,7 +299,7 @@ export class Controller extends Lifecycle {
       while (!signal.aborted) {
         try {
           await this.#strays.clear(term);
-          await this.#directory.refresh(this.#desk.agents(), term);
+          await this.#directory.refresh(this.#leases.agents(), term);
           if (clock.monotonic() >= purgesAt) {
             await this.#directory.purge(term);
             purgesAt = clock.monotonic() + PURGE_MS;
@@ -334,7 +334,7 @@ export class Controller extends Lifecycle {
   /** Answers that the agent never got. */
   async #giveUp(agent: string, requests: readonly string[] = [], term: Term): Promise<void> {
     if (requests.length === 0) return;
-    this.#desk.forsake(agent, requests);
+    this.#leases.forsake(agent, requests);
     await this.#o.guard.fenced(this.#strays.unanswered(agent, requests, term));
   }
 
@@ -344,7 +344,7 @@ export class Controller extends Lifecycle {
     this.#standing = standing;
     for (const action of actions) {
       if (action !== "stop_leasing" && action !== "close_writes") continue;
-      this.#desk.close();
+      this.#leases.close();
       if (action === "stop_leasing") continue;
       this.#book.clear();
       this.#directory.forget();
@@ -382,7 +382,7 @@ export class Controller extends Lifecycle {
     onChange(job);
     events.emit("result.accepted", { ...named, status });
     events.emit(isFinal(status) ? `job.${status}` : "job.updated", { job_id: job, status });
-    if (outcome?.kind === "retry") this.#desk.due(outcome.delayMs);
+    if (outcome?.kind === "retry") this.#leases.due(outcome.delayMs);
     else if (!isFinal(status)) onReady();
   }
 }

@@ -1,12 +1,13 @@
 /**
- * Where agents wait for work.
+ * The queue of agents that wait for work.
  *
  *   ask ──> the line of its interest ──look──> claim ──jobs──> answer
  *                     ^                          |
  *                     '────── nothing ───────────'   until a hint, a due job, a slow tick, or the end of the wait
  *
- * There is one timer for all of them and one look for all who wait for the same, so that many idle agents cost no more than one. A
- * look is a claim for whoever waits longest; when it finds less than was asked for, the others are not asked for.
+ * There is one timer for all agents, and one claim for all that wait for the same work, so that many idle agents cost
+ * no more than one. The claim is made for the agent that has waited longest; if it returns fewer jobs than requested,
+ * no claims are made for the others.
  */
 
 import type { Caller } from "./lease-waiters.ts";

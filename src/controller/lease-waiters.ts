@@ -1,4 +1,7 @@
-/** Agents that wait for the same: those of one set of capabilities and queues. What one of them did not find, none of them would. */
+/**
+ * Agents that wait for the same work: with the same capabilities and queues. If a claim for one of them finds nothing,
+ * so would a claim for any other.
+ */
 
 import type { LeaseId } from "../core/ids.ts";
 import type { Term } from "../core/leadership/term.ts";

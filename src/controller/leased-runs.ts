@@ -1,11 +1,12 @@
+/**
+ * The runs that agents have leased from this leader and that have not ended yet. This is only a cache: a run that is
+ * not in it is read from the store, so results of runs that an earlier leader leased are accepted as well.
+ */
+
 import type { JobId, LeaseId } from "../core/ids.ts";
 import { isSuspect, type Budgets } from "../core/jobs/job.ts";
 import type { ClaimedJob } from "../store/store.ts";
 
-/**
- * The runs that agents have leased from this leader and not ended yet. Only a short cut: what is not in it is read from the store, so
- * that a result which was leased from an earlier leader is worth as much.
- */
 export class LeasedRuns {
   readonly #budgets: Budgets;
   readonly #runs = new Map<JobId, { readonly agent: string; readonly job: ClaimedJob }>();

@@ -1,6 +1,6 @@
 /**
- * Takes what agents say of their runs: results, logs and progress. A word counts only under the epochs of the run and of the term, and
- * the store has the last say on both, in the transaction of the write.
+ * Accepts the results, logs and progress of agents. They count only under the epochs of the run and of the term, and
+ * the store compares both in the transaction of the write.
  */
 
 import { leaseholder, type RESULT_STATUSES } from "../core/agent.ts";

@@ -1,6 +1,7 @@
 /**
- * Leases that the store has and nobody holds: of an agent that was switched off while nobody led, and of answers that never
- * arrived. Nobody died over them, so they are ended at once and as interruptions; left alone, they would run out as crashes.
+ * Stray leases: leases in the store that no agent holds, of agents that were switched off while there was no leader,
+ * and of answers that never arrived. They are ended at once and counted as interruptions; otherwise they would expire
+ * and count as crashes.
  */
 
 import { leasesOf } from "../core/agent.ts";

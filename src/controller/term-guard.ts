@@ -1,4 +1,7 @@
-/** Who may write: asked before every write of the controller API, and after one that the store has refused. */
+/**
+ * Decides whether this node may write: asked before every write of the controller API, and after a write that the store
+ * refused.
+ */
 
 import type { Leadership, Membership } from "../leadership/coordination.ts";
 import { BatonError, hasCode } from "../core/errors.ts";

@@ -1,9 +1,9 @@
 /**
- * Agents: workers that lease over HTTP.
+ * Agents: workers that lease jobs over HTTP.
  *
- * A lease of theirs is called `agent:<name>/<uuid>`, or `agent:<name>/<request>/<uuid>` if they named the request. Leases of nodes have
- * the incarnation of their node behind the slash, so that no node's death ends an agent's lease; and whoever posts a result names a
- * lease, so that nobody can speak for a node's worker.
+ * The lease of an agent is named `agent:<name>/<uuid>`, or `agent:<name>/<request>/<uuid>` if the agent named the
+ * request. The lease of a node has the incarnation after the slash, so the death of a node never ends the lease of an
+ * agent. Results name their lease, so an agent cannot post the result of a node's worker.
  */
 
 import type { LeaseId } from "./ids.ts";

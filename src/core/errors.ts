@@ -1,6 +1,6 @@
 /**
- * The one table of errors: a stable code, an HTTP status, and whether trying again may help.
- * Callers test the code, never the text.
+ * The table of all errors: a stable code, an HTTP status, and whether a retry may help. Callers test the code, never
+ * the text.
  */
 
 interface ErrorRow {

@@ -1,8 +1,9 @@
 /**
  * Names and ids.
  *
- * A job id is `<node-name>-<uuid>`: the prefix is the job's birthplace and a routing hint, never a proof of
- * ownership. It is parsed by the fixed length of the uuid at its end, so that nodes `node` and `node-a` may coexist.
+ * A job id is `<node-name>-<uuid>`. The prefix is the node that created the job. It is a hint for routing, never a
+ * proof of ownership. The id is parsed by the fixed length of the uuid at its end, so that nodes `node` and `node-a`
+ * may coexist.
  */
 
 export type NodeName = string & { readonly __brand: "NodeName" };

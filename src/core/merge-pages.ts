@@ -1,4 +1,4 @@
-/** Pages of several nodes, each with its newest first, made into one. */
+/** Merges the pages of several nodes, each with its newest entry first, into one page. */
 
 export interface Page<Item> {
   readonly node: string;

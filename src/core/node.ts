@@ -1,4 +1,4 @@
-/** Who a node is, what it does, and how it fares. */
+/** A node: its identity, roles, status and load. */
 
 import type { NodeName } from "./ids.ts";
 

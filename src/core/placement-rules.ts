@@ -1,6 +1,7 @@
 /**
- * Whose turn it is. New jobs go round among the nodes that can take them, in the order of their names; a job with a key goes
- * to the node that the key and the names alone decide, so that a caller who repeats it through another node meets the first.
+ * The order of placement. New jobs are placed in turn on the nodes that can take them, in the order of their names. A
+ * job with a key goes to the node that the key and the names alone determine, so that a repeated submit through another
+ * node finds the first job.
  */
 
 import type { NodeInfo, NodeRole } from "./node.ts";

@@ -1,6 +1,6 @@
 /**
- * Where a request is answered. Standby refusal, owner proxying and round-robin placement are three outcomes of one
- * decision over one view of the cluster.
+ * Decides where a request is answered. Refusal by a standby, forwarding to the owner and round-robin placement are
+ * three outcomes of one decision on one view of the cluster.
  */
 
 import type { JobId, NodeName } from "./ids.ts";

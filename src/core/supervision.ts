@@ -1,15 +1,15 @@
 /**
- * What a node-controller wants of its two children, and when one that ended is started again.
+ * The rules of a supervisor: which of its two children should run, and when a child that ended is started again.
  *
  *   controller says      agent
  *   ---------------      -----
  *   may I lead?          off, and only then the answer is yes
  *   LEADER               off
  *   DRAINING             off
- *   STANDBY              on, once somebody else is seen to lead; until then as it was
- *   nothing (it ended)   as it was
+ *   STANDBY              on, once another node is seen to lead; until then unchanged
+ *   nothing (it ended)   unchanged
  *
- * "As it was" is safe in both cases: whoever wants to lead has to ask first.
+ * "Unchanged" is safe in both cases: a controller has to ask before it leads.
  */
 
 import type { Role } from "./leadership/role.ts";

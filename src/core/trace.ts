@@ -1,6 +1,6 @@
 /**
- * The W3C trace context that a job was submitted in, as it is kept with the job and travels with it: `traceparent`, and behind a space
- * `tracestate` if there was one.
+ * The W3C trace context of the request that submitted a job. It is stored with the job and sent along with it:
+ * `traceparent`, followed by a space and `tracestate` if there was one.
  *
  *   00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 vendor=value
  *      trace id                         span id          flags

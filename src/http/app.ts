@@ -1,4 +1,7 @@
-/** The Fastify instance that serves the table: limits, headers, errors. It does not listen; `http-server.ts` does. */
+/**
+ * The Fastify instance that serves the operation table: limits, headers, errors. It does not listen; `http-server.ts`
+ * does.
+ */
 
 import type { Socket } from "node:net";
 import { AuditTrail } from "../access/audit-trail.ts";

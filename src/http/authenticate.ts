@@ -1,14 +1,14 @@
 /**
- * Authenticates callers over HTTP: who are they, and may they do this. Every route has it as its first hook, whichever module has
- * declared the route; one that says nothing needs `read`. A call is a node's because of its verified signature: `internal=1` alone, or
- * any other word of a query or a header, means nothing and is dropped.
+ * Authenticates callers over HTTP and checks their permission. It is the first hook of every route, whichever module
+ * declares the route; a route without a declared permission needs `read`. A call counts as a node's only by its
+ * verified signature: `internal=1` alone, or any other part of a query or a header, means nothing and is dropped.
  *
- *   open (loopback) -------------------------------------------> in, as `loopback`
- *   public ----------------------------------------------------> in, as nobody
- *   signed by a node, to the table -----> [body read, signature] -> in, as whoever that node says
+ *   open (loopback) -------------------------------------------> accepted, as `loopback`
+ *   public ----------------------------------------------------> accepted, without a principal
+ *   signed by a node, to the table -----> [body read, signature] -> accepted, as the principal that the node names
  *   token or cookie --> known? --no--> 401
  *                         '--yes--> allowed? --no--> 403
- *                                       '--yes--> in
+ *                                       '--yes--> accepted
  */
 
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from "fastify";

@@ -1,4 +1,7 @@
-/** Where a caller is, and whether by https, also behind proxies. Fastify asks `http.trusted_proxies` whom to believe. */
+/**
+ * The address of a caller, and whether it uses https, also behind proxies. `http.trusted_proxies` says which proxies
+ * Fastify trusts.
+ */
 
 import type { FastifyRequest } from "fastify";
 

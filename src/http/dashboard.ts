@@ -1,6 +1,6 @@
 /**
- * The dashboard: files that `npm run build:dashboard` made, served as they are. They hold nothing of the cluster, so anybody who
- * reaches the port may have them; what the page shows it asks of the API, as any caller.
+ * Serves the files of the dashboard, built by `npm run build:dashboard`, unchanged. They contain no data of the
+ * cluster, so every caller that reaches the port may read them; the page reads its data from the API, as any caller.
  */
 
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Server-sent events: one writer for all of them, and the list of those that are open, to end them when we stop. */
+/** Server-sent events: one writer for all streams, and the list of open streams, to end them when the node stops. */
 
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";

@@ -1,4 +1,7 @@
-/** The OpenAPI document and the page that shows it, both from the routes. The page's files come with the package. */
+/**
+ * The OpenAPI document and the page that shows it, both built from the routes. The files of the page are part of the
+ * package.
+ */
 
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";

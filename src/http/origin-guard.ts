@@ -1,4 +1,7 @@
-/** Keeps web pages out: of other sites (Origin), and of names that were pointed at this machine (Host). */
+/**
+ * Refuses requests of foreign web pages: from other sites (Origin), and under host names that were pointed at this
+ * machine (Host).
+ */
 
 import { hostname } from "node:os";
 import { BatonError } from "../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * A prefix under which a proxy mounts a node. It is cut off before anything else looks at a request, so that all there is
- * answers below it too, and stays where it was.
+ * The path prefix under which a proxy mounts a node. It is removed before a request is routed, so that every route
+ * answers below the prefix too, and without it as before.
  */
 
 import type { IncomingMessage } from "node:http";

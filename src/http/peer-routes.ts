@@ -1,4 +1,4 @@
-/** Requests of nodes over plain HTTP: everything under `/peer/`, after its signature was verified. */
+/** Requests of nodes over plain HTTP: every path under `/peer/`, after the signature was verified. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { PeerRequestHandler } from "../api/peer-request-handler.ts";

@@ -1,7 +1,7 @@
 /**
- * How often somebody may try. Each node counts by itself. Of the logins that a cluster grants each node grants its share, so that whoever goes
- * round all nodes has about as many as whoever stays at one; nothing has to be told to others, which would come too late for tries that are
- * made at all nodes in the same moment.
+ * Limits the rate of attempts per caller. Each node counts by itself. Each node allows its share of the logins that the
+ * cluster allows, so that a caller that tries all nodes gets about as many as one that stays at one node. Nodes
+ * exchange no counts: these would arrive too late for attempts that are made at all nodes at the same moment.
  */
 
 import rateLimit from "@fastify/rate-limit";

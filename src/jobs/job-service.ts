@@ -1,3 +1,8 @@
+/**
+ * Everything that callers do with jobs in the store of this node: submit, read, list, cancel, retry, remove and follow.
+ * It also explains why a job waits. It does not run jobs; see run/worker.ts.
+ */
+
 import type { SubmitOptions, SubmitRequest } from "./submit/submitter.ts";
 import type { Channels } from "../channels/channels.ts";
 import { topics } from "../channels/channel-names.ts";
@@ -114,9 +119,9 @@ export class JobService {
   async cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
     const answer = await this.#o.store.jobs.cancel(id, reason);
     if (answer.outcome === "requested") {
-      const wish: CancelRequest = { id, reason };
-      // The store has the wish: whoever does not hear of it now does with the next renewal of its lease.
-      await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: wish }]).catch(() => {});
+      const request: CancelRequest = { id, reason };
+      // The request is in the store: a worker that misses this message reads it with the next renewal of its lease.
+      await this.#o.channels.publish(topics.jobCancel, [{ key: id, body: request }]).catch(() => {});
     }
     if (answer.outcome === "cancelled") this.#o.onChange(id, "cancelled");
     else this.#o.watchers.changed(id);

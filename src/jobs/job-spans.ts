@@ -1,11 +1,12 @@
 /**
- * What is told of a job in traces, in the words of the semantic conventions for messaging:
+ * The spans of a job in traces, by the semantic conventions for messaging:
  *
  *   baton.submit ──┬── baton.claim
  *   (producer)     └── baton.run ──── baton.settle        once more for every attempt, in the same trace
  *                      (consumer)
  *
- * The span of the submit is named in what the store keeps of a job, so that all of this fits together whichever node it happens on.
+ * The store keeps the span of the submit with the job, so that all of these are connected whichever node they happen
+ * on.
  */
 
 import { FUNCTIONS_QUEUE } from "../core/jobs/job.ts";

@@ -1,7 +1,7 @@
 /**
- * The leader lock of one role, where a backend beside the store decides who leads, and the store who may write: a grant of the
- * backend counts only when the store has admitted its epoch, which it does for none that is below or beside one that it
- * knows. So an epoch never goes back, whatever the backend forgets.
+ * The leader lock of one role, where a backend other than the store elects leaders. A grant of the backend counts only
+ * after the store has admitted its epoch. The store refuses an epoch that is lower than one it knows, or equal to one
+ * of another leader. So epochs never decrease, even if the backend loses its data.
  *
  * A backend supplies how a term is granted, renewed and released.
  */

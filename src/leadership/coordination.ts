@@ -1,11 +1,11 @@
 /**
- * The coordination port: who is in the cluster, and who leads.
+ * Coordination: the members of the cluster, and its leaders.
  *
  * A backend supplies membership and, for each leader role, a `LeaseLock`; the only election loop is `elector.ts`.
  *
- * What it does not promise: that there is one leader at every instant. A paused leader may believe in its term after
- * another was granted the next one. That is harmless because the store compares epochs in the transaction of each
- * write (see store.ts); the trust window (core/leadership/trust-window.ts) only makes it rare.
+ * Not guaranteed: that there is one leader at every instant. A paused leader may trust its term after another node was
+ * granted the next one. That is harmless because the store compares epochs in the transaction of each write (see
+ * store.ts); the trust window (core/leadership/trust-window.ts) only makes it rare.
  */
 
 import { BatonError } from "../core/errors.ts";

@@ -1,4 +1,4 @@
-/** The four times of an election and how they must relate. */
+/** The four durations of an election, and the relations between them. */
 
 import { BatonError } from "../core/errors.ts";
 

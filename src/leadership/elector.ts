@@ -1,5 +1,6 @@
 /**
- * The only election loop. A backend supplies a `LeaseLock`; when to ask it, and what to believe, is decided here.
+ * The only election loop. A backend supplies a `LeaseLock`; this loop decides when to call it and how far to trust its
+ * answers.
  *
  *               acquire: a term                      renew: true
  *     STANDBY ------------------> LEADING <------------------------.
@@ -7,13 +8,13 @@
  *        |                           |
  *        '---------------------------' renew: false, trust window over, machine slept and not confirmed, resign, stop
  *
- * Belief is bounded by core/leadership/trust-window.ts and computed whenever `held()` is called, so it ends in time even while this
- * loop is blocked. No answer of the lock is waited for without a deadline, and one that comes too late changes
- * nothing: a late renewal does not revive a term, a late grant is given back.
+ * Trust is limited by core/leadership/trust-window.ts and computed in every call of `held()`, so it ends in time even while
+ * this loop is blocked. Every call to the lock has a deadline, and a late answer changes nothing: a late renewal does
+ * not revive a term, a late grant is released.
  *
- * A wall clock that leaps ahead of monotonic time means that the machine slept, or that somebody set the clock.
- * `held()` is null until one renewal sent after the leap is acknowledged; the term goes on if it is, and ends at once
- * otherwise. Ending it without asking lost: every correction of a wall clock would cost an election.
+ * A wall clock that leaps ahead of monotonic time means that the machine slept, or that the clock was set. `held()` is
+ * null until one renewal sent after the leap is acknowledged; then the term continues, otherwise it ends at once. The
+ * alternative, ending the term without asking, was rejected: every correction of a wall clock would cost an election.
  */
 
 import { BatonError } from "../core/errors.ts";

@@ -1,12 +1,13 @@
 /**
- * A leadership that begins only when somebody else says that it may.
+ * A leadership that begins only when a gate permits it.
  *
  *   elector:   term 7 ------------------------------- null
  *   gate:      asked ......... open
  *   seen:      (standby)       term 7 --------------- null
  *
- * The term is renewed while the gate is closed, so nobody else begins in the meantime, but `held()` is null and no duty
- * hears of it: no write can be made in its name. A gate that refuses costs the term: others may lead instead.
+ * The term is renewed while the gate is closed, so no other node begins in the meantime, but `held()` is null and
+ * duties are not informed: no write can be made under the term. If the gate refuses, the term ends and other nodes may
+ * lead.
  */
 
 import type { Leadership, LockSilence } from "./coordination.ts";

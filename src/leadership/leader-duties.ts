@@ -1,15 +1,15 @@
 /**
- * What a leader does, for as long as it leads.
+ * Runs the duties of a leader during its terms.
  *
  *     changes():   term 7 ------------ null ---- term 8 -----
  *     duties:      start all ... abort, wait     start all ...
  *
- * A duty is called anew for each term and gets nothing but that term and a signal: what it knows it reads from the
- * store, so nothing of an older term can leak into a newer one. A duty that returns is done for the term. One that
- * throws is started again, later and later, within the same term; the others do not notice.
+ * A duty is called again for each term and receives only that term and a signal. It reads everything else from the
+ * store, so no state of an older term can leak into a newer one. A duty that returns is finished for the term. A duty
+ * that throws is started again, with growing delays, within the same term; the other duties are not affected.
  *
- * What it does not promise: that a duty has stopped when the next term begins. It is waited for, within limits;
- * whatever it still writes carries its old epoch and is refused by the store.
+ * Not guaranteed: that a duty has stopped when the next term begins. It is waited for, within limits; its later writes
+ * carry the old epoch and are refused by the store.
  */
 
 import type { Leadership } from "./coordination.ts";

@@ -1,3 +1,8 @@
+/**
+ * Leadership as seen by a node that is never a candidate for a role. It polls the lock to learn who leads, and never
+ * leads itself.
+ */
+
 import { BatonError } from "../core/errors.ts";
 import type { NodeName } from "../core/ids.ts";
 import type { LeaderRole, Term } from "../core/leadership/term.ts";
@@ -14,7 +19,6 @@ export interface LeaderObserverOptions {
   readonly intervalMs: number;
 }
 
-/** How a node that never stands for a role sees who has it. */
 export class LeaderObserver extends Lifecycle implements Leadership {
   readonly #o: LeaderObserverOptions;
   readonly #calls: LockCalls;

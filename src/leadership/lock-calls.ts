@@ -1,3 +1,8 @@
+/**
+ * Calls to a leader lock that may hang or answer late. Every call has a deadline. An answer that arrives after it goes
+ * to the `late` handler, and `silence` says how long the lock has not answered.
+ */
+
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { LockSilence } from "./coordination.ts";
@@ -14,7 +19,6 @@ export interface AskOptions<Value> {
   readonly late?: (value: Value) => unknown;
 }
 
-/** Calls to a lock that may hang or answer late: every one has a deadline, and what outlives it is kept track of. */
 export class LockCalls {
   readonly #clock: Clock;
   readonly #deadlineMs: number;

@@ -1,6 +1,6 @@
 /**
- * Coordination where all nodes write themselves into one list on a server: the part that is the same for every such backend. A
- * backend supplies the session with the server, the list and the lock of a role.
+ * Coordination where all nodes register in one list on a server: the part that all such backends share. A backend
+ * supplies the session with the server, the list and the lock of a role.
  */
 
 import type { NodeIdentity, OwnInfo } from "../core/node.ts";

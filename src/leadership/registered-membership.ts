@@ -1,6 +1,6 @@
 /**
- * The nodes of the cluster, where all nodes write themselves into one list: one call for each heartbeat writes our entry and reads
- * the others, so that `nodes()` never waits. A backend supplies the list.
+ * Membership where all nodes register in one list: one call per heartbeat writes our entry and reads the others, so
+ * that `nodes()` never waits. A backend supplies the list.
  */
 
 import { BatonError, hasCode } from "../core/errors.ts";

@@ -1,4 +1,4 @@
-/** The backends of nodes that know each other: the transport between them, and the coordination that they form together. */
+/** The backends of a cluster of peers: the transport between the nodes, and their coordination. */
 
 import { agreedToken } from "../access/token-format.ts";
 import { isEverywhere, parseAddress } from "../config/values/address.ts";

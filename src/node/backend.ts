@@ -1,6 +1,6 @@
 /**
- * The second layer: store, coordination, channels and transport, as the settings choose them. The store is open when it is passed on; the
- * others are started by the lifecycle.
+ * The second layer: store, coordination, channels and transport, as selected by the settings. The store is open when it
+ * is passed on; the lifecycle starts the others.
  */
 
 import { Reachability } from "../observe/reachability.ts";

@@ -1,12 +1,12 @@
 /**
  * One node, alone or in a cluster.
  *
- *   start    builds the layers and starts their services in order, with the listener open early (it refuses changes until the cluster has
- *            formed, and then the node takes work: active)
- *   drain    refuse new work, resign, let what runs come to its end; on request the node stays up and can be resumed
- *   stop     drain, then the same list in reverse
+ *   start    builds the layers and starts their services in order, with the listener open early (it refuses changes until the cluster
+ *            has formed, and then the node takes work: active)
+ *   drain    refuses new work, resigns, lets running jobs finish; on request the node stays up and can be resumed
+ *   stop     drains, then stops the same services in reverse order
  *
- * Each start builds everything anew, so nothing of an earlier start is left over.
+ * Each start builds everything again, so no state of an earlier start remains.
  */
 
 import type { NodeServices } from "../api/node-services.ts";

@@ -1,4 +1,7 @@
-/** The fifth layer: what a node does while it leads, for each leader role. Duties begin and end with the terms that the elections give. */
+/**
+ * The fifth layer: the duties of this node while it leads, for each leader role. Duties start and end with the terms of
+ * the elections.
+ */
 
 import { LeaderDuties } from "../leadership/leader-duties.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";

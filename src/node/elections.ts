@@ -1,4 +1,7 @@
-/** The third layer: who leads in each role. It publishes the own term and the leader; what a leader does comes with the duties. */
+/**
+ * The third layer: the election of each leader role. It publishes this node's term and the current leader; the duties
+ * are the fifth layer.
+ */
 
 import type { BeforeLeading } from "../leadership/gated-leadership.ts";
 import { LeaderElections } from "../leadership/leader-elections.ts";

@@ -1,4 +1,7 @@
-/** Who may call this node: what is asked of callers, where credentials are stored, and how nodes with a store each share them. */
+/**
+ * Access to this node: how callers are authenticated, where credentials are stored, and how nodes with their own stores
+ * share them.
+ */
 
 import { join } from "node:path";
 import { Access } from "../access/access.ts";

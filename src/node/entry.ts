@@ -1,6 +1,6 @@
 /**
- * The last layer: how callers and other nodes reach what the layers before have built. Calls of peers are served from here on; until then
- * the transport answers 503.
+ * The last layer: how callers and other nodes reach the services of the layers before. Calls of peers are served from
+ * here on; until then the transport answers 503.
  */
 
 import { OperationExecutor } from "../api/execute.ts";

@@ -1,4 +1,4 @@
-/** What a program gives when it creates a node. */
+/** The options with which a program creates a node. */
 
 import type { BeforeLeading } from "../leadership/gated-leadership.ts";
 import type { Settings } from "../config/settings.ts";

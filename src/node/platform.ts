@@ -1,8 +1,8 @@
 /**
- * The first layer: what every other layer uses, and nothing that they build.
+ * The first layer: everything that all other layers use, and nothing that they build.
  *
- * Time, chance and log are given. `NodeState`, `NodeEvents`, `WorkSignal` and `Instruments` are empty here: later layers publish into them, so that no
- * layer needs a reference to a later one.
+ * Time, chance and log are arguments. `NodeState`, `NodeEvents`, `WorkSignal` and `Instruments` are empty here: later
+ * layers publish into them, so that no layer needs a reference to a later one.
  */
 
 import { hostname } from "node:os";

@@ -1,4 +1,4 @@
-/** Registers what `/metrics` reads from the services of all layers; the last step of the composition. */
+/** Registers the metrics that `/metrics` reads from the services of all layers; the last step of the composition. */
 
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { describeBacklog } from "../observe/metrics/backlog-metrics.ts";

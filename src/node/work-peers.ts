@@ -1,6 +1,6 @@
 /**
- * What a node of a cluster of peers does in addition: it places new jobs on nodes in turn, takes back jobs that were placed twice, and
- * stores schedules with a majority.
+ * The additional work of a node in a cluster of peers: places new jobs on the nodes in turn, takes back jobs that were
+ * placed twice, and stores schedules on a majority.
  */
 
 import { join } from "node:path";

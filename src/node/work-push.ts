@@ -1,6 +1,6 @@
 /**
- * What a node does when jobs are pushed: the leader's dispatcher, the worker's ends of the dispatch, and the owner, which writes what
- * happens to the jobs that are assigned to it.
+ * The services for push dispatch: the leader's dispatcher, the worker's side of the dispatch, and the owner, which
+ * writes the events of the jobs that are assigned to it.
  */
 
 import type { LeaderElections } from "../leadership/leader-elections.ts";

@@ -1,6 +1,6 @@
 /**
- * How much waits, for people, metrics, health and autoscalers: read from the store when somebody asks, and kept for as long as they say. A
- * store that is slow or away costs them an old answer, and they are told how old.
+ * The backlog, for people, metrics, health and autoscalers: read from the store on request, and cached for as long as
+ * the caller accepts. If the store is slow or unavailable, callers get an old answer together with its age.
  */
 
 import type { Clock } from "../platform/clock.ts";

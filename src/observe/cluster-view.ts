@@ -1,3 +1,7 @@
+/**
+ * Answers questions about the cluster as a whole: its nodes, leaders, backends and metrics. Every node can answer them.
+ */
+
 import type { ClusterSample } from "./metrics/metrics-duty.ts";
 import type { Channels } from "../channels/channels.ts";
 import type { Coordination, Leadership, NodeRequest } from "../leadership/coordination.ts";
@@ -60,7 +64,6 @@ export interface ClusterViewOptions {
   readonly warnings?: readonly string[];
 }
 
-/** What people ask about the cluster as a whole; the same whichever node they ask. */
 export class ClusterView {
   readonly #o: ClusterViewOptions;
 

@@ -1,3 +1,8 @@
+/**
+ * Measures how busy this process is, twice a second: CPU, memory, delay of the event loop and traffic. The result can
+ * be read at any time.
+ */
+
 import { availableParallelism, totalmem } from "node:os";
 import type { NodeLoad, NodeTraffic } from "../core/node.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -18,7 +23,6 @@ export interface LoadMeterOptions {
   readonly supervised?: () => NodeLoad["supervised"] | null;
 }
 
-/** How busy this process is: measured twice a second, read at any time. */
 export class LoadMeter extends Lifecycle {
   readonly #o: LoadMeterOptions;
   #cancel: () => void = () => {};

@@ -1,4 +1,4 @@
-/** Connects everything that records what happens in a node to its events: the journal, rates of jobs, metrics, the feed of job events. */
+/** Connects the recorders of a node to its events: the journal, rates of jobs, metrics, and the feed of job events. */
 
 import { Journal } from "./journal/journal.ts";
 import { RefusedWrites } from "./journal/refused-writes.ts";

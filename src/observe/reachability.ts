@@ -1,6 +1,7 @@
 /**
- * Whether this node can reach the others at the addresses that they tell. For people to look at: who is dead is the leader's word, and a
- * node that lives but cannot be reached from some of the others is a mistake in the network that nobody else would tell of.
+ * Checks whether this node can reach the others at the addresses that they report. The result is for people: the leader
+ * decides which nodes are dead. A node that is alive but unreachable from some others is a network error that nothing
+ * else would show.
  */
 
 import type { NodeIdentity, NodeInfo, Reach } from "../core/node.ts";

@@ -1,4 +1,4 @@
-/** Whether a node can do its work now, and why not: the truth behind `/readyz`. */
+/** Whether a node can do its work now, and if not, why: the rule behind `/readyz`. */
 
 import type { Coordination, Leadership, LockSilence, Membership } from "../leadership/coordination.ts";
 import { BatonError } from "../core/errors.ts";
@@ -109,9 +109,9 @@ export function publicReason(error: unknown): string {
 }
 
 /** Everybody may read this too. */
-function silent(keeper: string, { forMs, error }: LockSilence): string {
+function silent(backend: string, { forMs, error }: LockSilence): string {
   const code = codeIn(error);
-  return `${keeper}, which says who leads, has not answered this node for ${Math.round(forMs / 1_000)} s${code ? ` (${code})` : ""}: start it, or mend the way to it; nothing has to be done here, this node tries on`;
+  return `${backend}, which says who leads, has not answered this node for ${Math.round(forMs / 1_000)} s${code ? ` (${code})` : ""}: start it, or mend the way to it; nothing has to be done here, this node tries on`;
 }
 
 function codeIn(error: unknown): string | null {

@@ -1,8 +1,9 @@
 /**
- * What people want to know of the store, looked up at most once a second however many ask, and not at all while nobody does. Each part has
- * its own age (platform/cached-value.ts): counting a million waiting jobs takes a database a while, so that is done again only after it has rested.
+ * Snapshots of the store for people: read at most once a second however many callers there are, and never without a
+ * caller. Each part has its own age (platform/cached-value.ts): counting a million waiting jobs takes a database a
+ * while, so it is repeated only after a pause.
  *
- *   backlog           counts, the oldest of each queue, agents; until it is there, the counts of the last sample of the metrics
+ *   backlog           counts, the oldest of each queue, agents; before the first read, the counts of the last metrics sample
  *   times             of the newest finished jobs
  *   late, refused     every few seconds
  */

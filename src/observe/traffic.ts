@@ -1,6 +1,6 @@
 /**
- * How many jobs come in and out through this node, each second: counted as the store takes them, so it says what is stored and not what
- * was wished for. Sums of a few seconds in a ring, because a rate of the last batch alone would jump.
+ * The rate of jobs in and out through this node, per second. Jobs are counted when the store accepts them, not when
+ * they are requested. Sums of a few seconds are kept in a ring, because the rate of the last batch alone would jump.
  */
 
 import type { NodeTraffic } from "../core/node.ts";

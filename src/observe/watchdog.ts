@@ -1,6 +1,7 @@
 /**
- * Notices loops that do not come round. Each gets a clock of its own: whoever sleeps by it rests, and whoever does not is busy. A duty of
- * a leader that waits for a store which never answers is busy for ever, and nothing else would tell.
+ * Detects loops that no longer make progress. Each loop gets its own clock: while it sleeps on that clock it is idle,
+ * otherwise it is busy. A leader's duty that waits for a store which never answers stays busy for ever, and nothing
+ * else would show that.
  */
 
 import type { Clock } from "../platform/clock.ts";

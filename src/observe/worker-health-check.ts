@@ -1,4 +1,7 @@
-/** Gathers what `/workz` judges by (core/health/work-health.ts). Every look at the store has a deadline: the answer comes while it hangs. */
+/**
+ * Collects the facts for `/workz` (core/health/work-health.ts). Every read of the store has a deadline, so that the
+ * answer comes even while the store hangs.
+ */
 
 import { isSuspect, type Budgets } from "../core/jobs/job.ts";
 import { judgeWork, UNTAKEN_MS, type WorkFacts, type WorkVerdict } from "../core/health/work-health.ts";

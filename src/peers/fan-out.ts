@@ -1,4 +1,7 @@
-/** One question to all nodes at the same time. Who does not answer in time costs its part of the answer, and no more. */
+/**
+ * One request to all nodes at the same time. A node that does not answer in time is missing from the result, and delays
+ * nothing.
+ */
 
 import type { NodeInfo } from "../core/node.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";

@@ -1,5 +1,5 @@
 /**
- * Batch when busy, at once when idle. What is added while a flush is under way goes into the next one; a lone item
+ * Batches when busy, flushes at once when idle. Items that are added during a flush go into the next one; a single item
  * waits only for the end of the current turn of the event loop. There is no delay to tune.
  */
 export interface BatcherOptions<Item, Result> {

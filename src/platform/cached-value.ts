@@ -1,6 +1,7 @@
 /**
- * A value that is looked up again when it is old and somebody asks, once for all who ask. Nobody waits longer than they say: a look that
- * takes long costs them an old value, and they can see how old it is and what was wrong with the newer one.
+ * A value that is read again when it is old and a caller asks for it; concurrent callers share one read. Each caller
+ * limits its own wait: if the read takes longer, the caller gets the old value, with its age and the error of the newer
+ * read, if any.
  */
 
 import type { Clock } from "./clock.ts";

@@ -1,6 +1,6 @@
 /**
- * One stream of values for several followers. Each gets every value that is pushed after it began to follow, in
- * order and one by one, however slowly it reads.
+ * One stream of values for several followers. Each follower receives every value that is pushed after it began to
+ * follow, in order and one by one, however slowly it reads.
  */
 export class Feed<Value> {
   readonly #followers = new Set<Follower<Value>>();

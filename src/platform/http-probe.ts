@@ -1,4 +1,4 @@
-/** Whether something answers at an address, and how soon: the smallest question that HTTP has. */
+/** Tests whether an HTTP server answers at an address, and how fast, with the smallest possible request. */
 
 import type { Agent } from "undici";
 import type { Clock } from "./clock.ts";

@@ -1,11 +1,12 @@
+/**
+ * Counts operations that must not be cut off when the node stops.
+ *
+ * The flag is read and the count raised in the same turn of the event loop. No operation can begin between the last
+ * check of the count and the end: those that have begun are waited for, later ones are refused.
+ */
+
 import type { Clock } from "./clock.ts";
 
-/**
- * Counts what must not be cut off when the node stops.
- *
- * The flag is read and the count raised in the same turn of the event loop, so nothing slips in between the last look at the
- * count and the end: what got in is waited for, what did not is told so.
- */
 export class InFlight {
   readonly #clock: Clock;
   readonly #waiting = new Set<() => void>();

@@ -1,4 +1,4 @@
-/** Logs: JSON on stdout, readable lines on a terminal. The rest of the code knows only the small interface. */
+/** Logs: JSON on stdout, readable lines on a terminal. All other code depends only on the small interface. */
 
 import type Pino from "pino";
 import type { DestinationStream } from "pino";

@@ -1,3 +1,8 @@
+/**
+ * A clock that moves only on request, for tests and the simulation. The wall clock can be moved separately from the
+ * monotonic clock, as when the system time is changed or the machine is suspended.
+ */
+
 import type { Clock } from "./clock.ts";
 
 interface Timer {
@@ -6,7 +11,6 @@ interface Timer {
   readonly fire: () => void;
 }
 
-/** A clock that moves only when told, for tests and simulation. */
 export class ManualClock implements Clock {
   #wall: number;
   #mono = 0;

@@ -1,9 +1,10 @@
 /**
- * What happens in a node, for those who record it: the journal, metrics, the event feed. The code that performs a write emits what the
- * store has answered; it does not know who listens and never waits for a listener. Listeners are called at once, in the order in which
- * they subscribed; one that throws is logged and does not disturb the emitter or the others.
+ * The events inside a node, for the parts that record them: the journal, metrics, the event feed. The code that
+ * performs a write emits what the store has answered; it does not know the listeners and never waits for them.
+ * Listeners are called at once, in the order of their subscription; an error in one is logged and affects neither the
+ * emitter nor the others.
  *
- * Events of jobs are emitted once for each batch. An event without listeners costs one comparison.
+ * Job events are emitted once per batch. An event without listeners costs one comparison.
  */
 
 import type { JobId, NodeName } from "../core/ids.ts";

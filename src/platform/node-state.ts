@@ -1,9 +1,10 @@
 /**
- * The state of one node that several layers need: whether it drains or still forms, and what its later layers publish about themselves.
+ * The state of a node that several layers share: whether it is draining or still forming, and the readings that later
+ * layers publish.
  *
- * A reading is computed when it is read, because most of these values are never stored: a term, for example, is trusted until a time. Each
- * reading is published once, by the layer that owns the value, and has a neutral value before that. Nothing is commanded through it: an
- * event belongs in NodeEvents, a wake-up in WorkSignal.
+ * A reading is computed when it is read, because most of these values are never stored: a term, for example, is trusted
+ * until a given time. Each reading is published once, by the layer that owns the value, and has a neutral value before
+ * that. It carries no commands: an event belongs in NodeEvents, a wake-up in WorkSignal.
  */
 
 import type { NodeLoad, NodeStatus, Reach } from "../core/node.ts";

@@ -1,6 +1,6 @@
 /**
- * Every long-lived thing starts and stops the same way. Stopping twice, or before the start, is fine; a stop while
- * the start is under way waits for it first.
+ * All long-lived objects start and stop in the same way. Stopping twice, or before the start, is allowed; a stop during
+ * the start waits for the start first.
  */
 export interface Service extends AsyncDisposable {
   start(): Promise<void>;

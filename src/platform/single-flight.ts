@@ -1,6 +1,6 @@
 /**
- * One look at something for all who ask at about the same time. Whoever asks gets a look that begins after the question, so that nobody
- * misses what they wrote before; never two at once, however many ask.
+ * One read of something for all callers at about the same time. Each caller gets a read that begins after its call, so
+ * that it sees its own earlier writes. Two reads never run at once, however many callers there are.
  */
 export class SingleFlight<Value> {
   readonly #look: () => Promise<Value>;

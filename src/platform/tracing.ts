@@ -1,6 +1,6 @@
 /**
- * Traces, through the API of OpenTelemetry alone: which SDK records them, and where to, is the operator's choice. Until one is registered
- * nothing is recorded and nothing is made; the trace that a caller sends still travels with its jobs.
+ * Traces, through the OpenTelemetry API only; the operator chooses the SDK and its exporter. Until an SDK is
+ * registered, no spans are created or recorded. The trace context of a caller is still stored with its jobs.
  */
 
 import {

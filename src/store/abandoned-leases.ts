@@ -1,4 +1,4 @@
-/** Which leases a recovery ends, and to whom it is charged: the same for every keeper that looks at them one by one. */
+/** Which leases a recovery ends, and how it is charged to their jobs: shared by backends that test leases one by one. */
 
 import { leaseholder } from "../core/agent.ts";
 import type { LeaseId } from "../core/ids.ts";

@@ -1,9 +1,10 @@
 /**
- * The part of the store port that keeps credentials: tokens, users and sessions, each with a number (`revision`) under which it was
- * written last, so that a node finds out cheaply what others have changed.
+ * Credentials in the store: tokens, users and sessions. Each carries the number (`revision`) of its last write, so that
+ * a node can read cheaply what others have changed.
  *
- * Unlike elsewhere in the port, instants are those of the nodes: a credential is copied between stores that have no clock in common.
- * Anybody may write, without a term: `merge` of core/access/credential.ts decides what stays, in any order of writes.
+ * Unlike in the rest of the store, instants come from the clocks of the nodes, because credentials are copied between
+ * stores that share no clock. Every node may write, without a term: `merge` of core/access/credential.ts decides the
+ * result, whatever the order of writes.
  */
 
 import type { Credential } from "../core/access/credential.ts";

@@ -1,10 +1,10 @@
 /**
- * The part of the store port that remembers agents: workers that lease over HTTP. Only the leader writes, under its term; a change
- * records the epoch that it was made under.
+ * Agents in the store: workers that lease jobs over HTTP. Only the leader writes, under its term; each change records
+ * the epoch of that term.
  *
  *   unknown --heartbeat, lease--> alive --remove--> removed (a tombstone) --heartbeat--> alive
  *
- * Whether an agent that is not removed is alive is a matter of `lastSeenAt` and whoever reads it.
+ * The store does not decide whether an agent is alive: readers derive that from `lastSeenAt`.
  */
 
 import type { Term } from "../core/leadership/term.ts";

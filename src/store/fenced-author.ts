@@ -1,4 +1,4 @@
-/** Who has written, when the write carried a term: the caller's author, but the epoch is that of the term, which was compared. */
+/** The author of a write that carried a term: the caller's author, with the epoch of that term. */
 
 import type { Term } from "../core/leadership/term.ts";
 import type { Author } from "./store.ts";

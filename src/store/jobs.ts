@@ -1,8 +1,8 @@
 /**
- * Jobs: submit, claim, settle, recover, control, read. What holds for every call of the store is in store.ts.
+ * Jobs in the store: submit, claim, settle, recover, control, read. Rules for all calls of the store are in store.ts.
  *
- * Not promised: that a job runs only once (a worker may die after the effect and before the result), and an order among jobs of
- * equal priority that several workers run.
+ * Not guaranteed: that a job runs only once (a worker may die after the effect and before the result), and an order
+ * among jobs of equal priority that several workers run.
  */
 
 import type { Budgets, Job, JobError, JobStatus } from "../core/jobs/job.ts";

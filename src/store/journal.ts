@@ -1,8 +1,9 @@
 /**
- * The part of the store port that remembers what happened to the cluster: who led and why it ended, which writes came too late and were
- * refused, which nodes came and went, what changed hands, who did what. For people to look at: nothing is decided by it.
+ * The journal in the store: terms and the reasons of their end, refused writes, nodes that joined and left, changes of
+ * owners, and actions of people. It is for people to read; no decision depends on it.
  *
- * An entry is written once and never changed. Everybody may write; only the leader that compacts removes, under its term.
+ * An entry is written once and never changed. Every node may append; only the leader that compacts the journal removes
+ * entries, under its term.
  */
 
 import type { Term } from "../core/leadership/term.ts";

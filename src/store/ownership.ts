@@ -1,23 +1,24 @@
 /**
- * The part of the store port that push dispatch and ownership need. Kept by stores that nodes share.
+ * Push dispatch and ownership in the store. Implemented by stores that nodes share.
  *
- * An **assignment** is a handful of jobs that were dispatched together: one when little happens, hundreds when jobs are short and
- * many. One node at a time owns it, under an owner epoch; the owner writes what its jobs' workers report. Who runs a job
- * is another matter: a worker holds it by its lease and job epoch, as if it had claimed it by itself, and is not disturbed when
- * the assignment changes hands.
+ * An **assignment** is a batch of jobs that were dispatched together: one job under little load, hundreds when jobs are
+ * short and many. One node at a time owns it, under an owner epoch; the owner writes the reports of the workers that
+ * run its jobs. Running a job is independent of that: a worker holds the job by its lease and job epoch, as if it had
+ * claimed the job itself, and is not affected when the assignment changes its owner.
  *
  *   queued --dispatch--> marked --accept--> processing (running, under a lease and in an assignment)
  *             ^             |
- *             '-- undispatch: nobody accepted it in time
+ *             '-- undispatch: no worker accepted it in time
  *
  *   assignment: unowned --own--> owned --own by the next--> owned …     (each raises owner_epoch)
  *                  ^                |
  *                  '-- release, disown (orphan_pending: found and offered again by the leader)
  *
- * - A mark is no claim: it raises nothing and burns nothing. Whoever accepts wins by compare-and-set on the mark, so that a dispatch
- *   that was published twice, late or to two workers starts one run.
+ * - A mark is no claim: it raises no epoch and uses no attempt. Accepting is a compare-and-set on the mark, so that a
+ *   dispatch that
+ *   was published twice, late or to two workers starts one run.
  * - `own` compares the owner epoch and raises it. `write` compares owner and epoch in the transaction of the write.
- * - A job that leaves its run (ends, is recovered, goes back to the queue) leaves its assignment.
+ * - A job that leaves its run (ends, is recovered, returns to the queue) leaves its assignment.
  */
 
 import type { JobId, LeaseId, NodeName } from "../core/ids.ts";

@@ -1,7 +1,7 @@
 /**
- * The part of the store port that remembers runs that did not end their job: failed and tried again, interrupted, lost with their node,
- * taken from a worker that let them go on for too long, or of a job that was retried by hand. A job that succeeds at once has none, and
- * costs nothing for it. The current or last run is told by the job itself.
+ * Runs in the store that did not end their job: failed and retried, interrupted, lost with their node, taken from a
+ * worker after they ran for too long, or of a job that was retried by hand. A job that succeeds at once has none, and
+ * they cost it nothing. The current or last run is part of the job itself.
  */
 
 import type { JobError } from "../core/jobs/job.ts";

@@ -1,4 +1,4 @@
-/** The part of the store port that knows queues: they come into being with their first job. */
+/** Queues in the store. A queue is created by its first job. */
 
 import type { JobStatus } from "../core/jobs/job.ts";
 

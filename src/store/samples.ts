@@ -1,4 +1,4 @@
-/** The part of the store port that remembers what the cluster looked like, now and then: written by whoever leads the metrics. */
+/** Samples of the cluster's state in the store, written at intervals by the leader of the metrics aggregator role. */
 
 import type { Term } from "../core/leadership/term.ts";
 

@@ -1,9 +1,10 @@
 /**
- * What a node keeps of schedules for its cluster, where no store is shared: the notes of leaders (core/schedules/schedule-register.ts),
- * beside the schedules and occurrences of its own `ScheduleStore`, which show what the notes say.
+ * Replicated schedules in the store of one node, for clusters without a shared store: the notes of leaders
+ * (core/schedules/schedule-register.ts). The node's own `ScheduleStore` shows the schedules and occurrences of these
+ * notes.
  *
- * Every call but a plain look names the term of the leader that makes it. In the same transaction the term is admitted, so
- * that no older one gets a word in afterwards; an older one than is known is refused with STALE_EPOCH.
+ * Every call but a plain read names the term of the leader that makes it. The term is admitted in the same transaction,
+ * so that no older term can write afterwards; a term older than the highest known one is refused with STALE_EPOCH.
  */
 
 import { BatonError } from "../core/errors.ts";

@@ -1,4 +1,4 @@
-/** The part of the store port that keeps schedules and what became of their occurrences. */
+/** Schedules and the outcome of their occurrences in the store. */
 
 import type { JobId, NodeName } from "../core/ids.ts";
 import type { Occurrence, Schedule, ScheduleDefinition } from "../core/schedules/schedule.ts";

@@ -1,8 +1,8 @@
 /**
- * The controller's end of the line to its node-controller: asks before it leads, and tells where it stands.
+ * The controller's side of the control channel: asks its supervisor before it leads, and reports its role.
  *
- * That the process ends when the line breaks is not done here but in bin/baton.mjs, before anything else is loaded, and by
- * the sentinel (sentinel.ts) for a process that is too busy to notice.
+ * Ending the process when the channel breaks is not done here, but in bin/baton.mjs, before anything else is loaded,
+ * and by the sentinel (sentinel.ts) for a process that is too busy to notice.
  */
 
 import type { NodeServices } from "../api/node-services.ts";

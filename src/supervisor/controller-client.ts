@@ -1,4 +1,4 @@
-/** The few questions that a node-controller has for its controller. Each has a deadline; what cannot be read is null. */
+/** The HTTP requests of a supervisor to its controller. Each has a deadline; an answer that cannot be read is null. */
 
 import type { AgentSnapshot, WaitingJob } from "../core/supervision.ts";
 import type { Clock } from "../platform/clock.ts";

@@ -1,7 +1,7 @@
 /**
- * One node-controller for one data directory. The lock is the operating system's, on a file that SQLite holds open: it ends
- * with the process, however that ends, so there is never a stale one. A file with a process id in it lost: ids are used
- * again, and in a container every process is number 1.
+ * Ensures one supervisor per data directory. The lock is the operating system's, on a file that SQLite holds open: it
+ * ends with the process, for whatever reason, so it is never stale. The alternative, a file with a process id, was
+ * rejected: ids are reused, and in a container every process has number 1.
  */
 
 import { mkdirSync } from "node:fs";

@@ -1,7 +1,8 @@
 /**
- * Finds children that live and do nothing: a controller whose `/livez` is silent, an agent that leaves work lying.
+ * Detects children that run but make no progress: a controller whose `/livez` does not answer, an agent that leaves its
+ * work.
  *
- * Failures are counted and not only timed: after a pause of our own everybody looks silent, until asked once more.
+ * Failures are counted, not only timed: after a pause of this process all children appear silent until the next check.
  */
 
 import { hangOf } from "../core/supervision.ts";

@@ -1,15 +1,15 @@
 /**
- * What a node-controller and its controller say to each other, over the channel between the two processes. The order is
- * strict, which polling over HTTP would not give:
+ * The messages between a supervisor and its controller, over the control channel between the two processes. They are
+ * strictly ordered, which polling over HTTP would not be:
  *
  *   controller                          node-controller
  *       | ---- started {url} -----------------> |
  *       | ---- standing {role, leader} -------> |  agent on or off
  *       | ---- may_lead {epoch} --------------> |  agent off
  *       | <--- agent_off {epoch, ended} ------- |
- *       | <--- report ------------------------- |  to be shown with the node
- *       | <--- retire ------------------------- |  the agent is gone for good
- *       | ---- retired -----------------------> |  its token counts no more
+ *       | <--- report ------------------------- |  shown with the node
+ *       | <--- retire ------------------------- |  the agent has ended for good
+ *       | ---- retired -----------------------> |  its token is revoked
  *       | <--- stop --------------------------- |  where there are no signals
  */
 

@@ -1,4 +1,4 @@
-/** Process groups, as POSIX has them: a negative id means everybody in the group. */
+/** Process groups, as in POSIX: a negative id addresses all processes of the group. */
 
 export function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {

@@ -1,12 +1,12 @@
 /**
- * Ends the children of a node-controller that was killed with -9. They notice by themselves, but one that blocks its event
- * loop, was stopped, or is written in another language would not: so a shell of a megabyte waits for the end of a pipe
+ * Ends the children of a supervisor that was killed with -9. They notice that by themselves, unless they block their
+ * event loop, were stopped, or are written in another language. So a shell of one megabyte waits for the end of a pipe
  * and then kills their process groups.
  *
  *   node-controller ==pipe of group ids==> sh: read ... read ... end of file: kill -KILL the last ones
  *
- * A thread in each child lost: it helps neither against SIGSTOP nor with foreign programs. Windows has no groups to kill;
- * there each child watches its own channel, or its standard input.
+ * The alternative, a thread in each child, was rejected: it helps neither against SIGSTOP nor with foreign programs.
+ * Windows has no process groups; there each child watches its own channel, or its standard input.
  */
 
 import { spawn, type ChildProcess } from "node:child_process";

@@ -1,6 +1,6 @@
 /**
- * Where there are no signals, the wish of a node-controller that its child should stop comes as a message. To the rest of
- * the process it looks like a signal, so that every command that can be stopped by one can be stopped by the other.
+ * Where there are no signals, a supervisor asks its child to stop by a message. The rest of the process receives it as
+ * a signal, so that every command that handles one also handles the other.
  */
 
 import { isMessage, SUPERVISOR_VARIABLE, type ToChild } from "./messages.ts";

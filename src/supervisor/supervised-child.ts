@@ -1,5 +1,5 @@
 /**
- * One child of a node-controller: a process in a group of its own that is kept running while it is wanted.
+ * One child of a supervisor: a process in its own group that is kept running while it is wanted.
  *
  *          turnOn               ended by itself, or wedged
  *   off ----------> running ---------------------------> waiting (1 s, 2 s, ... 30 s)
@@ -7,7 +7,7 @@
  *    '--- stopping <---'
  *          asked, asked to hurry, killed
  *
- * Off means that nobody of its group is left: what a child has started and not ended is killed behind it.
+ * Off means that no process of its group is left: processes that a child started and did not end are killed after it.
  */
 
 import { spawn, type ChildProcess } from "node:child_process";

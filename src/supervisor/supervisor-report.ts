@@ -1,6 +1,6 @@
 /**
- * What a node-controller tells of itself and its children: a file in its data directory, written anew with every change. A
- * file and not a port: it can be read while everything else is broken, and nobody has to be let in.
+ * The report of a supervisor about itself and its children: a file in its data directory, rewritten with every change.
+ * A file instead of a port, because it can be read while everything else is broken, and needs no authentication.
  */
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";

@@ -1,13 +1,14 @@
 /**
- * The node-controller: keeps a controller and an agent running, as two processes that are never both in charge.
+ * The supervisor (node-controller): runs a controller and an agent as two processes, and ensures that the agent is off
+ * while the controller leads.
  *
- *   baton controller --+-- baton start    gateway, scheduler; leads or stands by
+ *   baton controller --+-- baton start    gateway, scheduler; leader or standby
  *                      |        ^ may I lead? only when the agent is off
- *                      +-- baton agent    {name}-worker, while the other stands by
+ *                      +-- baton agent    {name}-worker, while the controller is a standby
  *                      '-- sh             ends both if this process is killed
  *
- * What the controller says is acted on in the order in which it was said, one thing after the other: that is what makes
- * "off before the first write of a leader" true. Rules are in core/supervision.ts.
+ * Messages of the controller are handled in order, one after the other. This ensures that the agent is off before the
+ * first write of a leader. The rules are in core/supervision.ts.
  */
 
 import { newToken } from "../access/token-format.ts";

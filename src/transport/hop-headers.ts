@@ -1,8 +1,9 @@
 /**
- * What a request carries from the node that a caller spoke to (the ingress) to the one that answers, and how that one reads it.
+ * The data that a request carries from the node that received it (the ingress) to the node that answers, and its
+ * parser.
  *
- * The query says `internal=1`, and with it when it was sent and which ids new jobs get: the query is signed, most headers are
- * not. All of it means something only in a request whose signature was verified; from anybody else it is dropped.
+ * The query contains `internal=1`, the time of sending, and the ids of new jobs: the query is signed, most headers are
+ * not. The data counts only in a request whose signature was verified; in any other request it is dropped.
  */
 
 import { readPrincipal, writePrincipal } from "../core/access/permissions.ts";

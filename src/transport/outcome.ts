@@ -1,4 +1,4 @@
-/** What every keeper of the transport port checks, and says, in the same way. */
+/** Checks and outcomes that all transports share. */
 
 import type { CallOptions, Failure, PeerRequest, StreamOptions } from "./transport.ts";
 

@@ -1,8 +1,8 @@
 /**
- * The body of a streamed reply between the connection that fills it and the one reader who empties it.
+ * The body of a streamed reply, between the connection that fills it and its single reader.
  *
- * The filler is told to `pause` when so much lies here unread, and to `resume` when little is left; `leave` tells it
- * that nobody reads any more.
+ * The connection is asked to `pause` when much is unread and to `resume` when little is left; `leave` means that the
+ * reader has stopped.
  */
 
 export interface Filler {

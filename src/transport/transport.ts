@@ -1,11 +1,11 @@
 /**
- * The transport port: one call to a peer, with three kinds of outcome. Whoever retries must know them apart:
+ * Transport: one call to a peer, with three kinds of outcome. Code that retries must distinguish them:
  *
- * - `reply`: the peer answered, with whatever status.
- * - `refused`: the call certainly did not reach the peer's handler. Trying elsewhere is safe.
- * - `unknown`: it may have been carried out. Trying elsewhere is safe only with an idempotency key.
+ * - `reply`: the peer answered, with any status.
+ * - `refused`: the call certainly did not reach the peer's handler. Trying another node is safe.
+ * - `unknown`: the call may have had an effect. Trying another node is safe only with an idempotency key.
  *
- * `call` gives the whole reply, `stream` its head and then the body as it comes, for replies that are passed on.
+ * `call` returns the whole reply, `stream` its head and then the body as it arrives, for replies that are passed on.
  */
 
 import type { NodeName } from "../core/ids.ts";

@@ -1,4 +1,4 @@
-/** Tokens and users as callers see them: never with anything that could be used to get in. */
+/** The response bodies of tokens and users. They never contain a secret. */
 
 import { z } from "zod";
 import { passwordRule } from "../../access/passwords.ts";

@@ -1,4 +1,4 @@
-/** Leases, results and agents as they travel. */
+/** The request and response bodies of leases, results and agents. */
 
 import { z } from "zod";
 import { AGENT_NAME, REQUEST_ID } from "../../core/agent.ts";

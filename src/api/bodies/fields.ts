@@ -1,6 +1,6 @@
 /**
- * The fields that operations share. A field's description is written to follow "must be …": the OpenAPI document shows
- * it, and a refusal repeats it as the remedy.
+ * The fields that operations share. The description of a field is written to follow "must be …": it is shown in the
+ * OpenAPI document and repeated in error messages.
  */
 
 import { z } from "zod";

@@ -1,4 +1,4 @@
-/** A job as it travels: snake_case, times in ISO-8601, the payload as the JSON value that it is. */
+/** The body of a job: snake_case, times in ISO 8601, the payload as a JSON value. */
 
 import { z } from "zod";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";

@@ -1,4 +1,4 @@
-/** What the journal says, as it travels. */
+/** The response body of the journal. */
 
 import { z } from "zod";
 import { JOURNAL_KINDS } from "../../store/journal.ts";

@@ -1,4 +1,4 @@
-/** A node as it travels. */
+/** The response body of a node. */
 
 import { z } from "zod";
 import type { NodeInfo } from "../../core/node.ts";

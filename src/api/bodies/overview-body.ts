@@ -1,4 +1,4 @@
-/** The cluster at a glance, as it travels. */
+/** The response body of the overview. */
 
 import { z } from "zod";
 import { ALERT_CODES, type Alert } from "../../core/health/alerts.ts";

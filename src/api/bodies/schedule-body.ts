@@ -1,4 +1,4 @@
-/** A schedule as it travels, in both directions. */
+/** The request and response bodies of a schedule. */
 
 import { z } from "zod";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";

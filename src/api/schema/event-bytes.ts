@@ -1,4 +1,4 @@
-/** Server-sent events as text, with a comment now and then as a sign of life. */
+/** Server-sent events as text, with a comment at intervals as a keep-alive. */
 
 import type { ServerEvent } from "../../core/server-event.ts";
 import type { Clock } from "../../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** What Ajv found wrong with a request, told with the field and the remedy. */
+/** Turns the errors of Ajv about a request into a message with the field and the remedy. */
 
 import { BatonError, nearest } from "../../core/errors.ts";
 import type { ErrorCode } from "../../core/errors.ts";

@@ -1,4 +1,4 @@
-/** Reads a JSON body: nothing nested without end, no key that could reach a prototype. */
+/** Parses a JSON body. Refuses deep nesting and keys that could reach a prototype. */
 
 import secureJson from "secure-json-parse";
 import { BatonError } from "../../core/errors.ts";

@@ -1,4 +1,6 @@
-/** From zod, the one source of schemas, to the JSON Schema that Ajv and fast-json-stringify compile once at start. */
+/**
+ * Converts zod schemas, the single source, to the JSON Schema that Ajv and fast-json-stringify compile once at start.
+ */
 
 import { z } from "zod";
 

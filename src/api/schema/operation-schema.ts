@@ -1,6 +1,6 @@
 /**
- * The schemas of an operation: as JSON Schema for the OpenAPI document, and compiled for requests and replies. They are compiled when
- * an operation is first used, once for a process, by the compilers that Fastify uses.
+ * The schemas of an operation: as JSON Schema for the OpenAPI document, and compiled for requests and replies. They are
+ * compiled on the first use of an operation, once per process, by the compilers that Fastify uses.
  */
 
 import compilerOf from "@fastify/ajv-compiler";

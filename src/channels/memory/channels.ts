@@ -1,8 +1,8 @@
 /**
- * Channels inside one process. Queues and topics are gone with it, so whatever must survive stands in the store.
+ * Channels inside one process. Queues and topics end with the process, so everything that must survive is in the store.
  *
- * Bodies travel as JSON text, as they would between processes: each reader gets a copy of its own. Handlers start on
- * a turn of the event loop of their own, never inside `send` or `publish`.
+ * Bodies are passed as JSON text, as between processes: each reader gets its own copy. Handlers start in a separate
+ * turn of the event loop, never inside `send` or `publish`.
  */
 
 import { BatonError } from "../../core/errors.ts";

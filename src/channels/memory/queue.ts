@@ -1,15 +1,16 @@
+/**
+ * One queue in memory. Messages with the same key form a lane. A lane is with one consumer at a time, which preserves
+ * the order of its messages.
+ *
+ *     lanes:   ready ---taken---> busy ---handled, more left---> ready (behind the others)
+ *                                   \---handler failed---> messages back at the front of their lanes
+ */
+
 import type { Clock } from "../../platform/clock.ts";
 import type { Delivery, Subscription } from "../channels.ts";
 import { Fifo } from "../fifo.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import { redeliveryDelayMs } from "../redelivery-rules.ts";
-
-/**
- * One queue. Messages of one key stand in a lane; a lane is with one consumer at a time, which keeps their order.
- *
- *     lanes:   ready ---taken---> busy ---handled, more left---> ready (behind the others)
- *                                   \---handler failed---> messages back at the front of their lanes
- */
 
 interface Entry extends EncodedMessage {
   deliveries: number;

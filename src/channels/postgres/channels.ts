@@ -1,14 +1,14 @@
 /**
  * Channels through one PostgreSQL database.
  *
- * - **Topics** are notifications. Our own subscribers hear at once, without the way through the database: in order, also
- *   while it is away; what comes back to us is only counted. `publish` rejects with STORE_UNAVAILABLE when others could not
- *   be told.
- * - **Queues** are rows. A notification wakes those who consume, and they look now and then by themselves.
+ * - **Topics** are notifications. Subscribers in this process receive messages at once, without the database: in order,
+ *   also
+ *   while it is unavailable; our own messages that return from the database are only counted. `publish` rejects with
+ *   STORE_UNAVAILABLE when other nodes could not be reached.
+ * - **Queues** are rows. A notification wakes the consumers, which also poll.
  *
- * Connections: one that sends and one that listens, and a third one for queues when they are used. Behind a pooler that
- * hands sessions on after each transaction LISTEN hears nothing: topics then reach our own subscribers only, and queues
- * live by looking.
+ * Connections: one that sends and one that listens, and a third one for queues when they are used. Behind a transaction
+ * pooler LISTEN receives nothing: topics then reach only the subscribers of this process, and queues depend on polling.
  */
 
 import { createHash } from "node:crypto";

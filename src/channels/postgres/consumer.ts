@@ -1,3 +1,9 @@
+/**
+ * One consumer of one queue in PostgreSQL. It takes a batch, calls the handler, records the end of the batch in the
+ * table, and sleeps until it is woken or the next poll is due. It holds the batch under a lease and renews it while the
+ * handler runs; a batch whose lease has expired is delivered again.
+ */
+
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
@@ -33,7 +39,6 @@ const YIELD_MS = 10;
 /** Two renewals may be late before the batch goes to another. */
 const RENEWALS = 3;
 
-/** One consumer of one queue: takes a batch, has it handled, tells the table, and rests when there is nothing. */
 export class Consumer {
   readonly #o: ConsumerOptions;
   readonly #running: Promise<void>;

@@ -1,9 +1,9 @@
 /**
- * Hears what is notified on one connection of its own.
+ * Receives notifications on a dedicated connection.
  *
- * A connection can be deaf without being broken: half open, or handed on by a pooler. So now and then the keeper sends
- * itself a payload on its *other* connection and expects it here; when it does not come, this connection is given up and
- * another one opened. Whatever was notified meanwhile is lost to us, which `onGap` tells once we hear again.
+ * A connection can be deaf without being broken: half open, or reassigned by a pooler. So at intervals a test payload
+ * is sent on the *other* connection and expected here. If it does not arrive, this connection is closed and another one
+ * opened. Notifications sent in between are lost; `onGap` reports that once the new connection works.
  */
 
 import type { Clock } from "../../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** Passes on what was heard, in its order, also when some of it has to be fetched from the table `hint` first. */
+/** Delivers received messages in order, even when some of them have to be read from the table `hint` first. */
 
 import { read, type Statement } from "../../platform/drivers/postgres/postgres.ts";
 import { uuids } from "../../platform/drivers/postgres/arrays.ts";

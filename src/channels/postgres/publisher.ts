@@ -1,9 +1,10 @@
 /**
- * Sends hints: at once when idle, together when busy. What is published while a NOTIFY is under way goes out with the next
- * one, many messages in one payload and many payloads in one statement; nothing waits for a timer.
+ * Sends hints: at once when idle, in batches when busy. Messages published during a NOTIFY are sent with the next one,
+ * many messages in one payload and many payloads in one statement; nothing waits for a timer.
  *
- * A NOTIFY takes a lock that is shared by all of the server's databases and keeps it through its commit. Nothing else is in
- * that transaction, and the session commits asynchronously: a hint need not survive a crash, and nobody waits for a disk.
+ * A NOTIFY takes a lock that all databases of the server share, and holds it through its commit. So its transaction
+ * contains nothing else, and the session commits asynchronously: a hint need not survive a crash, and no sender waits
+ * for a disk.
  */
 
 import { Batcher } from "../../platform/batcher.ts";

@@ -3,12 +3,12 @@
  *
  *     waits ---take---> taken ---done---> gone
  *       ^                 | back (the handler failed), or its time ran out (the consumer died)
- *       '-----------------'   with a rest that grows, during which the next of its key may go
+ *       '-----------------'   with a growing delay, during which the next message of its key may go
  *
- * Messages of one key are a lane. A take walks from lane to lane along the primary key, passes over those of which somebody
- * has taken a message, and takes from the front of the others. Takes of one queue come one after the other, by a lock that
- * ends with the transaction: SKIP LOCKED alone would let a second taker have the rest of a lane whose front the first is
- * about to take. Two hundred microseconds of a lock for up to a whole batch is what the order of a key costs.
+ * Messages of one key are a lane. A take walks from lane to lane along the primary key, skips lanes of which a message
+ * is taken, and takes from the front of the others. Takes of one queue are serialized by a lock that ends with the
+ * transaction: SKIP LOCKED alone would give a second taker the rest of a lane whose front the first is about to take.
+ * The order per key costs 200 microseconds of a lock for up to a whole batch.
  *
  * Keys are stored as JSON text, so that any string can be one.
  */

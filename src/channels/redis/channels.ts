@@ -1,18 +1,21 @@
 /**
  * Channels through Redis Streams.
  *
- * - **Queues** are streams with one consumer group each, read from the beginning. Scripts hand out their messages
- *   (queue-keys.ts), because the order of a key needs more than a group gives: a group hands the next entry to whoever asks. What a
- *   consumer has in hand stays pending under its name and comes back when it is dead; what is handled is deleted, and an empty
- *   stream when its last consumer leaves, so that nothing has to be trimmed or cleaned up when a job ends.
- * - **Topics** are one short stream that every node reads from where it was. Our own subscribers hear at once, without the way through
- *   Redis: in order, also while it is away. `publish` rejects with STORE_UNAVAILABLE when others could not be told.
+ * - **Queues** are streams with one consumer group each, read from the beginning. Scripts assign their messages
+ *   (queue-keys.ts),
+ *   because a group alone does not preserve the order of a key: it gives the next entry to any consumer. Messages of a consumer
+ *   stay pending under its name and return to the queue when it dies. Handled messages are deleted, and so is an empty stream
+ *   when its last consumer leaves, so that nothing has to be trimmed or cleaned up when a job ends.
+ * - **Topics** are one short stream that every node reads from its last position. Subscribers in this process receive
+ *   messages
+ *   at once, without Redis: in order, also while it is unavailable. `publish` rejects with STORE_UNAVAILABLE when other nodes
+ *   could not be reached.
  *
- * A queue costs next to nothing while it is empty: no read, no timer, only an entry in the list of those who want to be woken.
- * Whoever sends wakes one of them by a word in the stream of its node, which is read, together with the topics, by the one
- * blocking read that a node has. So an owner of ten thousand jobs may consume from a queue for each of them, and gets what was sent to
- * its jobs and nothing else. Spreading all jobs over a few shared streams would need as few reads, but a group gives each
- * entry to anybody, and the owner is the one who needs it.
+ * An empty queue costs next to nothing: no read, no timer, only an entry in the list of idle consumers. A sender wakes
+ * one of them through the stream of its node, which is read, together with the topics, by the node's single blocking
+ * read. So an owner of ten thousand jobs can consume from one queue per job, and receives exactly the messages for its
+ * jobs. A few shared streams for all jobs would need as few reads, but a group gives each entry to any node, and only
+ * the owner needs it.
  *
  * Connections: one for commands, one for the blocking read.
  */

@@ -1,4 +1,4 @@
-/** How consumers tell that they live, and find out who does not. The keys are those of queue-keys.ts. */
+/** The scripts for heartbeats of consumers, and for finding dead ones. The keys are those of queue-keys.ts. */
 
 import { redisScript } from "../../platform/drivers/redis/script.ts";
 import { STALE } from "./queue-keys.ts";

@@ -1,10 +1,11 @@
 /**
- * That this node consumes, told to Redis: by one beat for all its queues and batches, however many there are. Who has not beaten for
- * a lease is dead, and whoever beats next gives back what it had.
+ * The heartbeat of this node's consumers: one message to Redis for all queues and batches, however many there are. A
+ * consumer without a heartbeat for a lease is dead, and the next heartbeat of any other consumer returns its messages.
  *
- * A consumer is known by a name and the number of its connection. When the connection breaks, the next one has the next number, and
- * what the old one sent and Redis has not read yet is refused. When Redis knows nothing of us any more (it was emptied, or others
- * took us for dead), we go on under a new name: the old one may be in the middle of its burial.
+ * A consumer is identified by a name and the number of its connection. After a broken connection the next one has the
+ * next number, and commands of the old one that Redis has not read yet are refused. If Redis no longer knows this
+ * consumer (it was emptied, or others declared us dead), it continues under a new name: the recovery of the old name
+ * may still be in progress.
  */
 
 import type { Clock } from "../../platform/clock.ts";
@@ -42,7 +43,7 @@ export class ConsumerHeartbeat {
   #connection = 0;
   /** On our monotonic clock, counted from before Redis heard of it. */
   #oursUntil = 0;
-  #burying: Promise<void> | null = null;
+  #recovering: Promise<void> | null = null;
 
   constructor(options: ConsumerHeartbeatOptions) {
     this.#o = options;
@@ -83,7 +84,7 @@ export class ConsumerHeartbeat {
       );
       this.#oursUntil = sentAt + leaseMs;
       onTopics(count);
-      if (dead.length > 0) this.#burying ??= this.#bury(dead).finally(() => (this.#burying = null));
+      if (dead.length > 0) this.#recovering ??= this.#recover(dead).finally(() => (this.#recovering = null));
     } catch (error) {
       if (!isStale(error)) throw error;
       // Another beat or step may have found out before us.
@@ -94,13 +95,13 @@ export class ConsumerHeartbeat {
   /** Whoever is known to be dead is not waited for. */
   async condemn(consumer: string): Promise<void> {
     const { session, key } = this.#o;
-    await this.#bury(await session.run<string[]>(CONDEMN, [], [key(""), consumer]));
+    await this.#recover(await session.run<string[]>(CONDEMN, [], [key(""), consumer]));
   }
 
   /** Leaves no trace. */
   async goodbye(): Promise<void> {
-    await this.#burying;
-    await this.#buryOne(this.speaker.name);
+    await this.#recovering;
+    await this.#recoverOne(this.speaker.name);
   }
 
   /** A later start is another life. */
@@ -137,10 +138,10 @@ export class ConsumerHeartbeat {
     this.#o.onForgotten();
   }
 
-  async #bury(names: readonly string[]): Promise<void> {
+  async #recover(names: readonly string[]): Promise<void> {
     for (const name of names) {
       try {
-        await this.#buryOne(name);
+        await this.#recoverOne(name);
         this.#o.log?.info({ consumer: name }, "a consumer is dead; what it had is delivered again");
       } catch (err) {
         this.#o.log?.warn({ consumer: name, err }, "what a dead consumer had is not given back yet");
@@ -149,7 +150,7 @@ export class ConsumerHeartbeat {
   }
 
   /** Some queues at a time. Others may do the same: each has a part of it. */
-  async #buryOne(name: string): Promise<void> {
+  async #recoverOne(name: string): Promise<void> {
     for (let left = 1; left > 0;) {
       left = await this.#o.session.run<number>(RETURN, [], [this.#o.key(""), name, 0]);
     }

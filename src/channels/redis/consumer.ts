@@ -1,3 +1,8 @@
+/**
+ * One consumer of one queue in Redis. It works while there are messages, and then costs nothing until it is woken: no
+ * timer, no pending command. A node may have one consumer for every job that it owns.
+ */
+
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Delivery } from "../channels.ts";
@@ -27,10 +32,6 @@ const SETTLE_RETRY_MS = 100;
  */
 const YIELD_MS = 10;
 
-/**
- * One consumer of one queue. It works while there is something, and then costs nothing until it is woken: no timer, no
- * command under way. A node may have one for every job that it owns.
- */
 export class Consumer {
   readonly #o: ConsumerOptions;
   #working: Promise<void> | null = null;

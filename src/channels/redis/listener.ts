@@ -1,8 +1,9 @@
 /**
- * The one blocking read of a node: of the topics, from where it was, and of the wake-ups for its consumers, however many they are.
+ * The single blocking read of a node: the topics, from the last position, and the wake-ups for its consumers, however
+ * many there are.
  *
- * What was published while the connection was away is read afterwards, as long as the stream still has it. When it has not, or the
- * stream begins anew (Redis was emptied), hints were missed, which `onGap` tells.
+ * Messages published during a lost connection are read afterwards, as long as the stream still has them. If it does
+ * not, or the stream starts again (Redis was emptied), hints were lost, and `onGap` reports that.
  */
 
 import type { Clock } from "../../platform/clock.ts";

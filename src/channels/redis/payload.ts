@@ -1,9 +1,10 @@
 /**
- * An entry of the stream `topics`: the fields `number` and `origin`, and then a field for each message whose name is the topic and
- * whose value is `<key as JSON text>\n<body as JSON text>`. Neither of the two has a line break in it, so nothing has to be parsed to
- * find out whether anybody wants it. A message that is too large stands in a key of its own, and its value is `@<id>`.
+ * An entry of the stream `topics`: the fields `number` and `origin`, and then one field per message. The name of that
+ * field is the topic, and its value is `<key as JSON text>\n<body as JSON text>`. Neither part contains a line break,
+ * so a reader need not parse a message to find out whether it has subscribers. A message that is too large has a key of
+ * its own, and its value is `@<id>`.
  *
- * The number counts entries from 1 without a hole: whoever reads another one than the next has missed some.
+ * The number counts entries from 1 without gaps: a reader that finds any number but the next has missed entries.
  */
 
 import type { EncodedMessage } from "../message-encoding.ts";

@@ -1,4 +1,4 @@
-/** Sends hints: at once when idle, together when busy. What is published while one is under way goes out with the next entry. */
+/** Sends hints: at once when idle, in batches when busy. Messages published during a send go out with the next entry. */
 
 import { Batcher } from "../../platform/batcher.ts";
 import { redisScript } from "../../platform/drivers/redis/script.ts";

@@ -1,24 +1,25 @@
 /**
- * What Redis does for queues, each script in one step. All keys of a cluster begin with the same `{prefix}:`, here `P`.
+ * The keys and scripts of queues in Redis; each script is one atomic step. All keys of a cluster begin with the same
+ * `{prefix}:`, here `P`.
  *
  *     queue:<q>        stream of messages, with the group `baton`; gone when it is empty and the last consumer left
  *     busy:<q>         hash, key of messages -> the take that has its lane; `<take>+` while more of the lane is parked;
- *                      `~` when the lane is parked and nobody has it
+ *                      `~` when the lane is parked and no consumer has it
  *     lane:<q>:<key>   list, ids that were read while their lane was taken, oldest first
  *     ready:<q>        list, keys whose lane is `~`
- *     rest:<q>         sorted set, `<id> <key>` of what failed, by the time of its next delivery
- *     idle:<q>         list, `<consumer>/<number>` of those who found nothing and want to be woken, longest first
- *     wake:<consumer>  stream, numbers of those who are woken, and for what; where a node waits, however many queues it consumes
+ *     rest:<q>         sorted set, `<id> <key>` of messages that failed, by the time of their next delivery
+ *     idle:<q>         list, `<consumer>/<number>` of consumers that found nothing and wait to be woken, longest first
+ *     wake:<consumer>  stream, numbers of the consumers to wake, and for which queue; a node waits on it for all its queues
  *     consumer:<c>     the number of the connection whose commands count
- *     uses:<c>         set, queues that it consumes: where to look when it is dead
- *     consumers        sorted set, consumers by the time at which they are dead unless they say more
+ *     uses:<c>         set, the queues that it consumes: where its messages are when it is dead
+ *     consumers        sorted set, consumers by the time at which they are dead without another heartbeat
  *
  *        unread ---take: its lane is free---> with a consumer ---done---> gone
  *           \                                  ^      |  back, or its consumer died
  *            \--take: its lane is taken--> lane, ready <----+---- rest
  *
- * The group's own list of pending entries says who has what and how often it was delivered: entries with a consumer are pending
- * under its name, those in a lane or at rest under `-`. The rest follows from it.
+ * The group's own list of pending entries says which consumer has a message and how often it was delivered: entries
+ * with a consumer are pending under its name, those in a lane or at rest under `-`. The rest follows from it.
  */
 
 /** The reply of a script to commands of a connection that was replaced, or of a consumer that others took for dead. */

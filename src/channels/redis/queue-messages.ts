@@ -1,6 +1,6 @@
 /**
- * The messages of queues, as scripts keep them (queue-keys.ts). What the consumers of a node want goes out together: one
- * command for the steps of all who finished or began while the last one was under way.
+ * The messages of queues, stored by scripts (queue-keys.ts). The steps of all consumers of a node are sent together:
+ * one command for all consumers that finished or began during the previous command.
  */
 
 import { Batcher } from "../../platform/batcher.ts";

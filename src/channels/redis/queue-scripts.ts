@@ -1,4 +1,4 @@
-/** The scripts with which messages are sent, and come back from consumers that are dead or have lost them. */
+/** The scripts that send messages, and that return messages of consumers that are dead or have lost them. */
 
 import { redisScript } from "../../platform/drivers/redis/script.ts";
 import { LIBRARY } from "./queue-keys.ts";

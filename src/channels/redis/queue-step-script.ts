@@ -1,4 +1,4 @@
-/** The script with which consumers take, finish and give back messages. */
+/** The script by which consumers take, finish and return messages. */
 
 import { redisScript } from "../../platform/drivers/redis/script.ts";
 import { LIBRARY, STALE } from "./queue-keys.ts";

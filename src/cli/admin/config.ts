@@ -1,4 +1,4 @@
-/** `baton config`: look at the settings without starting a node. */
+/** `baton config`: shows and checks the settings without starting a node. */
 
 import type { Command } from "commander";
 import { Option } from "commander";

@@ -1,4 +1,7 @@
-/** What a command shows to a node: a token out of a flag, a variable or a file; and passwords, which come from a person or a pipe. */
+/**
+ * The credential that a command sends to a node: a token from a flag, a variable or a file. Also reads passwords, from
+ * a person or a pipe.
+ */
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";

@@ -1,4 +1,6 @@
-/** Credentials written straight into a store, when no node can be asked: the first ones, or when all that were there are lost. */
+/**
+ * Writes credentials directly into a store, when no node can be called: the first ones, or after all others were lost.
+ */
 
 import { tokenBody } from "../../api/bodies/access-body.ts";
 import type { Settings } from "../../config/settings.ts";

@@ -1,4 +1,4 @@
-/** `baton secret`: what the nodes of a cluster sign their calls with. */
+/** `baton secret`: the secret with which the nodes of a cluster sign their calls. */
 
 import { resolve } from "node:path";
 import type { Command } from "commander";

@@ -1,4 +1,4 @@
-/** `baton token`: make, list and revoke tokens. */
+/** `baton token`: creates, lists and revokes tokens. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** `baton user`: people who may log in to the dashboard. */
+/** `baton user`: manages the users of the dashboard. */
 
 import type { Command } from "commander";
 import type { Permission } from "../../core/access/permissions.ts";

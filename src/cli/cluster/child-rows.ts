@@ -1,4 +1,4 @@
-/** Processes under a node-controller, in a table. */
+/** A table of the child processes of a supervisor. */
 
 import type { ChildReport, SupervisorReport } from "../../supervisor/supervisor-report.ts";
 import { ago } from "../terminal/output.ts";

@@ -1,4 +1,4 @@
-/** What happens, as one stream that goes on where it was after each loss: out of the journal, and out of a controller's events. */
+/** Events as one stream that resumes after each loss: from the journal, and from the events of a controller. */
 
 import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
 import type { BatonClient } from "../../client/baton-client.ts";

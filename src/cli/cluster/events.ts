@@ -1,4 +1,4 @@
-/** `baton events`: what happens in the cluster, as it happens. */
+/** `baton events`: shows the events of the cluster as they happen. */
 
 import type { Command } from "commander";
 import { Option } from "commander";

@@ -1,4 +1,4 @@
-/** Entries of the journal in words. */
+/** Formats entries of the journal as text. */
 
 import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
 import type { Style } from "../terminal/terminal.ts";

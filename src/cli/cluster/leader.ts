@@ -1,4 +1,4 @@
-/** `baton leader`: who leads, under which epoch, since when; and who did before, and why that ended. */
+/** `baton leader`: the current leader, its epoch and since when; and earlier terms with the reason of their end. */
 
 import type { Command } from "commander";
 import { Option } from "commander";

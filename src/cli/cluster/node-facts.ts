@@ -1,4 +1,4 @@
-/** One node for a person to read: what it is, how busy it is, whom it reaches. */
+/** Formats one node for people: its identity, its load, and the nodes that it reaches. */
 
 import type { NodeBody } from "../../api/bodies/node-body.ts";
 import { CHILD_COLUMNS, childRows } from "./child-rows.ts";

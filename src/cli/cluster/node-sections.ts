@@ -1,4 +1,4 @@
-/** What the list of nodes has no column for: who does not reach whom, and the processes that a node-controller keeps. */
+/** The sections below the list of nodes: unreachable pairs, and the child processes of supervisors. */
 
 import type { NodeBody } from "../../api/bodies/node-body.ts";
 import type { SupervisorReport } from "../../supervisor/supervisor-report.ts";

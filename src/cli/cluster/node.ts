@@ -1,4 +1,4 @@
-/** `baton node`: look at one node of the cluster through any of them, ask it to drain or to work again, or take it out. */
+/** `baton node`: shows one node of the cluster through any other, drains, resumes or removes it. */
 
 import type { Command } from "commander";
 import { BatonClientError } from "../../client/client-error.ts";

@@ -1,4 +1,4 @@
-/** `baton nodes`: every node with what it does and how busy it is. */
+/** `baton nodes`: lists all nodes with their roles and load. */
 
 import type { Command } from "commander";
 import type { NodeBody } from "../../api/bodies/node-body.ts";

@@ -1,4 +1,4 @@
-/** `baton status` and `baton tasks`: what a node is and what it can run. */
+/** `baton status` and `baton tasks`: the status of a node, and the tasks that it can run. */
 
 import type { Command } from "commander";
 import { span } from "../terminal/number-format.ts";

@@ -1,4 +1,4 @@
-/** Completion for bash, from version 3.2 on (a Mac's) and without the package bash-completion. */
+/** The completion script for bash, version 3.2 (macOS) or later, without the package bash-completion. */
 
 import type { CommandNode, Values } from "./command-tree.ts";
 import { optionsOf } from "./command-tree.ts";

@@ -1,4 +1,4 @@
-/** The commands as completion sees them: plain data, made from the tree of commander. */
+/** The commands for completion: plain data, built from the commander tree. */
 
 import type { Command, Option } from "commander";
 

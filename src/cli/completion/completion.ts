@@ -1,4 +1,4 @@
-/** `baton completion`: scripts for shells, made from the commands that there are. */
+/** `baton completion`: prints scripts for shells, built from the existing commands. */
 
 import type { Command } from "commander";
 import { Argument } from "commander";

@@ -1,4 +1,4 @@
-/** Completion for fish, with the descriptions of commands and options beside them. */
+/** The completion script for fish, with the descriptions of commands and options. */
 
 import type { CommandNode, OptionNode, Values } from "./command-tree.ts";
 import { optionsOf } from "./command-tree.ts";

@@ -1,4 +1,4 @@
-/** Completion for zsh, with the descriptions of commands and options beside them. */
+/** The completion script for zsh, with the descriptions of commands and options. */
 
 import type { CommandNode, Values } from "./command-tree.ts";
 import { optionsOf } from "./command-tree.ts";

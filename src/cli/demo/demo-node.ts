@@ -1,6 +1,6 @@
 /**
- * A node of `baton demo`: a real process in a group of its own, so that Ctrl-C reaches the demonstration and not the nodes. It
- * ends with the demonstration also when that is killed with -9: the launcher watches the channel between the two.
+ * A node of `baton demo`: a real process in its own group, so that Ctrl-C reaches the demo and not the nodes. It ends
+ * with the demo even when that is killed with -9: the launcher watches the channel between the two.
  */
 
 import type { ChildProcess } from "node:child_process";

@@ -1,4 +1,4 @@
-/** The three nodes of `baton demo`, on paper: names, ports, directories, and a configuration file for each. */
+/** The plan of the three nodes of `baton demo`: names, ports, directories, and a configuration file for each. */
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** What `baton demo` begins with, so that there is something to look at: work done, under way, failed, planned, and one that waits. */
+/**
+ * The first jobs and schedules of `baton demo`, chosen so that every state is visible: completed, running, failed,
+ * scheduled, and one job that waits for an unknown task.
+ */
 
 import type { BatonClient, JobRequestBody, NamedScheduleRequest } from "../../client/baton-client.ts";
 

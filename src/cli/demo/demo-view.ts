@@ -1,4 +1,4 @@
-/** What `baton demo` shows: what each node says, who leads by what most of them say, and what has changed. */
+/** The output of `baton demo`: the state of each node, the leader that most of them report, and the changes. */
 
 export interface Seen {
   readonly name: string;

@@ -1,4 +1,4 @@
-/** `baton demo`: a cluster of three on this machine, to look at and to hurt. */
+/** `baton demo`: a cluster of three nodes on this machine, to try out and break. */
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** The checks of the doctor: what each looks at, and who judges what it saw. None waits for another but through what both need. */
+/**
+ * The checks of `baton doctor`: the facts that each one gathers, and the function that judges them. A check waits for
+ * another one only through facts that both need.
+ */
 
 import { resolve } from "node:path";
 import type { Loaded } from "../../config/load-settings.ts";

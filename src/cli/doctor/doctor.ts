@@ -1,4 +1,4 @@
-/** `baton doctor`: looks at everything that a cluster stands on, and says what to do. */
+/** `baton doctor`: checks everything that a cluster depends on, and says what to do. */
 
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";

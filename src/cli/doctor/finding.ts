@@ -1,4 +1,4 @@
-/** What a check has found: how bad it is, in one sentence, and what to do about it. */
+/** The result of a check: its severity, one sentence, and what to do about it. */
 
 export const VERDICTS = ["ok", "warning", "failed", "skipped"] as const;
 /** `skipped`: it could not or need not be looked at, and the message says why. */

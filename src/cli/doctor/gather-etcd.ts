@@ -1,4 +1,4 @@
-/** The members of an etcd, each asked whether it is well. */
+/** Reads the health of each member of an etcd cluster. */
 
 import { request } from "undici";
 import type { Clock } from "../../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** Facts of the machine that the doctor runs on. */
+/** Gathers facts about the machine that runs `baton doctor`. */
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** The nodes as they can be asked from here: through the addresses that were given, and then each by itself. */
+/** Gathers facts about the nodes: through the given addresses first, and then from each node itself. */
 
 import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";

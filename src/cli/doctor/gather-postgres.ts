@@ -1,4 +1,4 @@
-/** Facts of the database, asked on one connection that changes nothing. */
+/** Gathers facts about the database, on one connection that changes nothing. */
 
 import { Client } from "pg";
 import type { Clock } from "../../platform/clock.ts";

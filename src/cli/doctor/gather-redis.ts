@@ -1,4 +1,4 @@
-/** Facts of a Redis server, asked on one connection that changes nothing. */
+/** Gathers facts about a Redis server, on one connection that changes nothing. */
 
 import type { Clock } from "../../platform/clock.ts";
 import { RedisSession } from "../../platform/drivers/redis/session.ts";

@@ -1,6 +1,6 @@
 /**
- * Clocks that differ. An answer that came back after a round trip tells the other clock to within half of it: whoever answered
- * read it at some moment in between. Of several answers the quickest tells most.
+ * Judges the differences between clocks. An answer gives the other clock to within half of its round trip, because the
+ * clock was read at some moment in between. Of several answers, the fastest is the most precise.
  */
 
 import { span } from "../terminal/number-format.ts";

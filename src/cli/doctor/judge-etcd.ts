@@ -1,4 +1,4 @@
-/** An etcd that elects the leader: most of its members must be there. */
+/** Judges an etcd that elects the leader: a majority of its members must be available. */
 
 import type { Judgement } from "./finding.ts";
 import { failed, unless, warning } from "./finding.ts";

@@ -1,4 +1,4 @@
-/** The machine that the doctor runs on: its Node, its limits, its disk. */
+/** Judges the machine that runs `baton doctor`: its version of Node.js, its limits, its disk. */
 
 import { bytes } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";

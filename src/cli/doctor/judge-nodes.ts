@@ -1,4 +1,4 @@
-/** The nodes: who reaches whom, whether they are of one version and of one mind, and who leads. */
+/** Judges the nodes: which of them reach each other, whether their versions and their views agree, and the leader. */
 
 import { isLoopback } from "../../config/values/address.ts";
 import { several, span } from "../terminal/number-format.ts";

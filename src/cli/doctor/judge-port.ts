@@ -1,4 +1,4 @@
-/** Whether the node could listen, or does. */
+/** Judges whether the node can listen on its port, or already does. */
 
 import { choosePort } from "../process/port.ts";
 import { CliFailure } from "../failure.ts";

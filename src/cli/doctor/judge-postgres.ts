@@ -1,4 +1,7 @@
-/** The database: whether it keeps what it promises, has room for the nodes, and lets nothing stand in the way of cleaning up. */
+/**
+ * Judges the database: its durability, its connection limits for the nodes, its rights, and whether anything blocks
+ * vacuum.
+ */
 
 import { count, several, span } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";

@@ -1,4 +1,7 @@
-/** A Redis beside the database. It may lose everything and costs an election; it must not lose single keys. */
+/**
+ * Judges a Redis that is used in addition to the database. Losing all its data costs an election; it must not lose
+ * single keys.
+ */
 
 import { bytes } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";

@@ -1,4 +1,4 @@
-/** Who may read the secrets, and who reaches the node without one. */
+/** Judges the secrets: which users can read them, and which callers reach the node without one. */
 
 import { isEverywhere } from "../../config/values/address.ts";
 import type { Judgement } from "./finding.ts";

@@ -1,4 +1,4 @@
-/** The findings for a person: one behind the other, what to do below each. */
+/** Formats the findings for people: one after the other, each with what to do. */
 
 import { several } from "../terminal/number-format.ts";
 import { wrapped } from "../terminal/plain-text.ts";

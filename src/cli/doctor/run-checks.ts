@@ -1,4 +1,7 @@
-/** All checks side by side, each with a deadline of its own; one that hangs or breaks is a finding and keeps nobody waiting. */
+/**
+ * Runs all checks concurrently, each with its own deadline. A check that hangs or fails becomes a finding and delays no
+ * other.
+ */
 
 import type { Clock } from "../../platform/clock.ts";
 import type { Check, DoctorContext } from "./checks.ts";

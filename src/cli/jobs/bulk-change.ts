@@ -1,4 +1,4 @@
-/** One change to many jobs, page by page: counted and asked for first, with a bar on the way. */
+/** Changes many jobs, page by page: counts and confirms first, and shows a progress bar. */
 
 import type { BatonClient } from "../../client/baton-client.ts";
 import type { ConfirmOptions } from "../terminal/confirm.ts";

@@ -1,4 +1,4 @@
-/** `baton call`: run a task and print what it gives. */
+/** `baton call`: runs a task and prints its result. */
 
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";

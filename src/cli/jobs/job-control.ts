@@ -1,4 +1,4 @@
-/** `baton jobs retry`, `cancel` and `delete`: jobs by their ids, or all that a filter picks. */
+/** `baton jobs retry`, `cancel` and `delete`: jobs by their ids, or all jobs that match a filter. */
 
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";

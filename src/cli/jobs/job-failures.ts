@@ -1,4 +1,4 @@
-/** `baton jobs failures`: what went wrong, grouped by error, and another try for all of a group. */
+/** `baton jobs failures`: failed jobs grouped by error, and a retry for a whole group. */
 
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";

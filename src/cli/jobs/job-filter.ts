@@ -1,4 +1,4 @@
-/** Options that pick jobs, for lists and for what is done to many. */
+/** Options that select jobs, for lists and for changes to many jobs. */
 
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";

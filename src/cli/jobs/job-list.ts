@@ -1,4 +1,4 @@
-/** `baton jobs list`: jobs of the whole cluster, newest first. */
+/** `baton jobs list`: lists the jobs of the whole cluster, newest first. */
 
 import type { Command } from "commander";
 import type { JobSummaryBody } from "../../api/bodies/job-body.ts";

@@ -1,4 +1,4 @@
-/** `baton jobs logs`: what a job has logged, and what it still logs. */
+/** `baton jobs logs`: prints the logs of a job, and follows new lines. */
 
 import type { Command } from "commander";
 import type { LogLineBody } from "../../api/bodies/job-body.ts";

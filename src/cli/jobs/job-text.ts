@@ -1,4 +1,4 @@
-/** One job for a person to read: what it is, how it fares, and why. */
+/** Formats one job for people: its fields, its state, and the reason of it. */
 
 import type { JobBody } from "../../api/bodies/job-body.ts";
 import { formatDuration } from "../../config/values/duration.ts";

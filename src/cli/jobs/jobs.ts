@@ -1,4 +1,4 @@
-/** `baton jobs`: look at jobs and steer them. */
+/** `baton jobs`: shows and manages jobs. */
 
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";

@@ -1,4 +1,4 @@
-/** A payload from the command line: as an argument, from a file, or from stdin. */
+/** Reads a payload from the command line: from an argument, a file, or stdin. */
 
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";

@@ -1,4 +1,4 @@
-/** `baton queues`: look at queues, pause and resume them. */
+/** `baton queues`: lists, pauses and resumes queues. */
 
 import type { Command } from "commander";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";

@@ -1,4 +1,4 @@
-/** `baton schedules`: jobs that submit themselves. */
+/** `baton schedules`: manages schedules, which submit jobs at given times. */
 
 import type { Command } from "commander";
 import { Option } from "commander";

@@ -1,4 +1,7 @@
-/** `baton submit TASK --each-line FILE`: a job for each line, in batches, with what went in on stdout as it goes in. */
+/**
+ * `baton submit TASK --each-line FILE`: submits a job for each line, in batches, and prints the submitted jobs to
+ * stdout.
+ */
 
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** `baton submit`: hand in a job, and wait for its result if asked to. */
+/** `baton submit`: submits a job, and waits for its result on request. */
 
 import type { Command } from "commander";
 import { Option } from "commander";

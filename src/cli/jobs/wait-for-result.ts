@@ -1,4 +1,4 @@
-/** Waiting for the end of a job, with its progress on the way. */
+/** Waits for the end of a job, and shows its progress. */
 
 import type { BatonClient, FollowEvent } from "../../client/baton-client.ts";
 import { formatDuration } from "../../config/values/duration.ts";

@@ -1,4 +1,4 @@
-/** `baton agent`: a worker that needs only the HTTP API of a cluster, until a signal. */
+/** `baton agent`: runs an agent, which needs only the HTTP API of a cluster, until a signal. */
 
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";

@@ -1,4 +1,4 @@
-/** What a person sees when a node has started: where it is, what it promises and what to try. */
+/** The banner of a started node: its address, its guarantees, and commands to try. */
 
 import { relative } from "node:path";
 import type { TaskInfo } from "../../jobs/tasks/task-registry.ts";

@@ -1,4 +1,7 @@
-/** `baton controller`: a controller and an agent as two processes that are started, stopped by role and kept alive. */
+/**
+ * `baton controller`: runs a controller and an agent as two processes, restarts them, and switches the agent by the
+ * role of the controller.
+ */
 
 import { resolve } from "node:path";
 import type { Command } from "commander";

@@ -1,4 +1,4 @@
-/** Which port to listen on: the one that was asked for, or near the default one if nobody asked. */
+/** Chooses the port to listen on: the given one, or a free one near the default if none is given. */
 
 import { createServer } from "node:net";
 import { CliFailure, EXIT } from "../failure.ts";

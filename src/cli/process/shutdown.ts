@@ -1,13 +1,13 @@
 /**
- * From a signal to the end of the process.
+ * Handles signals until the end of the process.
  *
  *   running --signal--> draining --signal--> hurrying --signal--> gone (exit 1)
  *                          |                    |
- *                     stopped: exit 0      stopped: exit 0         too late in either: exit 1, and what was left is told
+ *                     stopped: exit 0      stopped: exit 0         too late in either: exit 1, and the rest is reported
  *
- * Exit 6 in place of 0: some jobs that it owned found no other owner in time; the leader finds them.
+ * Exit 6 instead of 0: some jobs that this node owned found no other owner in time; the leader finds them.
  *
- * Own handlers and not close-with-grace: its second signal ends the process at once, where ours still interrupts the
+ * close-with-grace is not used, because its second signal ends the process at once; here it still interrupts the
  * running jobs and gives them back.
  */
 

@@ -1,4 +1,4 @@
-/** `baton start`: a node in this process, until a signal. */
+/** `baton start`: runs a node in this process, until a signal. */
 
 import { join } from "node:path";
 import type { Command } from "commander";

@@ -1,4 +1,4 @@
-/** Asking before something is done that cannot be taken back easily. */
+/** Asks for confirmation before an action that cannot easily be undone. */
 
 import { createInterface } from "node:readline";
 import { CliFailure, EXIT } from "../failure.ts";

@@ -1,4 +1,7 @@
-/** How help is laid out: names on the left, what they mean on the right; a long name has a line of its own. Also on a narrow terminal. */
+/**
+ * The layout of help: names on the left, descriptions on the right; a long name has a line of its own. Works on narrow
+ * terminals.
+ */
 
 import type { Command, Help } from "commander";
 import { wrapped } from "./plain-text.ts";

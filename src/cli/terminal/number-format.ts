@@ -1,4 +1,4 @@
-/** Numbers as people read them in a column. */
+/** Formats numbers for columns. */
 
 /** `12,345` */
 export function count(value: number): string {

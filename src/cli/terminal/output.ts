@@ -1,4 +1,4 @@
-/** Data on stdout, as a table for people or as JSON or YAML for programs. */
+/** Writes data to stdout: a table for people, JSON or YAML for programs. */
 
 import { stripVTControlCharacters } from "node:util";
 import Table from "cli-table3";

@@ -1,6 +1,6 @@
 /**
- * Text of others on our terminal. What a task wrote into its error or its log may hold anything, also sequences that move the
- * cursor, rename the window or hide what stands there; and on a screen of fixed width every character must be counted.
+ * Makes foreign text safe for the terminal. The errors and logs of a task may contain anything, also sequences that
+ * move the cursor, rename the window or hide text; and on a screen of fixed width every character must be counted.
  */
 
 /** CSI with its parameters, OSC up to its end, and other escapes of two characters. */

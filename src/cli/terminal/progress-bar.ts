@@ -1,4 +1,4 @@
-/** How far long work is: one line that is redrawn on a terminal, a line now and then elsewhere. */
+/** The progress of long work: one line that is redrawn on a terminal, separate lines at intervals elsewhere. */
 
 import type { Clock } from "../../platform/clock.ts";
 import { count, perSecond, span } from "./number-format.ts";

@@ -1,4 +1,4 @@
-/** How far a job is: one line that changes on a terminal, a line for each change elsewhere. */
+/** The progress of a job: one line that changes on a terminal, a line for each change elsewhere. */
 
 import type { Terminal } from "./terminal.ts";
 import { say } from "./terminal.ts";

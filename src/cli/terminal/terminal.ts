@@ -1,4 +1,4 @@
-/** What a command sees of the process that it runs in: data goes to `out`, everything else to `err`. */
+/** The interface of commands to their process: data goes to `out`, everything else to `err`. */
 
 import { styleText } from "node:util";
 import type { Environment } from "../../config/sources/environment.ts";

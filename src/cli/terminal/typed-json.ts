@@ -1,4 +1,4 @@
-/** JSON that a person typed: when it is wrong, the answer shows where. */
+/** Parses JSON that a person typed; an error shows the position. */
 
 import { CliFailure, EXIT } from "../failure.ts";
 

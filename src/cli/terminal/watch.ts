@@ -1,4 +1,4 @@
-/** `--watch`: the same look again and again, drawn in place on a terminal, one after the other elsewhere. */
+/** `--watch`: repeats a command's output, redrawn in place on a terminal, one after the other elsewhere. */
 
 import { Writable } from "node:stream";
 import type { Command } from "commander";

@@ -1,4 +1,4 @@
-/** Everything about the row that is selected, in place of the lists. */
+/** The details of the selected row, shown instead of the lists. */
 
 import type { JobSummaryBody } from "../../api/bodies/job-body.ts";
 import type { NodeBody } from "../../api/bodies/node-body.ts";

@@ -1,4 +1,4 @@
-/** What is written so that the screen shows the next picture: only lines that differ, in one piece, so that nothing flickers. */
+/** Computes the output that updates the screen: only changed lines, in one write, so that nothing flickers. */
 
 export class Frame {
   #shown: readonly string[] = [];

@@ -1,4 +1,4 @@
-/** The first lines of the screen: who leads, how much comes and goes, what is wrong. */
+/** The first lines of the screen: the leader, the rates of jobs, and the alerts. */
 
 import { count, perSecond, short, span } from "../terminal/number-format.ts";
 import { shorten } from "../terminal/plain-text.ts";

@@ -1,4 +1,4 @@
-/** What a terminal in raw mode sends for the keys that are pressed. */
+/** Decodes the keys that a terminal in raw mode sends. */
 
 export type Key =
   | "up"

@@ -1,4 +1,4 @@
-/** The lists of the screen: nodes, queues, what runs, what happened. */
+/** The lists of the screen: nodes, queues, running jobs, events. */
 
 import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
 import type { JobSummaryBody } from "../../api/bodies/job-body.ts";

@@ -1,4 +1,4 @@
-/** `baton top` where no terminal is: a line for each look, one for each event. */
+/** `baton top` without a terminal: one line for each snapshot, one for each event. */
 
 import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
 import { count, perSecond, several, span } from "../terminal/number-format.ts";

@@ -1,4 +1,4 @@
-/** A line of the screen: pieces of text with a style each, so that its width is known before it is coloured. */
+/** A line of the screen: pieces of text with a style each, so that its width is known before colours are added. */
 
 import { columnsOf, fit, plain, shorten } from "../terminal/plain-text.ts";
 import type { Style } from "../terminal/terminal.ts";

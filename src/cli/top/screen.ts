@@ -1,4 +1,4 @@
-/** The whole screen for a state, a size and a time: as many lines as there are rows. */
+/** Renders the whole screen for a state, a size and a time: as many lines as there are rows. */
 
 import { alertsInFull, detailLines } from "./detail-view.ts";
 import { headerLines } from "./header-view.ts";

@@ -1,4 +1,4 @@
-/** Brings the screen what it shows: the overview and the journal as a stream, the lists by asking once a second. */
+/** Supplies the data of the screen: the overview and the journal as a stream, the lists by one request per second. */
 
 import type { BatonClient } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";

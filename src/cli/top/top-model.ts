@@ -1,6 +1,6 @@
 /**
- * `baton top` as a machine: what was heard and which key was pressed come in, the next state and what to do come out. No clock,
- * no terminal, no network in here.
+ * `baton top` as a state machine: data and keys come in, the next state and the actions come out. It uses no clock, no
+ * terminal and no network.
  *
  *   browse ──d r p c──▶ confirm ──y──▶ act
  *     │ ▲                  └──n esc──▶ browse

@@ -1,6 +1,6 @@
 /**
- * The terminal while a program has it to itself: the other screen, no cursor, every key at once. However the program ends, by a key,
- * a signal or a crash, the terminal is as it was before, and an error is printed where it can be read.
+ * Exclusive use of the terminal: the alternate screen, no cursor, raw keys. However the program ends, by a key, a
+ * signal or a crash, the terminal is restored, and an error is printed where it can be read.
  */
 
 import type { Output } from "../terminal/terminal.ts";

@@ -1,9 +1,10 @@
 /**
- * A way to any node of a cluster. It keeps to the node that works, goes to the next when that does no harm, waits for what passes (no
- * leader, a full queue, a cluster that forms) for as long as the caller does, and otherwise says what is known of the request.
+ * A connection to any node of a cluster. It stays with a node that works and switches to the next when that is safe. It
+ * waits for temporary conditions (no leader, a full queue, a forming cluster) for as long as the caller does. Otherwise
+ * it reports what is known about the request.
  *
  *   next node ──ask──> answer ──take──> the caller's
- *       ^                 | next: it was not carried out, or may be repeated
+ *       ^                 | next: it had no effect, or may be repeated
  *       |                 v
  *       '──── wait, when all were asked
  */

@@ -1,6 +1,6 @@
 /**
- * How the client reaches a node: one call and its answer, or a body that is read as it comes. The client knows only
- * the interface, so that another transport can take the place of this one.
+ * How the client reaches a node: one call and its answer, or a body that is read as it arrives. The client depends only
+ * on the interface, so that another transport can replace this one.
  */
 
 import type * as Undici from "undici";

@@ -1,3 +1,8 @@
+/**
+ * One request of the client and its response, as undici reports them. The outcome resolves exactly once. If there is no
+ * response, it says whether the request may have been sent.
+ */
+
 import type { Dispatcher } from "undici";
 
 export type Exchanged =
@@ -10,7 +15,6 @@ export type Exchanged =
   /** `sent`: whether its first byte may have left, so that somebody may have acted on it. */
   | { readonly answered: false; readonly why: string; readonly sent: boolean };
 
-/** One request and its answer, as undici reports it; resolves exactly once. */
 export class HttpExchange implements Dispatcher.DispatchHandler {
   readonly outcome: Promise<Exchanged>;
   readonly #resolve: (outcome: Exchanged) => void;

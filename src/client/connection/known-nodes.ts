@@ -1,4 +1,4 @@
-/** The nodes that a client knows, a connection to each, and how it learns of others. */
+/** The nodes that a client knows, a connection to each, and the discovery of others. */
 
 import type { Clock } from "../../platform/clock.ts";
 import type { Connection } from "./connection.ts";

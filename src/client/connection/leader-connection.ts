@@ -1,7 +1,7 @@
 /**
- * A way to whoever leads. It knows several nodes, asks the one that led last, follows what a standby says of the leader, and
- * otherwise asks all others in turn. One call is one such round: when nobody in it leads, it rejects, and whether and when to
- * try again is up to the caller.
+ * A connection to the leader. It knows several nodes, calls the last known leader first, follows the leader that a
+ * standby names, and otherwise tries all other nodes in turn. One call is one such round: if no node in it leads, it
+ * rejects, and the caller decides whether and when to try again.
  */
 
 import type { Clock } from "../../platform/clock.ts";

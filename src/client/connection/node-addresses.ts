@@ -1,4 +1,7 @@
-/** Addresses of nodes: as a caller writes them, and which of those that a cluster tells may be used. */
+/**
+ * The addresses of nodes: parsing those that a caller gives, and selecting the usable ones among those that a cluster
+ * reports.
+ */
 
 import { BatonClientError } from "../client-error.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Which node is asked next. Values in, values out: who is known, who answered last, who leads, and in which order the others have
- * their turn.
+ * Decides which node is called next: pure functions of the known nodes, the last one that answered, the leader, and the
+ * order of the others.
  */
 
 import { normal, unique, usableOf } from "./node-addresses.ts";

@@ -1,4 +1,4 @@
-/** What a node answers, as values and errors. */
+/** Converts the answers of a node into values and errors. */
 
 import type { Answer } from "./connection.ts";
 import { BatonClientError } from "../client-error.ts";

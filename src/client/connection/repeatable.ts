@@ -1,4 +1,4 @@
-/** Which requests do no harm when they are made twice. */
+/** Which requests can safely be sent twice. */
 
 import type { Route } from "../../api/operation-table.ts";
 import type { Repeat } from "./cluster-connection.ts";

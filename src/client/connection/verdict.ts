@@ -1,9 +1,9 @@
 /**
- * What an answer, or the lack of one, means for a call that may go to another node.
+ * What an answer, or a missing answer, means for a call that may be sent to another node.
  *
- *   take    it is the caller's answer, also when it is a refusal: another node would say the same
- *   next    this node cannot, and another may
- *   pause   all nodes together have too much to do; asking the next one at once would make it worse
+ *   take    it is the caller's answer, also if it is a refusal: another node would give the same
+ *   next    this node cannot answer, and another may
+ *   pause   the whole cluster is overloaded; calling the next node at once would make it worse
  */
 
 import type { Answer } from "./connection.ts";

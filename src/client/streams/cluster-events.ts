@@ -1,4 +1,4 @@
-/** The events of a cluster, from whichever node can be reached. */
+/** The events of a cluster, from any node that can be reached. */
 
 import type { EventName } from "../../controller/events/event-log.ts";
 import type { Role } from "../../core/leadership/role.ts";

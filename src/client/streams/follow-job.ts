@@ -1,4 +1,4 @@
-/** Following a job's log across broken connections, restarts of the node, and from one node to another. */
+/** Follows the log of a job across broken connections, restarts of the node, and changes to another node. */
 
 import type { JobErrorBody, LogLineBody } from "../../api/bodies/job-body.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";

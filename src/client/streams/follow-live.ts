@@ -1,4 +1,7 @@
-/** Following the cluster across broken connections: whoever comes back gets the overview at once, so nothing has to be resumed. */
+/**
+ * Follows the cluster across broken connections. Each new connection begins with the overview, so nothing has to be
+ * resumed.
+ */
 
 import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
 import type { OverviewBody } from "../../api/bodies/overview-body.ts";

@@ -1,4 +1,4 @@
-/** Reading a stream of server-sent events across broken connections: each time it goes on where it was. */
+/** Reads a stream of server-sent events across broken connections, and resumes it each time after the last event. */
 
 import { createParser } from "eventsource-parser";
 import type { EventSourceMessage } from "eventsource-parser";

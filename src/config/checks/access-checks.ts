@@ -1,4 +1,4 @@
-/** What the settings of access mean together, and what they must not be. */
+/** Validates the settings of access in combination. */
 
 import { isAddressRange, isEverywhere, isLoopback } from "../values/address.ts";
 import { weakness } from "../secrets/cluster-secret.ts";

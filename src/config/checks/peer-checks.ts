@@ -1,4 +1,4 @@
-/** What the settings of a cluster of peers must not say together. */
+/** Validates the settings of a cluster of peers in combination. */
 
 import type { Address } from "../values/address.ts";
 import { parseAddress, reaches } from "../values/address.ts";

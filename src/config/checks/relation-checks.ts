@@ -1,4 +1,7 @@
-/** Relations between settings that no single value shows. */
+/**
+ * Validates relations between settings, for example that the lease of a leader is longer than its renewal interval and
+ * its margin.
+ */
 
 import { formatDuration } from "../values/duration.ts";
 import type { Source } from "../sources/source.ts";

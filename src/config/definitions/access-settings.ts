@@ -1,4 +1,4 @@
-/** The settings of who may come in. */
+/** The settings of access: authentication, rate limits and trusted proxies. */
 
 import type { Setting } from "./setting-definition.ts";
 

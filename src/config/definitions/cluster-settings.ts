@@ -1,4 +1,4 @@
-/** The settings of a cluster: what a node does in it, who is in it, and who leads. */
+/** The settings of a cluster: the roles of the node, the database, heartbeats, and the election. */
 
 import { NODE_NAME } from "../../core/ids.ts";
 import { NODE_ROLES } from "../../core/node.ts";

@@ -1,4 +1,4 @@
-/** The settings of `baton controller`, which keeps a controller and an agent running. A plain node has no use for them. */
+/** The settings of `baton controller`, which runs a controller and an agent. A plain node does not use them. */
 
 import { TIMER_MAX } from "./setting-definition.ts";
 import type { Setting } from "./setting-definition.ts";

@@ -1,4 +1,4 @@
-/** Where the node listens, and the page that it serves there. */
+/** The settings of the HTTP listener and of the dashboard. */
 
 import type { Setting } from "./setting-definition.ts";
 

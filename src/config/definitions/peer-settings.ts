@@ -1,4 +1,4 @@
-/** The settings of a cluster without other infrastructure: who its nodes are, what they trust, how long they wait. */
+/** The settings of a cluster of peers: its nodes, the join server, the secret, placement and timeouts. */
 
 import { TIMER_MAX } from "./setting-definition.ts";
 import type { Setting } from "./setting-definition.ts";

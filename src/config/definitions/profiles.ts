@@ -1,4 +1,4 @@
-/** Sets of defaults. A profile changes nothing that somebody has set. */
+/** Profiles: named sets of defaults. A profile never overrides a value that was set explicitly. */
 
 export const PROFILE_NAMES = ["lan", "forge", "langid", "ghoti", "orchestrix"] as const;
 export type ProfileName = (typeof PROFILE_NAMES)[number];

@@ -1,4 +1,4 @@
-/** The settings of Redis, of push dispatch, and of whose job is whose. */
+/** The settings of Redis, of push dispatch, and of the ownership of jobs. */
 
 import { TIMER_MAX } from "./setting-definition.ts";
 import type { Setting } from "./setting-definition.ts";

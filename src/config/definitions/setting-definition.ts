@@ -1,4 +1,4 @@
-/** What is said of a setting, once, in the tables of settings. */
+/** The declaration of a setting, as used in the tables of settings. */
 
 export type Kind =
   | "string"

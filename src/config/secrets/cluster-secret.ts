@@ -1,12 +1,13 @@
 /**
- * What the nodes of a cluster of peers sign their calls with: the setting `cluster.secret`; else a key made of the join
- * server's user and password; else, among nodes of one machine that nobody else can reach, a secret that the machine keeps.
+ * The secret with which the nodes of a cluster of peers sign their calls: the setting `cluster.secret`; or a key
+ * derived from the join server's user and password; or, among nodes on one machine that no other machine can reach, a
+ * secret stored on the machine.
  *
- * The one made of the password is the weaker: the password travels readable with every join, and people choose it.
+ * The one derived from the password is weaker: the password is sent in clear with every join, and people choose it.
  *
- * A secret is fit to be used beyond the machine when it has at least 32 characters, 8 different ones among them, repeats
- * nothing and is none that is known to everybody. 32 characters of base64url have 192 bits, of hexadecimal 128; the rest of
- * the rule catches what was typed and not made.
+ * A secret may be used beyond the machine if it has at least 32 characters, at least 8 different ones, no repetition,
+ * and is not a commonly known one. 32 characters of base64url have 192 bits, of hexadecimal 128; the rest of the rule
+ * rejects secrets that were typed instead of generated.
  */
 
 import { scryptSync } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * The secret of nodes that only listen on their own machine: made once, kept in the user's own directory, readable for that
- * user alone. Other users of the machine are kept out by it, other machines by the loopback address.
+ * The secret of nodes that listen only on their own machine: generated once, stored in the user's own directory,
+ * readable by that user only. It keeps out other users of the machine; the loopback address keeps out other machines.
  */
 
 import { homedir } from "node:os";

@@ -1,4 +1,7 @@
-/** Files with a secret in them: for their owner alone from the first moment on, and read only if nobody else could have written them. */
+/**
+ * Files that contain a secret: created with access for their owner only, and read only if no other user could have
+ * written them.
+ */
 
 import {
   closeSync,

@@ -1,6 +1,7 @@
 /**
- * Settings from environment variables. An empty variable counts as not set: that is what `${PORT:-}` leaves. What may hold a
- * password can also lie in a file: `BATON_SECRET_FILE`, `BATON_STORE_FILE`, as containers are given their secrets.
+ * Settings from environment variables. An empty variable counts as not set, because that is the result of `${PORT:-}`.
+ * A setting that may contain a password can also be in a file: `BATON_SECRET_FILE`, `BATON_STORE_FILE`, as for secrets
+ * of containers.
  */
 
 import { readFileSync, statSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** A configuration file, YAML or JSON (which YAML reads too), as entries that know their places. */
+/** A configuration file, YAML or JSON (which is also YAML), as entries with their positions. */
 
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, YAMLMap } from "yaml";

@@ -1,4 +1,4 @@
-/** The content of a configuration file: ours, or one of another system whose file we understand as it is. */
+/** The content of a configuration file: Baton's own format, or the format of another system (dialects/). */
 
 import { nearest } from "../../core/errors.ts";
 import { GHOTI } from "./dialects/ghoti.ts";

@@ -1,4 +1,4 @@
-/** Where the value of a setting was written, so that a mistake can be told where it was made. */
+/** The source of a setting's value, so that an error can name the place. */
 
 export type Source =
   | { readonly from: "default" }

@@ -1,4 +1,4 @@
-/** Addresses as people write them: `10.0.0.5:2222`, `node-1.internal:2222`, `[::1]:2222`, and `:2222` to listen everywhere. */
+/** Parses addresses: `10.0.0.5:2222`, `node-1.internal:2222`, `[::1]:2222`, and `:2222` to listen on all interfaces. */
 
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { Mistake } from "../mistake.ts";

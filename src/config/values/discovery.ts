@@ -1,4 +1,4 @@
-/** The setting `discover`: from a DNS name to the URLs of the nodes behind it. */
+/** The setting `discover`: resolves a DNS name to the URLs of the nodes behind it. */
 
 import { lookup, resolveSrv } from "node:dns/promises";
 import { isIPv6 } from "node:net";

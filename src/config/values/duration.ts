@@ -1,4 +1,4 @@
-/** Durations as people write them: `500ms`, `30s`, `5m`, `1h`, `7d`. */
+/** Parses and prints durations: `500ms`, `30s`, `5m`, `1h`, `7d`. */
 
 import { Mistake } from "../mistake.ts";
 

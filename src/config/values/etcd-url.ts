@@ -1,4 +1,4 @@
-/** The setting `etcd.url`, whose password is never shown. */
+/** The setting `etcd.url`. Its password is never shown. */
 
 import { BatonError } from "../../core/errors.ts";
 import { parseEtcdUrl } from "../../platform/drivers/etcd/url.ts";

@@ -1,4 +1,4 @@
-/** The setting `nodes`: who is in the cluster, by name, and at which URL each is reached. */
+/** The setting `nodes`: the names of the nodes, each with its URL. */
 
 import { NODE_NAME } from "../../core/ids.ts";
 import type { Address } from "./address.ts";

@@ -1,4 +1,4 @@
-/** The setting `redis.url`, whose password is never shown. */
+/** The setting `redis.url`. Its password is never shown. */
 
 import { BatonError } from "../../core/errors.ts";
 import { parseRedisUrl } from "../../platform/drivers/redis/url.ts";

@@ -1,4 +1,4 @@
-/** Sizes as people write them: `512KiB`, `1MiB`, `10MB`. */
+/** Parses and prints sizes: `512KiB`, `1MiB`, `10MB`. */
 
 import { Mistake } from "../mistake.ts";
 

@@ -1,4 +1,4 @@
-/** The setting `store`: the name of an embedded store, or the URL of a database, whose password is never shown. */
+/** The setting `store`: the name of an embedded store, or the URL of a database. Its password is never shown. */
 
 import { nearest } from "../../core/errors.ts";
 import { Mistake } from "../mistake.ts";

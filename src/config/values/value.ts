@@ -1,4 +1,4 @@
-/** Reading and writing the value of one setting, by its kind. */
+/** Parses and prints the value of one setting, by its kind. */
 
 import { resolve } from "node:path";
 import { nearest } from "../../core/errors.ts";

@@ -1,13 +1,14 @@
 /**
- * The events of a cluster, at every node: what happens anywhere is raised to the leader, which numbers it and tells it to all. So the
- * numbers are the same everywhere, and a reader can change nodes. While nobody reads, at any node, none of it happens: an event that
- * nobody wants costs one look at a flag.
+ * The events of a cluster, at every node. Events are raised to the leader, which numbers them and sends them to all
+ * nodes. So the numbers are the same everywhere, and a reader can change nodes. While no node has a reader, nothing is
+ * sent: an event then costs one check of a flag.
  *
  *   emit ──leading──> number ──> log ──> readers here
  *     |                 ^  '──told──> log of every other node ──> readers there
  *     '──else──raised───'
  *
- * Lossy by design: what is too much, or gets lost on the way, leaves a hole in the numbers, and readers are told of a gap.
+ * Lossy by design: events beyond a limit, or lost in transit, leave a hole in the numbers, and readers are informed of
+ * a gap.
  */
 
 import type { ServerEvent } from "../../core/server-event.ts";

@@ -1,7 +1,7 @@
 /**
- * What happened lately, as the leader has numbered it: the last events are kept, so that a reader who lost its connection goes on
- * behind the last one that it saw, also at another node, because the numbers are the same everywhere. A hint, never the only copy of a
- * fact; what is missing is told as a gap.
+ * The latest events, as the leader has numbered them. They are kept so that a reader that lost its connection can
+ * continue after the last one that it saw, also at another node, because the numbers are the same everywhere. Events
+ * are hints, never the only copy of a fact; missing ones are reported as a gap.
  *
  *   7-41  7-42  7-43        8-45  8-46       <epoch of the leader>-<n>: n goes up by one, and by more where something is missing
  */

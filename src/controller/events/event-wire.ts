@@ -1,7 +1,7 @@
 /**
- * How nodes tell each other of events. Whatever is sent may be lost; those who hear find out by the numbers.
+ * The messages by which nodes exchange events. Every message may be lost; receivers notice that by the numbers.
  *
- *   wanted   somebody reads events at a node; without it for a while, nothing is sent
+ *   wanted   a node has a reader of events; without it for a while, nothing is sent
  *   raised   from any node to the leader: this happened here
  *   told     from the leader to all: this happened, and these are the numbers
  */

@@ -1,6 +1,6 @@
 /**
- * What happens to jobs at this node, apart from the controller API, for those who follow a job and those who read events. While events
- * are not read at any node, each costs one look at a flag.
+ * Changes of jobs at this node outside the controller API, for followers of a job and for readers of events. While no
+ * node has a reader of events, each costs one check of a flag.
  */
 
 import type { JobId } from "../../core/ids.ts";

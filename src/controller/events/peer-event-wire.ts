@@ -1,4 +1,4 @@
-/** Events among peers, who have no topic in common: each node is told by a call of its own, one after the other. */
+/** Events among peers, which share no topic: each node is called separately, one after the other. */
 
 import type { EventMessage, EventWire } from "./event-wire.ts";
 import { eventMessage } from "./event-wire.ts";

@@ -1,12 +1,12 @@
 /**
- * What is kept of tokens, users and sessions, and how two copies of one become one again.
+ * The record of a token, user or session, and the rule that merges two copies of it.
  *
- * Where each node has a store of its own, they all keep all credentials and tell each other of changes, in any order and as often
- * as they like. `merge` is what makes that safe: it is commutative, associative and idempotent, and what was removed stays
- * removed whatever else happens to it, because a revocation that is lost is worse than a change that is.
+ * Where each node has a store of its own, every node stores all credentials, and nodes send each other their changes,
+ * in any order and any number of times. `merge` makes that safe: it is commutative, associative and idempotent. A
+ * removed credential stays removed after every merge, because losing a revocation is worse than losing a change.
  *
  *   alive (version 1) --change--> alive (version 2) --remove--> tombstone
- *                                                                  '--> nothing leads out of it: whoever comes back has a new id
+ *                                                                  '--> final: a credential that is created again has a new id
  */
 
 import type { Permission } from "./permissions.ts";

@@ -1,4 +1,4 @@
-/** Who may do what. Each permission includes those before it. */
+/** The permissions of callers. Each permission includes those before it. */
 
 import { BatonError } from "../errors.ts";
 

@@ -1,6 +1,6 @@
 /**
- * What people should look at, out of what is known of the cluster: facts in, alerts out. Each says what is wrong and what to do about it.
- * Nothing acts on them.
+ * The rules for alerts: facts about the cluster in, alerts out. Each alert says what is wrong and what to do about it.
+ * Nothing acts on them automatically.
  */
 
 import { servesQueue, type NodeInfo } from "../node.ts";

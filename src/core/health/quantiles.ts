@@ -1,4 +1,4 @@
-/** Of a handful of measurements: the value that a share of them does not exceed. */
+/** Quantiles of a small number of measurements: the value that a given share of them does not exceed. */
 
 export interface Quantiles {
   readonly p50: number;

@@ -2,13 +2,14 @@
  * How many workers there should be, for autoscalers: the rule behind `GET /scaling`.
  *
  *   jobs in hand     = running + ready
- *   places needed    = jobs in hand x run time / target, so that all of it is done within the target;
+ *   slots needed     = jobs in hand x run time / target, so that all of it is done within the target;
  *                      never fewer than run now, and never more than there are jobs
- *   workers needed   = places needed / places of a worker, rounded up
+ *   workers needed   = slots needed / slots of a worker, rounded up
  *
- * It depends on nothing but its arguments: every node that is asked at the same time says the same, and no node has to remember what it
- * said. So that noise does not make workers come and go, it answers with the number there is while that is at most 30 % too
- * many; too few are always told. Whoever does as it says is told the same again.
+ * The result depends only on the arguments: all nodes give the same answer at the same time, and no node has to
+ * remember earlier answers. To ignore noise, the answer is the current number of workers while that is at most 30 % too
+ * high. A number that is too low is always reported. After an autoscaler has followed the answer, the answer stays the
+ * same.
  */
 
 export interface ScalingFacts {
@@ -46,18 +47,18 @@ export const GROWTH_MAX = 2;
 /** Places that are in use when the line is taken for too long for them, and not for something else that keeps jobs waiting. */
 const BUSY_SHARE = 0.8;
 
-export function desiredWorkers(facts: ScalingFacts, wishes: ScalingOptions): ScalingAnswer {
+export function desiredWorkers(facts: ScalingFacts, options: ScalingOptions): ScalingAnswer {
   const { workers, slots, ready, running } = facts;
-  const each = workers > 0 && slots > 0 ? slots / workers : wishes.slotsPerWorker;
-  const { places, why } = placesNeeded(facts, wishes, each);
+  const each = workers > 0 && slots > 0 ? slots / workers : options.slotsPerWorker;
+  const { places, why } = placesNeeded(facts, options, each);
   const needed = Math.max(0, Math.ceil(places / each - 1e-9));
   const inHand = `${running} running, ${ready} waiting`;
-  const bounded = Math.min(Math.max(needed, wishes.min), wishes.max);
+  const bounded = Math.min(Math.max(needed, options.min), options.max);
   if (bounded !== needed) {
-    const bound = needed < wishes.min ? `the least is ${wishes.min}` : `the most is ${wishes.max}`;
+    const bound = needed < options.min ? `the least is ${options.min}` : `the most is ${options.max}`;
     return { workers: bounded, reason: `${inHand}: ${why}; ${bound}` };
   }
-  const kept = workers <= wishes.max && workers >= wishes.min;
+  const kept = workers <= options.max && workers >= options.min;
   if (kept && needed < workers && needed > 0 && needed >= workers * (1 - SURPLUS_KEPT)) {
     return { workers, reason: `${inHand}: ${needed} would do, and ${workers} are kept` };
   }

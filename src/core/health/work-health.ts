@@ -1,9 +1,9 @@
 /**
- * Whether a node does the work that it is there for: the rule behind `/workz`. A process may answer, have a store that answers, and still take
- * no job: a claim that hangs, a loop that has ended, a duty of the leader that never comes back.
+ * Whether a node does its work: the rule behind `/workz`. A process may answer, and its store may answer, and still no
+ * job is taken: a claim hangs, a loop has ended, or a duty of the leader never returns.
  *
- *   unhealthy   something waits that this node should have taken, or would not be noticed
- *   healthy     it takes jobs, or has none to take, or is not meant to
+ *   unhealthy   jobs wait that this node should have taken, or the node would not notice them
+ *   healthy     the node takes jobs, or has none to take, or is not meant to take any
  */
 
 /** How a worker asks for jobs; times are how long ago. */

@@ -1,4 +1,4 @@
-/** Failed jobs by what went wrong: those whose messages differ only in numbers, ids and quoted words are one group. */
+/** Groups failed jobs by their error: messages that differ only in numbers, ids and quoted words are in one group. */
 
 export interface FailedJob {
   readonly id: string;

@@ -1,9 +1,9 @@
 /**
- * The fields of a job that a caller may set, each defined once: request and answer bodies, checks, columns, list filters, client
- * types, options of the command line and the dashboard's form derive from this table.
+ * The fields of a job that a caller may set, each defined once. Request and response bodies, validation, columns, list
+ * filters, client types, command-line options and the form of the dashboard are derived from this table.
  *
- * Not here: defaults (jobs/submit/submitter.ts), and what only Baton writes to a job (core/jobs/job.ts). A new column needs a migration in the
- * schema.ts of each store; a list that is a filter needs its side table there as well.
+ * Not here: defaults (jobs/submit/submitter.ts), and fields that only Baton writes (core/jobs/job.ts). A new column
+ * needs a migration in the schema.ts of each store; a list that is also a filter needs its side table there as well.
  */
 
 import { THING_NAME } from "../ids.ts";

@@ -1,4 +1,4 @@
-/** The story of one job: what happened to it and when, out of what the job, its runs and the journal say. */
+/** The timeline of one job: what happened to it and when, from the job, its runs and the journal. */
 
 import type { JobError, JobStatus } from "./job.ts";
 

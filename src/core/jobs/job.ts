@@ -6,8 +6,8 @@
  *                        |                  |---------> failed      (dead letter; retried by hand -> queued)
  *                        '--retry, interruption, lost lease--'
  *
- * Each claim raises `jobEpoch`. Results, logs and progress carry the epoch of their claim and are refused when it
- * is no longer the job's.
+ * Each claim raises `jobEpoch`. Results, logs and progress carry the epoch of their claim, and are refused when the job
+ * has another epoch by then.
  */
 
 import type { JobId, NodeName } from "../ids.ts";

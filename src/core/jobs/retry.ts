@@ -1,4 +1,4 @@
-/** When a failed job runs again: exponential back-off with jitter. */
+/** When a failed job runs again: exponential backoff with jitter. */
 
 export interface RetryPolicy {
   readonly firstDelayMs: number;

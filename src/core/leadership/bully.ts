@@ -1,13 +1,14 @@
 /**
- * The bully rule under a majority: who stands, who stands back, and when a round of questions has an answer.
+ * The bully election under a majority: which node becomes a candidate, which one yields, and when a round of votes is
+ * decided.
  *
  *     poll ------> promises ------> leading <----- renewals
  *      |  would you promise?  |  on disk   |         |  acknowledged by a majority
- *      '- a higher one stands: stand back  '- not won: given back
+ *      '- a higher candidate: yield        '- not won: given back
  *
- * The order of names decides only who tries first. What makes a term is the promises of a majority, each given once for an
- * epoch, so a wrong order costs time and never safety. The poll comes first because a promise is an epoch used up: a node
- * that cannot win does not disturb whoever leads when it comes back.
+ * The order of names decides only which node tries first. A term consists of the promises of a majority, each given
+ * once per epoch, so a wrong order costs time and never safety. The poll comes first because each promise uses up an
+ * epoch: a node that returns and cannot win does not disturb the current leader.
  */
 
 import type { NodeName } from "../ids.ts";

@@ -1,13 +1,13 @@
 /**
- * Who has died, by what a leader saw in look after look.
+ * Decides which nodes have died, from the successive snapshots that a leader reads.
  *
- *   evidence    the node's session at the database is gone, in every look for `SESSION_GONE_MS`
- *   suspicion   its heartbeat has not changed in any look for `deadAfterMs`
+ *   evidence    the node's database session is absent from every snapshot for `SESSION_GONE_MS`
+ *   suspicion   its heartbeat has not changed in any snapshot for `deadAfterMs`
  *
- * Both are counted from our own looks, on our own monotonic clock. Comparing a heartbeat's time with the database's
- * clock lost: when that clock is set, everybody would look dead at once. So a new leader, who has seen nothing yet,
- * takes nobody for dead before it has watched for the whole time; and so does one whose looks were interrupted,
- * because a database that was away has heard nobody's heartbeat either.
+ * Both periods are measured between the leader's own snapshots, on its own monotonic clock. The alternative, comparing
+ * the time of a heartbeat with the clock of the database, was rejected: when that clock is set, all nodes would appear
+ * dead at once. A new leader therefore declares no node dead before it has watched for the whole period. The same holds
+ * after an interruption, because a database that was unavailable did not receive heartbeats either.
  */
 
 import type { NodeStatus } from "../node.ts";

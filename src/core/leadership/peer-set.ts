@@ -1,10 +1,11 @@
 /**
- * Who belongs to a cluster that nodes join and leave.
+ * The peer set of a cluster that nodes join and leave.
  *
- * The set is changed by the leader, one node at a time, so that a majority before and a majority after a change always share
- * a node. It is numbered by the leader's epoch and a counter; a candidate whose set is older than a voter's gets no promise,
- * so a set that a majority has noted cannot be forgotten by an election. A leader notes the set that it found under its own
- * epoch before it changes it: otherwise two changes begun by two leaders could have majorities that share nobody.
+ * The leader changes the set by one node at a time, so that a majority before and a majority after a change always
+ * share a node. The set is numbered by the epoch of the leader and a counter. A candidate whose set is older than the
+ * voter's gets no promise, so an election cannot lose a set that a majority has stored. Before its first change, a
+ * leader stores the set that it found under its own epoch: otherwise changes begun by two leaders could have majorities
+ * that share no node.
  */
 
 import type { NodeName } from "../ids.ts";

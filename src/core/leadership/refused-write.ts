@@ -1,6 +1,6 @@
 /**
- * Writes that the store refuses because another writer has a newer epoch. Each has a stable code, which metrics and callers compare, and
- * a text for people. Who is informed of a refusal is decided elsewhere.
+ * Writes that the store refuses because another writer has a newer epoch. Each has a stable code for metrics and
+ * callers, and a text for people. Reporting a refusal is not done here.
  */
 
 import { hasCode } from "../errors.ts";

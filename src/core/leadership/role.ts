@@ -1,5 +1,5 @@
 /**
- * The role of a node, and what its change asks for.
+ * The leader role of a node, and the actions that each change requires.
  *
  *              acquired                       drain
  *   STANDBY ---------------> LEADER ---------------------> DRAINING (with its term)
@@ -7,7 +7,8 @@
  *      | '-------- lost -------'                               v
  *      '---------------------- resume ----------------- DRAINING (without)
  *
- * A node that drains says so until it takes work again, also when its term is over: whoever asks it for work is to go elsewhere.
+ * A draining node reports DRAINING until it takes work again, also after its term has ended, so that callers send work
+ * to other nodes.
  */
 
 import type { Term } from "./term.ts";

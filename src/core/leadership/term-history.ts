@@ -1,4 +1,4 @@
-/** Terms of leadership, put together from what was written down when they began and ended. */
+/** The history of leadership: terms, put together from the journal entries about their start and end. */
 
 export interface TermEntry {
   readonly at: number;

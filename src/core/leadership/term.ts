@@ -1,6 +1,6 @@
 /**
- * A term of leadership: the number that the store compares in the transaction of every leader's write.
- * A higher epoch always wins; an epoch is never given out twice.
+ * A term of leadership, with the epoch that the store compares in the transaction of every leader's write. A higher
+ * epoch always wins; an epoch is never granted twice.
  */
 
 import type { NodeName } from "../ids.ts";

@@ -1,13 +1,13 @@
 /**
- * How long a leader may believe in its own term.
+ * How long a leader may trust its own term.
  *
  *     renewal sent          acknowledged                 trusted until        lease runs out
  *          |-------------------|------------------------------|--------margin-------|
  *          '-- counted from here, on the leader's own monotonic clock
  *
- * The lock counts the lease from the moment it *applied* the renewal, which is never before it was sent. So
- * `sent + lease - margin` is over before anybody else can be granted the lock, however slow the answer was.
- * The margin covers clocks that run at different rates: 25 % of the lease tolerates a rate of 1.33.
+ * The lock counts the lease from the moment it *applied* the renewal, which is never before it was sent. So `sent +
+ * lease - margin` has passed before the lock can be granted to another node, however slow the answer was. The margin
+ * covers clocks that run at different rates: 25 % of the lease tolerates a rate of 1.33.
  */
 
 export interface TrustSettings {

@@ -1,9 +1,10 @@
 /**
- * What one voter has promised, and what it answers.
+ * The promises of one voter, and its answers.
  *
- * A ballot is on disk before an answer that depends on it leaves, so one epoch is never promised to two, not even across a
- * crash. The lease is counted by the voter's own monotonic clock from the moment it decided, which is never before the holder
- * sent its question (see trust-window.ts). It is not on disk: after a restart a voter counts a whole lease again.
+ * A ballot is on disk before any answer that depends on it is sent, so one epoch is never promised to two candidates,
+ * not even across a crash. The voter counts the lease on its own monotonic clock from the moment of its decision, which
+ * is never before the holder sent its request (see trust-window.ts). The lease is not on disk: after a restart a voter counts
+ * a whole lease again.
  */
 
 import { majorityOf } from "./bully.ts";

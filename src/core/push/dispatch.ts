@@ -1,8 +1,9 @@
 /**
- * How much a leader dispatches, to whom, and in which portions.
+ * How many jobs a leader dispatches, to which workers, and in which batches.
  *
- * Workers say how many more jobs they would take; jobs that are dispatched and not accepted yet are **outstanding**. The leader keeps
- * no more outstanding than are wanted: the backlog stays in the store, where an urgent job still goes first.
+ * Workers report how many more jobs they would take. Jobs that are dispatched and not accepted yet are **outstanding**.
+ * The leader has no more jobs outstanding than the workers demand: the backlog stays in the store, where an urgent job
+ * still goes first.
  */
 
 /** What a worker is ready to run. */

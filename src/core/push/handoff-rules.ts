@@ -1,5 +1,5 @@
 /**
- * What becomes of one assignment that its owner hands over.
+ * The states of one assignment that its owner hands over.
  *
  *   offering ──sent──> offered ──silence──> asking ──still ours──> offering …   (`tries` offers in all)
  *                                              '──and no try is left──> orphaning ──> orphaned    when the owner leaves
@@ -8,8 +8,8 @@
  *   from anywhere:  acknowledged under a newer epoch, or the store names another owner ──> handed over
  *                   its jobs have ended ──> finished
  *
- * An acknowledgement is a hint that saves a look; the store says who owns it. So silence is never answered with a second
- * offer before the store was asked, and an offer that was taken twice is harmless: a claim compares the epoch.
+ * An acknowledgement is a hint that saves a query; the store decides who the owner is. So after silence the store is
+ * asked before a second offer is sent. An offer that is accepted twice is harmless, because a claim compares the epoch.
  */
 
 export interface HandoffRules {

@@ -1,4 +1,4 @@
-/** Who gives how many of its jobs to others, and which of its assignments make that up. */
+/** Rebalancing: how many jobs each owner gives to others, and which of its assignments make up that number. */
 
 import type { NodeName } from "../ids.ts";
 

@@ -1,14 +1,15 @@
 /**
- * Schedules in a cluster where every node has a store of its own: each schedule is a register that a majority keeps.
+ * Schedules in a cluster where every node has its own store: each schedule is a register that a majority stores.
  *
  *     note (epoch, counter) = definition, next occurrence, and the runs that are intended and not known to be placed
  *
- * Only the leader writes, under its epoch; a peer keeps the note with the highest version and refuses epochs below the
- * highest that it knows. A new leader reads a majority, takes the highest version of each and writes it back under its
- * own epoch before it does anything else. A run is in a note that a majority keeps before its job is placed, and leaves
- * it only when the job is certainly at its target: whoever leads next finds it there, with the same id and target.
+ * Only the leader writes, under its epoch. A peer stores the note with the highest version, and refuses epochs below
+ * the highest that it knows. A new leader reads from a majority, takes the highest version of each note and writes it
+ * back under its own epoch before anything else. A run is in a note that a majority stores before its job is placed,
+ * and is removed from the note only when the job is certainly at its target: the next leader finds it there, with the
+ * same id and target.
  *
- * So a note that lacks a run which a lower version had says that the run is done with.
+ * So if a note lacks a run that a lower version had, that run needs no further action.
  */
 
 import type { JobId, NodeName } from "../ids.ts";

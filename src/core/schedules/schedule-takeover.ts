@@ -1,4 +1,4 @@
-/** How a new leader finds out what the terms before it have noted (schedule-register.ts). */
+/** How a new leader collects the notes of earlier terms (schedule-register.ts). */
 
 import type { ScheduleNote } from "./schedule-register.ts";
 import { compareVersions } from "./schedule-register.ts";

@@ -1,9 +1,9 @@
 /**
- * Schedules: which occurrences fire, which are passed over, and from where the next one is counted.
+ * Schedules: which occurrences fire, which are skipped, and from which instant the next one is computed.
  *
- * An occurrence is the pair (schedule, instant). The store keeps one row for each under a unique key and writes its
- * job in the same transaction, so two leaders make one job, not two. The next occurrence is always counted from the
- * one that was just dealt with, never from now: a late leader neither skips nor repeats.
+ * An occurrence is the pair (schedule, instant). The store has one row per occurrence under a unique key and writes its
+ * job in the same transaction, so two leaders create one job, not two. The next occurrence is always computed from the
+ * previous one, never from now: a late leader neither skips nor repeats.
  */
 
 export const MISSED_POLICIES = ["skip", "run_once", "run_all"] as const;

@@ -1,9 +1,9 @@
 /**
- * Following a job that runs on another node. Whoever follows says so to all nodes (`job.followed`, again while it
- * lasts); a node tells of changes (`job.changed`) only for jobs that somebody follows, so that a million jobs which
- * nobody looks at cost no messages.
+ * Follows jobs that run on other nodes. A follower announces itself to all nodes (`job.followed`, repeated while it
+ * lasts). A node publishes changes (`job.changed`) only of jobs that are followed, so that a million jobs without
+ * followers cost no messages.
  *
- * All of it is a hint to look into the store: a message that is lost costs a second, not a change.
+ * All messages are hints to read the store: a lost message costs a second, not a change.
  */
 
 import type { Channels, Subscription } from "../../channels/channels.ts";

@@ -29,19 +29,19 @@ export function deadNodeRecovery({
   clock,
   log,
   events,
-  reclaim: bury,
+  reclaim,
 }: DeadNodeRecoveryOptions): Duty {
   return async (term, signal) => {
     while (!signal.aborted) {
       const dead = await events.fenced("nodes.dead", membership.findDead(term));
       if (dead.length > 0) {
-        const incarnations = dead.map((life) => life.incarnation);
+        const incarnations = dead.map(({ incarnation }) => incarnation);
         const recovered = await reaper.recover({ by: "lives", incarnations }, term);
-        await bury?.(dead, term);
+        await reclaim?.(dead, term);
         await events.fenced("nodes.dead", membership.markRecovered(dead, term));
         events.emit("nodes.died", { nodes: dead, leaderEpoch: term.epoch });
         log.warn(
-          { nodes: dead.map((life) => life.name), jobs: recovered.length },
+          { nodes: dead.map(({ name }) => name), jobs: recovered.length },
           "nodes died; what they ran was taken back",
         );
       }

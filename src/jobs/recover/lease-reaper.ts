@@ -1,3 +1,8 @@
+/**
+ * A leader's duty: takes back jobs whose lease has expired, and jobs whose run is long past its timeout. Each returns
+ * to its queue or fails, as its budgets allow.
+ */
+
 import type { Budgets } from "../../core/jobs/job.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -34,7 +39,6 @@ const OVERDUE_EVERY_MS = 5_000;
 /** A look at a long line takes a store longer; it never takes more than this part of its time. */
 const OVERDUE_SHARE = 1 / 50;
 
-/** A leader's duty: jobs whose claimant went silent, or lets a run go on for ever, go back to the queue or have failed. */
 export class LeaseReaper {
   readonly #o: LeaseReaperOptions;
   /** Kept when a duty begins anew: one that failed at a look that took long would fail again at once. */

@@ -1,3 +1,9 @@
+/**
+ * Jobs that are claimed and not started yet. Their number follows the rate of finished jobs: none for slow jobs, so
+ * that a crash strands none of them, and up to `prefetchMax` for short ones. Jobs that will not start soon are given
+ * back to their queue, where other workers find them and urgent jobs go first.
+ */
+
 import type { JobId, LeaseId } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { ClaimedJob } from "../../store/store.ts";
@@ -18,11 +24,6 @@ export interface ClaimBufferOptions {
   readonly giveBack: (job: ClaimedJob) => void;
 }
 
-/**
- * Jobs that are claimed and not started yet. How many there may be follows how many were run lately: none for slow
- * jobs, so that a crash strands none of them, and up to `prefetchMax` for short ones. When those claimed turn out slow,
- * what will not be started soon goes back to its place in line, where others find it and something urgent goes first.
- */
 export class ClaimBuffer {
   readonly #o: ClaimBufferOptions;
   #jobs: ClaimedJob[] = [];

@@ -1,8 +1,8 @@
 /**
- * One run of one job: what its handler sees, and how it is told to stop.
+ * One run of one job: its context for the handler, and how it is stopped.
  *
- * A run is made for every job, also for a hundred thousand in a second: what most handlers never look at (the
- * AbortSignal, the log) comes into being when it is first used.
+ * A run is created for every job, up to a hundred thousand per second. So the parts that most handlers never use (the
+ * AbortSignal, the log) are created on first use.
  */
 
 import type { AbortReason } from "../../core/jobs/job.ts";

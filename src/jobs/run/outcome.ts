@@ -1,4 +1,4 @@
-/** What becomes of a job when its handler ends, by itself or by force. */
+/** Decides the outcome of a job when its handler ends, by itself or by force. */
 
 import {
   interruptionError,

@@ -1,6 +1,6 @@
 /**
- * Brings what runs have to say into the store: logs and progress first, then how they ended. What comes together is
- * written together; what the store does not take is tried again, because settling twice is harmless.
+ * Writes the output of runs to the store: logs and progress first, then the outcome. Outputs that arrive together are
+ * written together. A failed write is repeated, because settling twice is harmless.
  */
 
 import { hasCode } from "../../core/errors.ts";

@@ -1,4 +1,7 @@
-/** Writes what runs report and how they ended into the store, and emits what the store answered. Under push dispatch the owner does it. */
+/**
+ * Writes reports and outcomes of runs to the store, and emits what the store answered. Under push dispatch the owner
+ * does this.
+ */
 
 import type { LeaseId } from "../../core/ids.ts";
 import { isFinal } from "../../core/jobs/job.ts";

@@ -1,6 +1,7 @@
 /**
- * What a worker thread and its pool say to each other. Plain values only: they are copied between threads. Every message
- * names its run: what a handler left behind (a timer that logs) must not be taken for words of the next one.
+ * The messages between a worker thread and its pool. Only plain values, because they are copied between threads. Every
+ * message names its run: output of an earlier handler (a timer that logs) must not be taken for output of the current
+ * one.
  */
 
 import type { AbortReason, JobError } from "../../core/jobs/job.ts";

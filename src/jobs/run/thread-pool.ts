@@ -1,3 +1,8 @@
+/**
+ * Threads for CPU-bound handlers. A thread runs one job at a time and is reused; the concurrency of the worker limits
+ * their number. A thread that dies ends one run, never the node.
+ */
+
 import { Worker as Thread } from "node:worker_threads";
 import type { Clock } from "../../platform/clock.ts";
 import { Lifecycle } from "../../platform/service.ts";
@@ -18,10 +23,6 @@ const ENTRY = new URL(
   import.meta.url,
 );
 
-/**
- * Threads for CPU-bound handlers. A thread runs one job at a time and is used again; the worker's concurrency bounds
- * their number. A thread that dies takes one run with it, never the node.
- */
 export class ThreadPool extends Lifecycle {
   readonly #options: ThreadPoolOptions;
   readonly #idle: Thread[] = [];

@@ -1,14 +1,16 @@
 /**
- * A worker's hold on the jobs that it has claimed: one renewal keeps them all. It is trusted until the send time of the
- * last acknowledged renewal plus its length, on the worker's own monotonic clock; past that others may run the jobs.
+ * The lease of a worker on all jobs that it has claimed; one renewal covers all of them. It is trusted until the send
+ * time of the last acknowledged renewal plus its length, on the worker's own monotonic clock; after that others may run
+ * the jobs.
  *
  *   fresh ──a claim gives something──> held ──refused, or not trusted any more──> lost
  *     ^                                  |
  *     |                                  '──a claim's answer is lost──> retired ──nothing left under it──> let go
  *     '── the next one takes its place, whenever one is lost or retired
  *
- * Nobody knows what a claim gave whose answer never came. So what was claimed before goes on under the retired lease, and
- * new claims are made under the next: when the retired one is let go, it runs out, and what nobody runs is found.
+ * If the answer to a claim is lost, the jobs that it claimed are unknown. So jobs that were claimed before continue
+ * under the retired lease, and new claims use the next one. When the retired lease is let go, it expires, and the
+ * unknown jobs are recovered.
  */
 
 import type { JobId, LeaseId } from "../../core/ids.ts";
@@ -114,7 +116,7 @@ export class WorkerLease {
       try {
         const { held, cancelled } = await store.jobs.renew(lease, leaseMs);
         if (!held) emitNotRenewed(events, lease);
-        for (const wish of cancelled) onCancelWish(wish.id, wish.reason);
+        for (const { id, reason } of cancelled) onCancelWish(id, reason);
         const known = this.#holds.get(lease);
         if (!known) return;
         // A claim that opened the lease anew may have overtaken the renewal: ask again.

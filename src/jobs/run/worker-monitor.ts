@@ -1,6 +1,6 @@
 /**
- * Looks at a worker from beside: counts for whoever measures, spans for whoever traces, and the answer to "does it ask for jobs as it
- * should?". Called for every job, so each of these is a few numbers and no more.
+ * Observes a worker: counts for metrics, spans for traces, and whether it claims jobs as it should. It is called for
+ * every job, so each of these only updates a few numbers.
  */
 
 import type { ClaimFacts } from "../../core/health/work-health.ts";

@@ -1,4 +1,7 @@
-/** Where a worker gets its jobs from and brings its results to: the store itself, or what stands in for it under push dispatch. */
+/**
+ * The interfaces by which a worker gets its jobs and delivers its results: the store itself, or its substitute under
+ * push dispatch.
+ */
 
 import type { Claimed, ClaimRequest, JobStore } from "../../store/store.ts";
 import { reportRuns, settleRuns, type RunWriting } from "./run-writes.ts";

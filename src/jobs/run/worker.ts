@@ -1,12 +1,12 @@
 /**
- * Takes jobs from the store and runs them.
+ * Claims jobs from the store and runs them.
  *
  *   claim ──> buffer ──> running (up to `concurrency`) ──> settlements ──> settle
  *     ^                                                                      |
  *     '------------- together with the next claim, in one commit ------------'
  *
- * How much is claimed ahead follows how much was run lately: nothing for slow jobs, so that a crash strands none of
- * them, and up to `prefetchMax` for short ones. One timer watches all deadlines and one renewal keeps all leases.
+ * The number of jobs claimed ahead follows the rate of finished jobs: none for slow jobs, so that a crash strands none
+ * of them, and up to `prefetchMax` for short ones. One timer watches all deadlines and one renewal covers all leases.
  */
 
 import { topics } from "../../channels/channel-names.ts";
@@ -156,8 +156,8 @@ export class Worker extends Lifecycle {
     this.#subscriptions = [
       channels.subscribe(topics.jobsReady, () => this.wake()),
       channels.subscribe(topics.jobCancel, ({ body }) => {
-        const wish = body as CancelRequest;
-        this.#cancel(wish.id, wish.reason);
+        const request = body as CancelRequest;
+        this.#cancel(request.id, request.reason);
       }),
     ];
     this.#lease.start();

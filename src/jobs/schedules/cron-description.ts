@@ -1,4 +1,4 @@
-/** A schedule's timing in English words, for people who do not read cron. What it says is what `cron.ts` does. */
+/** Describes the timing of a schedule in English, for people who do not read cron. The description matches cron.ts. */
 
 import type { Timing } from "../../core/schedules/schedule.ts";
 import { NICKNAMES } from "./cron-syntax.ts";

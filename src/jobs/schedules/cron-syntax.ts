@@ -1,7 +1,7 @@
 /**
- * The cron expressions that Baton takes, checked field by field so that an error can say which field and why.
- * croner understands more (W, LW, ?, +, a year field); what we do not document and test is refused, because an
- * expression that is stored must mean the same for years.
+ * The cron expressions that Baton accepts, validated field by field so that an error can name the field and the reason.
+ * croner accepts more (W, LW, ?, +, a year field). Everything that is not documented and tested here is refused,
+ * because a stored expression must mean the same for years.
  */
 
 import { BatonError, nearest } from "../../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * Names in the order in which they fall due (a binary heap). Thousands of schedules cost a few comparisons each time
- * one fires; setting a name again leaves its old place behind as a dead entry, which is dropped when it surfaces.
+ * Names in the order of their due times (a binary heap). Thousands of schedules cost a few comparisons each time one
+ * fires. Setting a name again leaves its old position behind as a dead entry, which is dropped when it reaches the top.
  */
 
 interface Entry {

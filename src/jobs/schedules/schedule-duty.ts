@@ -1,14 +1,14 @@
 /**
- * The leader's duty to fire schedules. One call serves one term: everything it knows it has read from the store in
- * that term, and every write carries the term as its fence.
+ * The leader's duty to fire schedules. One call serves one term: all its knowledge was read from the store in that
+ * term, and every write carries the term as its fence.
  *
  *     read all (at first, then every few seconds)   a hint: read what changed
  *              '--------------------> queue by due time <-------'
  *                                          |  one timer, to the first that is due
  *                                plan (core) -> store.fire(expectedNextAt, fence) -> nextAt
  *
- * The store notes each occurrence under a unique key together with its job, so a leader that is late, doubled or cut
- * off from an answer fires nothing twice. STALE_EPOCH ends the duty: somebody else has a newer term.
+ * The store notes each occurrence under a unique key together with its job, so a leader that is late, duplicated or
+ * without an answer fires nothing twice. STALE_EPOCH ends the duty: another node has a newer term.
  */
 
 import type { Channels, Message } from "../../channels/channels.ts";

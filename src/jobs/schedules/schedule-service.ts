@@ -1,6 +1,6 @@
 /**
- * Schedules as callers see them: validated, completed with defaults, kept in the store. Any node may do this; only
- * the leader fires (schedule-duty.ts), and it is told at once that something changed.
+ * Schedules as callers see them: validated, completed with defaults, written to the store. Any node may do this. Only
+ * the leader fires schedules (schedule-duty.ts), and it is notified of changes at once.
  */
 
 import type { Jobs } from "../job-service.ts";

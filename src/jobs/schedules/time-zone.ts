@@ -1,8 +1,8 @@
 /**
- * Time zones out of the runtime's own database (Intl): the offset at an instant, and where it changes.
+ * Time zones from the runtime's own database (Intl): the offset at an instant, and the instants at which it changes.
  *
- * Offsets are looked up once a day and remembered, because a lookup costs about 3 µs and a busy schedule asks for the
- * same day over and over. No zone changes its offset twice within one day of UTC.
+ * Offsets are looked up once per day and cached, because a lookup costs about 3 µs and a busy schedule needs the same
+ * day many times. No zone changes its offset twice within one day of UTC.
  */
 
 import { nearest } from "../../core/errors.ts";

@@ -1,3 +1,9 @@
+/**
+ * Runs a task for a caller that waits for the result. The call is a job like any other, in a queue that nodes with the
+ * role `function` serve: it survives the node that received the call, has logs and a timeout, and appears in lists. It
+ * has one attempt, because the caller can decide about another.
+ */
+
 import type { Jobs } from "../job-service.ts";
 import type { SubmitOptions } from "./submitter.ts";
 import type { JobId } from "../../core/ids.ts";
@@ -11,11 +17,6 @@ export type FunctionAnswer =
 
 export type Functions = Pick<FunctionCalls, "timeoutMs" | "call">;
 
-/**
- * Runs a task for a caller who waits. It is a job like others, in a queue of its own that nodes with the role `function`
- * serve: it survives the node that was asked, and has logs, a timeout and a place in the lists. It has one attempt, because
- * its caller is there to decide about another.
- */
 export class FunctionCalls {
   /** How long a call waits for a caller who does not say: the setting `functions.timeout`. */
   readonly timeoutMs: number;

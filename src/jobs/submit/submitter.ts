@@ -1,3 +1,9 @@
+/**
+ * Validates jobs, fills in defaults, and stores jobs that arrive together in one commit. When too many jobs wait for
+ * the store it refuses more with TOO_MANY_REQUESTS. A job of an unknown task is accepted and waits for a node that
+ * knows the task.
+ */
+
 import { BatonError, nearest } from "../../core/errors.ts";
 import { jobId, THING_NAME, type JobId, type NodeName } from "../../core/ids.ts";
 import { mistakeIn, rareIn, type JobInput } from "../../core/jobs/job-fields.ts";
@@ -43,7 +49,6 @@ export interface SubmitterOptions {
   readonly onStored: (jobs: readonly NewJob[], told: boolean) => void;
 }
 
-/** Checks jobs, fills in what was left out, and stores those that arrive together in one commit. */
 export class Submitter {
   readonly #options: SubmitterOptions;
   readonly #batcher: Batcher<NewJob, Submitted>;

@@ -1,3 +1,8 @@
+/**
+ * Sends the work signal to the workers of other nodes: at once after a quiet time, then once for all jobs that arrive
+ * in between. The signal is only a hint. Workers also poll, so a failure to send it is ignored.
+ */
+
 import type { Channels } from "../../channels/channels.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { NodeIdentity, NodeInfo } from "../../core/node.ts";
@@ -14,10 +19,6 @@ export interface WorkNotifierOptions {
 const SPACING_MS = 2;
 const LOOK_MS = 100;
 
-/**
- * Tells the workers of other nodes that there is work: at once after a quiet time, then once for all that came
- * meanwhile. Only a hint: a worker that hears none looks by itself a little later, so a failure is not told.
- */
 export class WorkNotifier {
   readonly #o: WorkNotifierOptions;
   #resting = false;

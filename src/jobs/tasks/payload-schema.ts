@@ -1,6 +1,6 @@
 /**
- * The JSON Schema of what a task takes, for forms: asked of the task's own schema, in whatever way its library has. Null where it has
- * none, or where what it has cannot be said in JSON Schema.
+ * The JSON Schema of a task's payload, for forms. It is taken from the task's own schema, in the way of its library.
+ * Null if the task has no schema, or if JSON Schema cannot express it.
  */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";

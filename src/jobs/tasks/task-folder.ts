@@ -1,3 +1,8 @@
+/**
+ * Loads the modules of a folder as tasks; the name of the file is the name of the task. Skips sub-folders, type
+ * declarations, tests, and files whose names begin with a dot or an underscore.
+ */
+
 import { readdir, stat } from "node:fs/promises";
 import { basename, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";

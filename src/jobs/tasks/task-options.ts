@@ -1,4 +1,4 @@
-/** The options of a task as somebody wrote them, perhaps in plain JavaScript: one bad value would be in every job. */
+/** Validates the options of a task, which may come from plain JavaScript: one bad value would be in every job. */
 
 import { BatonError } from "../../core/errors.ts";
 import { THING_NAME } from "../../core/ids.ts";

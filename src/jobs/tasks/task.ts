@@ -1,4 +1,4 @@
-/** What users write: a named task, its schema and its handler. */
+/** The definition of a task, as users write it: a name, a schema and a handler. */
 
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { BatonError } from "../../core/errors.ts";

@@ -1,9 +1,9 @@
 /**
- * A node's way to etcd: the names of our keys, transactions and leases under deadlines, and a watch on what concerns this node.
- * Its own connections carry nothing else, so that leases and heartbeats wait behind nobody.
+ * A node's access to etcd: the names of our keys, transactions and leases with deadlines, and a watch on the keys of
+ * this node. Its connections carry nothing else, so that leases and heartbeats never wait.
  *
- * Etcd has no life that ends with a connection. A node lives as long as its lease does (node-registry.ts), so that a death is noticed
- * after `node.dead_after`, and a leader's after its lease.
+ * In etcd nothing ends with a connection. A node counts as alive while its lease lasts (node-registry.ts), so a death
+ * is noticed after `node.dead_after`, and the death of a leader after its lease.
  */
 
 import type { NodeIdentity } from "../../core/node.ts";

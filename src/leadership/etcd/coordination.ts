@@ -1,6 +1,7 @@
 /**
- * Coordination through etcd, beside a store that all nodes share: a key under a lease for each leader role, and an entry for each
- * node. Whatever happens to etcd costs an election and no more, because the store admits every epoch before it counts.
+ * Coordination through etcd, with a separate store that all nodes share: a key under a lease for each leader role, and
+ * an entry for each node. A failure of etcd costs at most an election, because the store admits every epoch before it
+ * counts.
  */
 
 import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";

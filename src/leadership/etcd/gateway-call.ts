@@ -1,3 +1,8 @@
+/**
+ * One call to the gateway of etcd. It ends exactly once and within its deadline. If there is no reply, it says whether
+ * the request may have been sent.
+ */
+
 import type { Dispatcher } from "undici";
 import type { Clock } from "../../platform/clock.ts";
 
@@ -12,7 +17,6 @@ export interface CallLimits {
   readonly connectMs: number;
 }
 
-/** One call of the gateway, which ends in its time, exactly once, and knows whether it may have been heard. */
 export class GatewayCall implements Dispatcher.DispatchHandler {
   readonly end: Promise<CallEnd>;
   readonly #resolve: (end: CallEnd) => void;

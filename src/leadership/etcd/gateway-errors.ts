@@ -1,4 +1,4 @@
-/** What a failed call of etcd means: refused for good, to be tried elsewhere, or with an outcome that nobody knows. */
+/** Classifies the errors of etcd calls: refused permanently, to be tried at another member, or outcome unknown. */
 
 import { BatonError } from "../../core/errors.ts";
 

@@ -1,8 +1,9 @@
 /**
- * Etcd through its JSON gateway, which every member has: calls with a deadline, and streams.
+ * Etcd through the JSON gateway of its members: calls with a deadline, and streams.
  *
- * One member is used until it fails; then the next one is. A call that was not sent is tried at the next member within the same
- * deadline. One that may have been carried out is not: it is rejected as `unknown`, and only later calls go elsewhere.
+ * One member is used until it fails, then the next. A call that was not sent is tried at the next member within the
+ * same deadline. A call that may have had an effect is not repeated: it is rejected as `unknown`, and only later calls
+ * use the next member.
  */
 
 import { Pool } from "undici";

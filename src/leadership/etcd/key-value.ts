@@ -1,6 +1,6 @@
 /**
- * Keys and values of etcd as the gateway wants them: bytes in base64, numbers of 64 bits as text, and nothing where a value is
- * zero. A lease stays text: its number does not fit into ours.
+ * Keys and values of etcd in the encoding of the gateway: bytes in base64, 64-bit numbers as text, and no field where a
+ * value is zero. A lease id stays text, because it does not fit into a JavaScript number.
  */
 
 export interface KeyValue {

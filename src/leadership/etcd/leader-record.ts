@@ -1,12 +1,12 @@
 /**
- * The key that says who leads. Every term has a lease of etcd of its own, and the key stands under it:
+ * The key that names the leader. Every term has its own etcd lease, and the key is attached to it:
  *
  *     grant     a new lease, and the key put under it if it is still as it was seen
  *     renew     the key put again if it is still under that lease, and the lease kept alive
  *     release   the lease revoked, and the key is gone with it
  *
- * So a renewal or a release that comes late meets its own term or nothing. A grant whose answer was lost is ended by its lease,
- * which is revoked, or runs out: whichever of the two comes to etcd first, no key is left behind.
+ * So a late renewal or release affects its own term or nothing. After a grant whose answer was lost, the lease is
+ * revoked or expires: in whichever order these reach etcd, no key remains.
  */
 
 import type { NodeIdentity } from "../../core/node.ts";

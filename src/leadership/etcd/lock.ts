@@ -1,12 +1,13 @@
 /**
- * The leader lock of one role.
+ * The leader lock of one role in etcd.
  *
- * Epochs lie above the revision that etcd had before the grant, and above what the store remembers: one is enough to keep them
- * growing, so an etcd that was restored or set up anew does no harm.
+ * An epoch is higher than the revision of etcd before the grant, and higher than the epoch in the store. Either alone
+ * keeps epochs growing, so an etcd that was restored or set up anew does no harm.
  *
- * A standby waits for the end of the key (a release, the end of etcd's lease, an operator), which a watch tells at once, or for the
- * end of our own lease (unchanged-timer.ts), which may be shorter than etcd can count. A renewal that lay in an etcd which stood still
- * may be carried out late; it prolongs the wait of the others, and revives nothing for its sender, who counts from when he sent it.
+ * A standby waits for the end of the key (a release, the end of etcd's lease, an operator), which a watch reports at
+ * once, or for the end of our own lease (unchanged-timer.ts), which may be shorter than etcd can count. A renewal that
+ * was delayed in a stalled etcd may take effect late: it prolongs the wait of the others, but revives nothing for its
+ * sender, which counts from the time of sending.
  */
 
 import { heldBy, sameTerm, type Term } from "../../core/leadership/term.ts";

@@ -1,11 +1,12 @@
 /**
  * The keys of the list of nodes:
  *
- *     node/<incarnation>   what a node says of itself, its status, and whether its work was taken back after its death
- *     name/<name>          the incarnation whose name it is, under the lease of that life: gone when the node is
- *     request/<incarnation>   what was asked of it
+ *     node/<incarnation>   what a node reports about itself, its status, and whether its work was recovered after its death
+ *     name/<name>          the incarnation that has this name, under the lease of that incarnation: gone when the node is
+ *     request/<incarnation>   what was requested of it
  *
- * The entry outlives the node, so that a leader finds its work; the name does not, so that the next life can have it at once.
+ * The entry outlives the node, so that a leader finds its work; the name does not, so that the next incarnation can
+ * take it at once.
  */
 
 import type { NodeName } from "../../core/ids.ts";

@@ -1,10 +1,10 @@
 /**
- * The list of nodes in etcd (node-records.ts). An entry says what its node says of itself; "dead" is the leader's word, written under
- * the fence of its term, and taken back by the next heartbeat of a node that lives. If somebody deletes the list, it is there
- * again with everybody's next heartbeat.
+ * The list of nodes in etcd (node-records.ts). Each node writes its own entry. Only the leader writes the status
+ * "dead", under the fence of its term; the next heartbeat of a node that is alive revokes it. If the list is deleted,
+ * the next heartbeats of all nodes restore it.
  *
- * A life that has ended is evidence of a death only while etcd answers steadily: one that stood still ends everybody's lease in the
- * moment in which it goes on, before it has heard of anybody.
+ * The end of an incarnation's lease is evidence of a death only while etcd answers steadily: when a stalled etcd
+ * continues, it ends all leases at once, before it has received any heartbeat.
  */
 
 import { BatonError } from "../../core/errors.ts";
@@ -188,12 +188,12 @@ export class NodeRegistry implements Registry {
     }
     if (this.#lease !== kv.NO_LEASE) control.dropLease(this.#lease);
     this.#lease = lease;
-    await this.#buryPredecessors(rows);
+    await this.#markPredecessorsDead(rows);
     return null;
   }
 
-  /** Lives that had our name. It was free, so they have ended; their work is the leader's business. */
-  async #buryPredecessors(rows: readonly NodeRow[]): Promise<void> {
+  /** Earlier incarnations with our name. The name was free, so they have ended; the leader recovers their work. */
+  async #markPredecessorsDead(rows: readonly NodeRow[]): Promise<void> {
     const { name, incarnation } = this.#o.identity;
     for (const row of rows) {
       if (row.name !== name || row.incarnation === incarnation || row.entry.status === "dead") continue;

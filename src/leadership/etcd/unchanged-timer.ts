@@ -1,9 +1,10 @@
 /**
- * For how long things have looked the same, by our own monotonic clock.
+ * Measures how long a value has been unchanged, on this node's monotonic clock.
  *
- * Etcd tells nobody the time, and its leases count whole seconds. So a lease of ours ends for a standby when it has seen the
- * same revision for the whole of it: counted from when it was seen, which is never before it was written. Comparing times that
- * the writer noted lost: two machines whose clocks differ by more than a lease would take leadership from each other for ever.
+ * Etcd does not report its time, and its leases count whole seconds. So for a standby, a lease ends when the standby
+ * has seen the same revision for the whole lease, counted from when it was first seen, which is never before it was
+ * written. The alternative, comparing times that the writer noted, was rejected: two machines whose clocks differ by
+ * more than a lease would take leadership from each other for ever.
  */
 
 import type { Clock } from "../../platform/clock.ts";

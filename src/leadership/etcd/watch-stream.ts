@@ -1,6 +1,6 @@
 /**
- * A stream of what changes at some keys, opened again whenever it breaks. It only brings hints: after each opening whoever listens
- * looks for himself, because something may have happened in between.
+ * A stream of changes to some keys, reopened whenever it breaks. It only delivers hints: after each opening the
+ * listener has to read the keys, because changes in between are lost.
  */
 
 import type { Clock } from "../../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** The numbers of our advisory locks. PostgreSQL keeps such locks for each database apart. */
+/** The numbers of our advisory locks. PostgreSQL separates such locks by database. */
 
 import { createHash } from "node:crypto";
 import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";

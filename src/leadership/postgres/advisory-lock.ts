@@ -1,13 +1,13 @@
 /**
- * One advisory lock in a session of its own. Whoever waits is blocked in the server, first come first served, and is
- * served in the moment in which the holder's session ends, however it ended.
+ * One advisory lock in a dedicated session. Waiting sessions block in the server, first come first served, and one of
+ * them gets the lock at the moment the holder's session ends, for whatever reason.
  *
  *     IDLE --want()--> WAITING ------> HELD
  *      ^                  |             |
  *      '---- leave(), the session broke, unlock()
  *
- * A statement that waits keeps its snapshot, and no row that has died since is removed anywhere in the database: the hot tables of a
- * queue would grow for as long as a standby stands by. So it waits for a moment, and then again.
+ * A waiting statement keeps its snapshot, and no row that has died since is removed anywhere in the database: the hot
+ * tables of a queue would grow for as long as a standby waits. So it waits for a moment, and then again.
  */
 
 import type { Clock } from "../../platform/clock.ts";

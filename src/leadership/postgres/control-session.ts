@@ -1,9 +1,8 @@
 /**
- * A node's own connection for coordination, apart from the pool: heartbeats, looks at leases, notifications. While it is
- * open the node holds the advisory lock of its incarnation, so that others see its end at once.
+ * A node's own connection for coordination, separate from the pool: heartbeats, reads of leases, notifications. While
+ * it is open the node holds the advisory lock of its incarnation, so that others see its end at once.
  *
- * Behind a pooler that gives each transaction another session, neither locks nor LISTEN work. That is found out at the
- * start, and then neither is used.
+ * Behind a transaction pooler neither locks nor LISTEN work. That is checked at the start, and then neither is used.
  */
 
 import type { NodeIdentity } from "../../core/node.ts";

@@ -1,7 +1,7 @@
 /**
- * Coordination through the database that keeps the jobs: a row for each node, a row with a lease for each leader role, and
- * nothing else to install. A node holds a session for itself and one for each role that it stands for, apart from the
- * store's pool: leases and heartbeats never wait behind other work.
+ * Coordination through the database of the jobs: a row for each node, a row with a lease for each leader role, and
+ * nothing else to install. A node holds one session for itself and one for each role that it is a candidate for,
+ * separate from the pool of the store: leases and heartbeats never wait for other work.
  */
 
 import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";

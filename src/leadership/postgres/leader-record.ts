@@ -1,6 +1,6 @@
 /**
- * The rows that say who leads: `leader` with the lease, by the database's clock, and `term` with the epoch that the
- * store's writes compare. They are the truth; the advisory lock only tells sooner that asking is worth it.
+ * The rows that name the leader: `leader` with the lease, by the database's clock, and `term` with the epoch that the
+ * store compares in writes. These rows decide; the advisory lock only makes failover fast.
  */
 
 import type { NodeName } from "../../core/ids.ts";

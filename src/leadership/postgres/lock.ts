@@ -1,10 +1,10 @@
 /**
- * The leader lock of one role.
+ * The leader lock of one role in PostgreSQL.
  *
- * The truth is a row with a lease (leader-record.ts). An advisory lock makes it fast: a standby is blocked on it, so that it
- * is served in the moment in which the leader's session ends. Holding the lock proves that a term which stood on it is
- * over; a lease that ran out is taken with or without it. A holder that was paused beyond its lease is evicted: its
- * sessions are ended, because one of them may stand inside a transaction and keep the next term from beginning.
+ * A row with a lease decides (leader-record.ts). An advisory lock makes failover fast: a standby blocks on it and gets
+ * it at the moment the leader's session ends. Holding the lock proves that a term which held it before is over; an
+ * expired lease is taken with or without it. A holder that was paused beyond its lease is evicted: its sessions are
+ * ended, because one of them may be inside a transaction that prevents the next term.
  *
  * Behind a pooler there is only the row.
  */

@@ -1,4 +1,4 @@
-/** The statements of the table of nodes, and what their rows look like. */
+/** The statements and rows of the table of nodes. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeLoad, NodeRole, NodeStatus } from "../../core/node.ts";

@@ -1,6 +1,6 @@
 /**
- * The table of nodes, keyed by incarnation. A row says what its node says of itself; "dead" is the leader's word, written
- * under the fence of its term, and taken back by the next heartbeat of a node that lives.
+ * The table of nodes, keyed by incarnation. Each node writes its own row. Only the leader writes the status "dead",
+ * under the fence of its term; the next heartbeat of a node that is alive revokes it.
  */
 
 import { BatonError } from "../../core/errors.ts";

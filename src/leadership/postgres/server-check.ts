@@ -1,4 +1,4 @@
-/** Whether the server can be worked on, looked at once at the start. */
+/** Checks once at the start whether the server can be used. */
 
 import { BatonError } from "../../core/errors.ts";
 import { read } from "../../platform/drivers/postgres/postgres.ts";

@@ -1,14 +1,15 @@
 /**
- * A node's own connection for coordination, apart from those of the channels: leases, heartbeats, looks and notifications never
- * wait behind messages.
+ * A node's own connection for coordination, separate from those of the channels: leases, heartbeats, reads and
+ * notifications never wait for messages.
  *
- * While it is open the node is subscribed to the channel of its own life. Redis drops the subscription in the moment in which the
- * connection breaks, so whoever asks for the number of subscribers learns at once of a node that was killed. No key of Redis
- * dies with a connection; looking for the connection's name in `CLIENT LIST` lost, because the server walks through all
- * connections for it and a script may not ask; a socket to the leader's own port lost, because it may listen on none and because
- * an open connection without a request holds up its stop.
+ * While it is open, the node is subscribed to the channel of its own incarnation. Redis drops the subscription at the
+ * moment the connection breaks, so the number of subscribers shows at once that a node was killed. Keys do not help,
+ * because no key of Redis ends with a connection. Rejected: finding the connection in `CLIENT LIST`, because the server
+ * walks through all connections and scripts may not call it; and a socket to the leader's own port, because the leader
+ * may listen on none, and an open connection without a request delays its stop.
  *
- * Where the number of subscribers cannot be had (a proxy, a user who may not ask), leases and heartbeats alone decide.
+ * Where the number of subscribers is not available (a proxy, a user without the permission), leases and heartbeats
+ * alone decide.
  */
 
 import type { NodeIdentity } from "../../core/node.ts";

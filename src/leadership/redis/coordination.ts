@@ -1,7 +1,7 @@
 /**
- * Coordination through Redis, beside a store that all nodes share: a key with a lease for each leader role, and an entry for each
- * node. Redis makes it quick; what it forgets costs an election and no more, because the store admits every epoch before it
- * counts.
+ * Coordination through Redis, with a separate store that all nodes share: a key with a lease for each leader role, and
+ * an entry for each node. Redis makes it fast. Lost data in Redis costs at most an election, because the store admits
+ * every epoch before it counts.
  */
 
 import { LEADER_ROLES, type LeaderRole } from "../../core/leadership/term.ts";

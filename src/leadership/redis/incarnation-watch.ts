@@ -1,6 +1,6 @@
 /**
- * Looks whether lives that somebody here waits for are still there, with one small command for all of them, and tells of an end at
- * most once. What it tells is a reason to try, no more: the script of the grant looks again.
+ * Checks whether the incarnations that callers wait for are still alive, with one small command for all of them, and
+ * reports each end at most once. A report is only a reason to try: the script of the grant checks again.
  */
 
 import type { Clock } from "../../platform/clock.ts";

@@ -1,10 +1,11 @@
 /**
- * The key that says who leads: a hash with the holder, its epoch and the end of its lease by the clock of Redis, which goes away
- * with the lease. Beside it stands the highest epoch that this Redis gave out; what it forgets (FLUSHALL, a restart without
- * persistence, a failover) the store remembers, so the candidate brings the store's number along.
+ * The key that names the leader: a hash with the holder, its epoch and the end of its lease by the clock of Redis. It
+ * expires with the lease. A second key has the highest epoch that this Redis granted. If Redis loses it (FLUSHALL, a
+ * restart without persistence, a failover), the store still has the highest epoch, so the candidate passes the store's
+ * number.
  *
- * Every script compares holder and epoch, and the lease with the server's own time: a renewal that was held up in a stopped
- * server finds its lease over, and one that comes after its sender's deadline extends nothing.
+ * Every script compares holder and epoch, and the lease with the server's own time: a renewal that was delayed in a
+ * stopped server finds its lease expired, and a renewal that arrives after its sender's deadline extends nothing.
  */
 
 import type { NodeName } from "../../core/ids.ts";

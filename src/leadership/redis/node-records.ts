@@ -1,6 +1,7 @@
 /**
- * The scripts of the list of nodes: a set of incarnations, and a hash for each with what its node says of itself (`info`, which
- * only nodes read), its status, how often and when it was heard, its life's channel and a request.
+ * The scripts of the list of nodes: a set of incarnations, and a hash for each with what its node reports about itself
+ * (`info`, which only nodes read), its status, the count and time of its heartbeats, the channel of its incarnation and
+ * a request.
  */
 
 import { redisScript } from "../../platform/drivers/redis/script.ts";

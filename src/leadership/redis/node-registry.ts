@@ -1,7 +1,7 @@
 /**
- * The list of nodes in Redis, keyed by incarnation. An entry says what its node says of itself; "dead" is the leader's word, written
- * under the fence of its term, and taken back by the next heartbeat of a node that lives. If Redis forgets the list, it is there
- * again with everybody's next heartbeat.
+ * The list of nodes in Redis, keyed by incarnation. Each node writes its own entry. Only the leader writes the status
+ * "dead", under the fence of its term; the next heartbeat of a node that is alive revokes it. If Redis loses the list,
+ * the next heartbeats of all nodes restore it.
  */
 
 import { BatonError } from "../../core/errors.ts";

@@ -1,10 +1,11 @@
 /**
- * What time it is at the server, at the latest. It is told in answers: read there after the question was sent, so that
+ * An upper bound for the current time of the server. Answers contain the server's time, read after the request was
+ * sent, so that
  *
- *     time of the server now  <=  what it said + time since the question was sent
+ *     time of the server now  <=  time in the answer + time since the request was sent
  *
- * holds as long as its clock is not set. A command can carry its own deadline in these terms, and the server refuses it when
- * it comes too late: after it stood still, or after it lay in the buffer of a broken connection.
+ * holds unless its clock is set. A command can carry its own deadline in these terms, and the server refuses it when it
+ * arrives too late: after the server was stalled, or from the buffer of a broken connection.
  */
 
 import type { Clock } from "../../platform/clock.ts";

@@ -1,9 +1,9 @@
 /**
- * Coordination for a cluster of one: always the leader, yet under a real epoch that grows at each start.
+ * Coordination for a cluster of one node: it is always the leader, but under a real epoch that grows at each start.
  *
- * What differs from the other keepers: a new candidate always supersedes the holder. The store can be opened by one
- * process at a time, so whoever asks is proof that the holder before it is gone; waiting for its lease to run out
- * would only delay a restart. The old term is over all the same, for the lock and for the store.
+ * Unlike in other backends, a new candidate always supersedes the holder. Only one process at a time can open the
+ * store, so a new candidate proves that the previous holder has ended; waiting for its lease would only delay a
+ * restart. The old term is over all the same, for the lock and for the store.
  */
 
 import type { NodeIdentity, NodeStatus, OwnInfo } from "../../core/node.ts";

@@ -1,3 +1,8 @@
+/**
+ * The leader lock of a cluster with a single node. The epochs are in the store and only grow; the lease is in memory
+ * and ends with the process.
+ */
+
 import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { sameTerm } from "../../core/leadership/term.ts";
@@ -21,7 +26,6 @@ interface Lease {
   readonly tenure: Pick<Tenure, "acquiredAt" | "leaseUntil">;
 }
 
-/** The epochs are the store's, for ever; the lease is this process's and dies with it. */
 export class StandaloneLock implements LeaseLock {
   readonly #options: StandaloneLockOptions;
   readonly #hints = new Feed<void>();

@@ -1,8 +1,9 @@
 /**
- * Writes down what happens, in the background: whoever tells of something goes on at once and never hears whether it was written.
+ * Writes the journal in the background: callers do not wait, and are not informed whether an entry was written.
  *
- * While the store is away entries wait, at most `WAITING_MAX` of them; then the oldest are let go, and how many is logged. What a process
- * that dies had not written yet is lost: the journal is for people, and nothing is decided by it.
+ * While the store is unavailable entries wait, at most `WAITING_MAX` of them; beyond that the oldest are dropped, and
+ * their number is logged. Entries that a dying process had not written are lost: the journal is for people, and no
+ * decision depends on it.
  */
 
 import type { Clock } from "../../platform/clock.ts";

@@ -1,6 +1,7 @@
 /**
- * Notes in the journal which writes were refused because another writer has a newer epoch. A leader that was paused, or a worker that was
- * cut off, may have thousands of them: a few in a second have an entry of their own, the others are counted in one entry.
+ * Records in the journal the writes that were refused because another writer has a newer epoch. A leader that was
+ * paused, or a worker that was cut off, may cause thousands of them: a few per second get an entry of their own, the
+ * others are counted in one entry.
  */
 
 import type { JobId } from "../../core/ids.ts";

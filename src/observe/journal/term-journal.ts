@@ -1,6 +1,6 @@
 /**
- * Tells the journal of terms of leadership. A leader tells of its own; one that was killed tells nothing any more, so whoever follows it
- * looks a little later whether the end of the last term has been told, and tells it otherwise.
+ * Records terms of leadership in the journal. A leader records its own terms. A killed leader cannot record the end of
+ * its term, so its successor checks a little later whether that end was recorded, and records it otherwise.
  */
 
 import type { NodeInfo } from "../../core/node.ts";

@@ -1,4 +1,4 @@
-/** What agents lease from this node and bring back, while it leads. */
+/** Metrics of the jobs that agents lease from this node and return to it, while it leads. */
 
 import type { AgentSink } from "../../controller/controller.ts";
 import type { Instruments, Reading } from "./instruments.ts";

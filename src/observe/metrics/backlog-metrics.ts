@@ -1,4 +1,7 @@
-/** What waits in the store, as it was last read. The same at every node that shares it: boards take the maximum, and not the sum. */
+/**
+ * Metrics of the backlog in the store, as last read. The values are the same at every node that shares the store:
+ * dashboards must take the maximum, not the sum.
+ */
 
 import type { BacklogReader } from "../backlog-reader.ts";
 import { agentState, type AgentState } from "../../core/agent.ts";

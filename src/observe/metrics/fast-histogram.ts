@@ -1,6 +1,7 @@
 /**
- * A histogram of one set of labels, for the hot path. The library's own takes 320 ns for an observation, this one 18 ns, measured: whoever
- * observes keeps the tally of its labels, so that nothing is looked up. What is written out is the library's business all the same.
+ * A histogram of one set of labels, for the hot path. An observation takes 18 ns instead of 320 ns with the library's
+ * own, measured: the caller keeps the histogram of its labels, so that nothing is looked up. The library still formats
+ * the output.
  */
 export class FastHistogram {
   readonly bounds: readonly number[];

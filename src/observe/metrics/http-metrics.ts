@@ -1,4 +1,7 @@
-/** Requests by route, as the table of operations names them, so that no id ever becomes a label. Called for every request. */
+/**
+ * Metrics of requests by route, as the operation table names it, so that no id becomes a label. Called for every
+ * request.
+ */
 
 import type { Instruments, Labels, Reading } from "./instruments.ts";
 import { FastHistogram } from "./fast-histogram.ts";

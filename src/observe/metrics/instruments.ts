@@ -1,6 +1,6 @@
 /**
- * The metrics of one node, in a registry of its own: several nodes may live in one process. Whoever has something to tell keeps plain
- * numbers, and is asked for them when somebody scrapes.
+ * The metrics of one node, in its own registry, because several nodes may run in one process. The measured parts keep
+ * plain numbers, which are read at each scrape.
  */
 
 import { Counter, Gauge, Registry, type Metric } from "@prometheus-io/client";

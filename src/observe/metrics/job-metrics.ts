@@ -1,4 +1,7 @@
-/** What happens to jobs here: submitted, claimed, started, ended. Called for every job, so it adds up plain numbers and no more. */
+/**
+ * Metrics of jobs at this node: submitted, claimed, started, ended. Called for every job, so it only adds up plain
+ * numbers.
+ */
 
 import { hasCode } from "../../core/errors.ts";
 import type { RunEnd, WorkerSink } from "../../jobs/run/worker-monitor.ts";

@@ -1,4 +1,4 @@
-/** Who leads, how terms end, and what was refused because it came too late. */
+/** Metrics of leadership: the leader, the ends of terms, and writes that were refused because of a newer epoch. */
 
 import type { Leadership } from "../../leadership/coordination.ts";
 import {

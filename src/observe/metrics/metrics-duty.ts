@@ -1,3 +1,8 @@
+/**
+ * The duty of the metrics aggregator: writes a sample of the whole cluster into the store every ten seconds, and keeps
+ * samples for a day. Also reads the samples for callers.
+ */
+
 import { FINAL_STATUSES, type JobStatus } from "../../core/jobs/job.ts";
 import type { NodeInfo } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -35,7 +40,6 @@ const KEPT_MS = 24 * 3_600_000;
 /** A purge for every so many samples. */
 const PURGE_EVERY = 60;
 
-/** The duty of the metrics aggregator: what the whole cluster looks like, noted every few seconds and kept for a day. */
 export function metricsDuty(options: MetricsDutyOptions): Duty {
   const { store, nodes, clock, events, intervalMs = INTERVAL_MS } = options;
   return async (term, signal) => {

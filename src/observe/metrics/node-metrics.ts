@@ -1,4 +1,4 @@
-/** The node itself: what it is, what it has in hand, whom it sees. */
+/** Metrics of the node itself: its version and status, its work in progress, and the nodes that it sees. */
 
 import { HANDOFF_REASONS } from "../../channels/messages.ts";
 import type { LoadMeter } from "../load-meter.ts";

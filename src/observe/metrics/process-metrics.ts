@@ -1,6 +1,7 @@
 /**
- * The process, under the names that boards for Node.js look for. Not the library's own collectors: those leave a timer, an observer of
- * garbage collections and a histogram behind for every registry, and nodes come and go in one process.
+ * Metrics of the process, under the names that dashboards for Node.js expect. The library's own collectors are not
+ * used: they leave a timer, an observer of garbage collections and a histogram behind for every registry, and nodes
+ * start and stop within one process.
  */
 
 import type { Instruments, Reading } from "./instruments.ts";

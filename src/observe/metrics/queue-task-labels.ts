@@ -1,4 +1,7 @@
-/** What is counted for each queue and task: so many pairs and no more, because each of them is some forty lines of every scrape. */
+/**
+ * The labels for queue and task. The number of pairs is limited, because each pair adds some forty lines to every
+ * scrape.
+ */
 
 const KINDS_MAX = 100;
 export const OTHER = "other";

@@ -1,4 +1,4 @@
-/** Whether schedules fire when they should: told by whoever leads. */
+/** Metrics of schedules: whether they fire in time. Reported by the leader. */
 
 import type { ScheduleSink } from "../../jobs/schedules/schedule-duty.ts";
 import type { FireVerdict } from "../../store/store.ts";

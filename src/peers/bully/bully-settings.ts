@@ -1,4 +1,4 @@
-/** The times of a cluster of peers, and how they must relate. */
+/** The durations of a cluster of peers, and the relations between them. */
 
 import type { NameOrder, Quorum } from "../../core/leadership/bully.ts";
 import { BatonError } from "../../core/errors.ts";

@@ -1,11 +1,12 @@
 /**
- * Coordination by the peers themselves: no database and no broker, only the nodes and the file of votes on each disk.
+ * Coordination by the peers themselves: no database and no broker, only the nodes and a file of votes on each disk.
  *
- * The highest name wins, and a node that comes back does not take over from a healthy leader. A term is the promise of a majority
- * of voters, numbered and on disk (lock.ts, peers/bully/election/voter.ts). Without a majority there is no leader; with `quorum: none` the nodes that
- * are left elect one, and two halves of a split cluster have a leader each until they meet again.
+ * The highest name wins, and a node that returns does not take over from a healthy leader. A term is the promise of a
+ * majority of voters, numbered and on disk (lock.ts, election/voter.ts). Without a majority there is no leader; with
+ * `quorum: none` the remaining nodes elect one, and two halves of a split cluster have one leader each until they are
+ * connected again.
  *
- * The other leader roles are local: every node looks after its own store.
+ * The other leader roles are local: every node maintains its own store.
  */
 
 import type { NodeName } from "../../core/ids.ts";

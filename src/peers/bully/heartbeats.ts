@@ -1,7 +1,7 @@
 /**
- * Every node sends its presence to every other, all at the same time and each with a deadline, so that a silent peer delays
- * nothing. This is also where a node takes in what peers say of themselves, and where a voter without a record learns enough of
- * the others' votes to vote again.
+ * Every node sends its presence to every other, all at the same time and each with a deadline, so that a silent peer
+ * delays nothing. The same exchange records what peers report about themselves, and gives a voter without a record
+ * enough of the others' votes to vote again.
  */
 
 import type { Ballot } from "../../core/leadership/vote-rules.ts";

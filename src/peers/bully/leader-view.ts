@@ -1,4 +1,7 @@
-/** The leader as this node knows it: by its own grant, from the leader itself, or from peers that hear the leader. */
+/**
+ * The leader as this node knows it: from its own grant, from the leader itself, or from peers that receive the leader's
+ * heartbeats.
+ */
 
 import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";

@@ -1,9 +1,9 @@
 /**
- * The leader lock of the peers: a term is what a majority of voters has promised, each on its own disk.
+ * The leader lock of the peers: a term is the promise of a majority of voters, each on its own disk.
  *
- * `acquire` polls first, so that only a candidate that can win uses up an epoch, then asks for promises. Promises that did not
- * suffice are released at once. `renew` is true when a majority acknowledges it, false when so many deny it that no majority
- * is possible, and rejects in between: then the elector's trust window decides.
+ * `acquire` polls first, so that only a candidate that can win uses up an epoch, then asks for promises. Promises that
+ * did not suffice are released at once. `renew` is true when a majority acknowledges it, false when so many deny it
+ * that no majority is possible, and rejects in between: then the elector's trust window decides.
  */
 
 import { sameIncarnation, type HeldTerm } from "../../core/leadership/vote-rules.ts";

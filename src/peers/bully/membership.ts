@@ -1,4 +1,7 @@
-/** The nodes of the cluster as this node sees them. There is no shared list: each node has heard the others itself. */
+/**
+ * The nodes of the cluster as this node sees them. There is no shared list: each node receives the heartbeats of the
+ * others itself.
+ */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity, NodeInfo, NodeStatus } from "../../core/node.ts";

@@ -1,6 +1,6 @@
 /**
- * What peers say to each other, as JSON. Read at the edge with everything checked; fields that a newer version adds are
- * ignored, and what it says of itself is passed on as it is.
+ * The messages between peers, as JSON. They are fully validated when they are read; fields that a newer version adds
+ * are ignored, and what a node of a newer version reports about itself is passed on unchanged.
  */
 
 import { z } from "zod";

@@ -1,6 +1,6 @@
 /**
- * What the actors of a cluster of peers hear from the state that they share. Listeners run at once, in the order in which they
- * subscribed.
+ * The events by which the parts of a cluster of peers learn of changes in their shared state. Listeners run at once, in
+ * the order of their subscription.
  */
 
 import type { EventEmitter } from "node:events";

@@ -1,4 +1,4 @@
-/** The nodes whose votes count and their addresses: a configured list, or the set that the members have agreed on. */
+/** The nodes whose votes count, and their addresses: a configured list, or the agreed peer set. */
 
 import { createHash } from "node:crypto";
 import { BatonError } from "../../core/errors.ts";

@@ -1,7 +1,7 @@
 /**
- * What this node knows of its cluster: its own vote, the set of peers, what each peer said last, what proves that a peer is gone,
- * and who leads. It is built first. Actors (heartbeats, leader watch, lock, joining, request handler) read it, change it through
- * its methods and subscribe to `events`; they do not call each other through it.
+ * What this node knows about its cluster: its own vote, the peer set, the last report of each peer, evidence that a
+ * peer has ended, and the leader. It is built first. Actors (heartbeats, leader watch, lock, joining, request handler)
+ * read it, change it through its methods and subscribe to `events`; they do not call each other through it.
  *
  * It makes no calls to peers. The only IO is the voter's: its file, and the terms that the store admits.
  */

@@ -1,11 +1,11 @@
 /**
- * What every peer said of itself last, when it was heard, and what proves that one of its incarnations has ended:
+ * The last report of every peer, when it was received, and evidence that one of its incarnations has ended:
  *
- *   another incarnation answers   the same name answers a call of this node: the incarnation before is over for good
- *   nothing listens               its address refuses connections: over, unless that incarnation is heard again
+ *   another incarnation answers   the same name answers a call of this node: the previous incarnation has ended for good
+ *   nothing listens               its address refuses connections: ended, unless that incarnation is heard again
  *
- * Silence proves nothing. Only answers to our own calls prove a new incarnation: a request may have been on its way for so long
- * that the old incarnation sent it.
+ * Silence proves nothing. Only answers to our own calls prove a new incarnation: a request may have been delayed for so
+ * long that the old incarnation sent it.
  */
 
 import type { NodeName } from "../../core/ids.ts";

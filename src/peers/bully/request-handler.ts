@@ -1,4 +1,4 @@
-/** What this node answers to its peers. A node that is not a member is heard only when it asks to join. */
+/** Answers the requests of peers. From a node that is not a member, only a request to join is accepted. */
 
 import type { z } from "zod";
 import { sameIncarnation } from "../../core/leadership/vote-rules.ts";

@@ -1,8 +1,8 @@
 /**
- * Whose position counts. `per-node`: each node goes round by itself. `global`: all nodes share one round, whose positions the leader
- * gives out. A node whose callers wait for them together gets many at a time; one that is asked for one job after the other gets a
- * single one each time, so that the round is kept to the letter where its order can be seen.
- * Without a leader, or while it is slow, a node goes on by itself: a job does not wait for its turn.
+ * The source of round-robin positions. `per-node`: each node counts by itself. `global`: all nodes share one sequence,
+ * whose positions the leader assigns. A node with many waiting callers gets many positions at a time; a node that gets
+ * one job after the other gets one position each time, so that the order is exact where callers can see it. Without a
+ * leader, or while it is slow, a node continues by itself: a job does not wait for its position.
  */
 
 import type { Leadership } from "../../leadership/coordination.ts";

@@ -1,9 +1,10 @@
 /**
- * Finds a node for new jobs: the one whose turn it is, or the next one that takes them, or this one.
+ * Finds a node for new jobs: the next one in turn, or the next that accepts them, or this one.
  *
- * The ids are chosen here and travel along, so a node that is asked twice stores once. Whoever refuses has certainly stored nothing,
- * and the next one is asked. Whoever does not answer is asked again while it seems to live; then a note that takes the jobs back
- * there is put on disk, and only after that the next one is asked (see peers/retractions/retractions.ts). So a lost answer does not make two jobs.
+ * The ids are chosen here and sent along, so a node that is asked twice stores once. A node that refuses has certainly
+ * stored nothing, and the next one is asked. A node that does not answer is asked again while it seems alive. After
+ * that, a retraction is put on disk, and only then the next node is asked (see peers/retractions/retractions.ts). So a
+ * lost answer does not create two jobs.
  */
 
 import { hopHeaders } from "../../transport/hop-headers.ts";

@@ -1,6 +1,7 @@
 /**
- * The position of a round, kept in a small file so that a restart goes on where it was. A position is a wish and no promise: the
- * file is written behind, not for each job, and whatever is wrong with it costs a warning and a start somewhere in the round.
+ * The round-robin position, stored in a small file so that a restart continues there. The position is not guaranteed:
+ * the file is written in the background, not for each job, and any error with it costs a warning and a start at another
+ * position.
  */
 
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** The notes of what is to be taken back, one JSON line each, on disk before `add` resolves. */
+/** The file of retractions, one JSON line each, on disk before `add` resolves. */
 
 import { mkdir, open, readFile, rename, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";

@@ -1,4 +1,7 @@
-/** The receiving side of retractions: jobs here that another node has placed elsewhere, because it got no answer from us. */
+/**
+ * The receiving side of retractions: jobs on this node that another node has placed elsewhere, because it got no answer
+ * from us.
+ */
 
 import type { Jobs } from "../../jobs/job-service.ts";
 import { jobId, uuidAt, type JobId, type NodeName } from "../../core/ids.ts";

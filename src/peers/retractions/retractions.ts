@@ -1,9 +1,11 @@
 /**
- * Takes back what a silent node may have stored. A request whose outcome is unknown is placed on another node only after a note of it
- * is on disk here; the note is delivered when the silent node answers again, and forgotten when that has taken the jobs back. A node
- * that starts asks the others for such notes before its worker does, so that what it stored in its last moment does not run too.
+ * Takes back jobs that a silent node may have stored. A request whose outcome is unknown is placed on another node only
+ * after a retraction is on disk here. The retraction is delivered when the silent node answers again, and removed when
+ * that node has taken the jobs back. A node that starts asks the others for retractions before its worker starts, so
+ * that jobs from its last moments do not run twice.
  *
- * What it does not promise: that a node which was only cut off from us, and not from its work, has not run the job meanwhile.
+ * Not guaranteed: that a node which was only cut off from us, and not from its work, has not run the job in the
+ * meantime.
  */
 
 import type { RetractedJobs } from "./retraction-receiver.ts";

@@ -1,12 +1,14 @@
 /**
- * The schedules of a cluster where every node has a store of its own.
+ * The schedules of a cluster where every node has its own store.
  *
- * What it promises, as long as a majority of the disks survives: a change that was answered is not lost; no occurrence
- * makes two jobs; none that was due is forgotten. Definitions are on every node, so reading needs nobody else and may be a
- * moment behind; changing and firing are the leader's, and need a majority (core/schedules/schedule-register.ts).
+ * Guaranteed, as long as a majority of the disks survives: an acknowledged change is not lost; no occurrence creates
+ * two jobs; no due occurrence is forgotten. Definitions are on every node, so reads need no other node and may be
+ * slightly old. Only the leader changes and fires schedules, and it needs a majority
+ * (core/schedules/schedule-register.ts).
  *
- * What it does not promise: that an occurrence whose node falls silent while it is given the job runs soon. Nobody can tell
- * whether the job is there, so the node is waited for, visibly (`awaits` in the history); the schedule itself goes on.
+ * Not guaranteed: that an occurrence runs soon if its node falls silent while it receives the job. It is unknown
+ * whether the job is there, so the leader waits for that node, visibly (`awaits` in the history); the schedule itself
+ * continues.
  */
 
 import type { Leadership } from "../../leadership/coordination.ts";

@@ -1,12 +1,13 @@
 /**
- * Brings the jobs of intended runs to their targets: once, and for certain.
+ * Delivers the jobs of intended runs to their targets, exactly once.
  *
- *     intended --> asked --+--> stored, or there already: done with, leaves the note at its next change
+ *     intended --> asked --+--> stored, or there already: complete, leaves the note at its next change
  *        ^                 +--> certainly not there: another target is noted, and asked
- *        '------ later ----+--> nobody knows: the same target is asked again until it answers
+ *        '------ later ----+--> unknown: the same target is asked again until it answers
  *
- * "Certainly not there" is a target's own word (it drains), which it keeps towards whatever is still on its way to it; or
- * a call that did not reach it, of a run that this very term intended and of which no try has ended in the dark.
+ * "Certainly not there" is an answer of the target itself (it drains), which then also refuses requests that are still
+ * in transit; or a call that did not reach it, for a run that this term intended and of which no earlier try ended as
+ * unknown.
  */
 
 import { jobId, parseJobId } from "../../core/ids.ts";

@@ -1,8 +1,8 @@
 /**
- * What a leader does for the schedules beside firing them: takes over, brings intended jobs to their targets, closes what
- * is done with, brings members up to date that have missed something, and forgets removals that everybody knows.
+ * The work of a leader on schedules other than firing them: taking over, delivering intended jobs to their targets,
+ * closing complete runs, updating members that missed changes, and removing tombstones that all members have.
  *
- * Every round is bounded: one try a run, one walk through what a member has, a limited number of occurrences.
+ * Every round is bounded: one try per run, one pass over the notes of a member, a limited number of occurrences.
  */
 
 import type { NodeName } from "../../core/ids.ts";

@@ -1,6 +1,6 @@
 /**
- * What nodes say to each other about schedules: one table of questions with their answers. Fields that only a newer version
- * knows are kept and passed on.
+ * The messages between nodes about schedules: one table of requests with their answers. Unknown fields of a newer
+ * version are kept and passed on.
  */
 
 import { z } from "zod";

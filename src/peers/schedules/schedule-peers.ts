@@ -1,6 +1,6 @@
 /**
- * A leader's questions to all members about schedules, itself included. A member's word that a newer term is known ends
- * everything: whoever hears it leads no more.
+ * A leader's requests to all members about schedules, itself included. An answer that a newer term is known ends
+ * everything: this node no longer leads.
  */
 
 import { BatonError, hasCode } from "../../core/errors.ts";

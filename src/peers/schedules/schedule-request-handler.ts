@@ -1,6 +1,6 @@
 /**
- * What a node answers to others about schedules. Nothing here leads: a leader asks itself through the same door, without
- * the detour over the network.
+ * Answers the requests of other nodes about schedules. It needs no leadership: a leader sends its requests to itself
+ * through the same handler, without the network.
  */
 
 import { BatonError } from "../../core/errors.ts";

@@ -1,11 +1,11 @@
 /**
- * One leader's hold on the schedules, from the beginning of its term.
+ * One leader's work on the schedules, from the beginning of its term.
  *
  *     ready():   read a majority -> highest version of each -> written back to a majority under this epoch
- *     change():  one after the other for each schedule: note -> next note -> a majority has it -> the caller hears of it
+ *     change():  one after the other for each schedule: note -> next note -> a majority has it -> the caller is answered
  *
- * A change that no majority has confirmed stays what this term goes by and is sent again before anything else happens to
- * that schedule: nobody knows whether it will be found by the next leader, so nothing may contradict it.
+ * A change that no majority has confirmed stays valid in this term, and is sent again before any other change of that
+ * schedule: the next leader may or may not find it, so nothing may contradict it.
  */
 
 import { BatonError } from "../../core/errors.ts";

@@ -1,3 +1,8 @@
+/**
+ * The consumers of dispatch queues in a worker. They are open only while the worker has demand; otherwise they would
+ * take jobs that another worker could run at once.
+ */
+
 import { BATCH_MAX, type Channels, type Delivery, type Subscription } from "../../channels/channels.ts";
 
 export interface DispatchConsumersOptions {
@@ -5,10 +10,6 @@ export interface DispatchConsumersOptions {
   readonly onMessages: (channel: string, batch: readonly Delivery[]) => Promise<void>;
 }
 
-/**
- * A worker's consumers of dispatch queues. They are there only while it wants more: who listens without an appetite takes what
- * another could run at once.
- */
 export class DispatchConsumers {
   readonly #o: DispatchConsumersOptions;
   /** When each was heard of last. */

@@ -1,3 +1,9 @@
+/**
+ * Sends dispatched jobs to the workers, and offers their assignments to the nodes that compete to own them. Both are
+ * sent at the same time. If either is lost, the store brings it back: jobs that no worker accepts are dispatched again,
+ * and assignments without an owner are offered again.
+ */
+
 import type { Channels, Message } from "../../channels/channels.ts";
 import type { Assignment, Dispatch, Dispatching } from "../../channels/messages.ts";
 import { queues, topics } from "../../channels/channel-names.ts";
@@ -16,11 +22,6 @@ export interface DispatchPublisherOptions {
 /** So long a dispatch queue is named after its last use. Shorter, and workers come and go from queues with little to do. */
 export const USED_MS = 600_000;
 
-/**
- * Sends what was marked: to the workers, and to those who compete for its ownership. Both at the same time, for whichever of the two
- * is lost, the store brings it back: jobs whose mark nobody accepts are dispatched again, and assignments that nobody owns are
- * offered again.
- */
 export class DispatchPublisher {
   readonly #o: DispatchPublisherOptions;
   /** And when last. */

@@ -3,10 +3,10 @@
  *
  *   jobs.ready, worker heartbeats, time ──> look ──> mark due jobs in the store ──> publish
  *        ^                                    |
- *        '───────────── rest <── nobody wants more, or nothing is due
+ *        '───────────── rest <── no demand, or nothing is due
  *
- * A group of workers for which the store had less than was wanted is not asked for again before something tells that there may be
- * more: heartbeats come hundreds of times a second and must not become as many questions.
+ * If the store had fewer jobs for a group of workers than they demanded, it is not asked again for that group until a
+ * signal says that there may be more: heartbeats arrive hundreds of times a second and must not cause as many queries.
  */
 
 import type { Channels } from "../../channels/channels.ts";

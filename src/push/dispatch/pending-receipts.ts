@@ -1,3 +1,8 @@
+/**
+ * The receipts that a worker waits for, by number. One timer serves all of them, because they time out in the order in
+ * which they were requested.
+ */
+
 import type { Receipt } from "../../channels/messages.ts";
 import type { Clock } from "../../platform/clock.ts";
 
@@ -11,7 +16,6 @@ interface Waiting {
   readonly resolve: (receipt: Receipt | null) => void;
 }
 
-/** Receipts that are waited for, by number. One timer watches all of them: they run out in the order in which they were asked for. */
 export class PendingReceipts {
   readonly #clock: Clock;
   #waitMs: number;

@@ -1,14 +1,16 @@
 /**
- * Where a worker's results go under push dispatch: to the owner of the assignment, who writes them into the store and sends a receipt.
- * For the worker it is what `report` and `settle` of the store are, with the same promise: what resolves is stored.
+ * Delivers a worker's results under push dispatch: to the owner of the assignment, which writes them into the store and
+ * sends a receipt. For the worker it replaces `report` and `settle` of the store, with the same guarantee: a resolved
+ * call is stored.
  *
  *   report, settle ──by assignment──> status queue ──> owner ──> store
  *        ^                                               |
  *        '── verdicts <── receipt (topic) <──────────────'
  *        '── verdicts <── the store itself, when no receipt came in time
  *
- * The way past the owner is safe, because the store compares epoch and lease of the run whoever writes: of two who settle it, the second
- * is told so and changes nothing. Logs of a run that has ended are refused in the same way, so that none stands there twice.
+ * Bypassing the owner is safe, because the store compares the epoch and the lease of the run for every writer: the
+ * second of two settlements is refused and changes nothing. Logs of a run that has ended are refused in the same way,
+ * so that none is stored twice.
  */
 
 import type { Channels, Subscription } from "../../channels/channels.ts";

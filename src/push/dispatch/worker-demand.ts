@@ -1,4 +1,7 @@
-/** What a leader knows of the workers, and of what it has sent them. It is made anew with each term: nothing in it is older. */
+/**
+ * What a leader knows about the demand of the workers, and what it has sent them. It is created for each term and
+ * contains nothing older.
+ */
 
 import type { WorkerHeartbeat } from "../../channels/messages.ts";
 import { dispatchRoute, queues } from "../../channels/channel-names.ts";

@@ -1,3 +1,9 @@
+/**
+ * Publishes the state of a worker: at once after a quiet time, then once for all changes in between, and after each
+ * heartbeat interval in any case. Messages may be lost; the counts in them are cumulative, so the next one corrects
+ * them.
+ */
+
 import type { Channels } from "../../channels/channels.ts";
 import type { WorkerHeartbeat } from "../../channels/messages.ts";
 import { topics } from "../../channels/channel-names.ts";
@@ -17,7 +23,6 @@ export interface WorkerHeartbeatPublisherOptions {
 /** Smaller, and every few jobs cost a message to everybody; larger, and a leader hears too late that there is room. */
 const SPACING_MS = 5;
 
-/** Tells how a worker fares: at once after a quiet time, then once for all that changed meanwhile, and now and then in any case. */
 export class WorkerHeartbeatPublisher {
   readonly #o: WorkerHeartbeatPublisherOptions;
   #beating = false;

@@ -1,6 +1,7 @@
 /**
- * Forgets assignments whose jobs have ended. Most end with an event that their owner writes; the others are found by asking the store
- * about assignments of which nothing was heard for a while. Also takes assignments whose claim was granted without an answer.
+ * Removes assignments whose jobs have ended. Most end with an event that their owner writes; the others are found by
+ * querying the store about assignments without recent events. It also adopts assignments whose claim was granted
+ * without an answer.
  */
 
 import { Batcher } from "../../platform/batcher.ts";

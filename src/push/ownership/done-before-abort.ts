@@ -1,4 +1,7 @@
-/** Whether the work was done before the signal was aborted. The work goes on behind an abort; its failure is then ignored. */
+/**
+ * Whether the work was done before the signal was aborted. After an abort the work continues; its failure is then
+ * ignored.
+ */
 export async function doneBefore(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
   const { promise: aborted, resolve } = Promise.withResolvers<boolean>();
   const abort = (): void => resolve(false);

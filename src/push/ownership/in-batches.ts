@@ -1,4 +1,4 @@
-/** What one message to a queue, or one statement of the store, carries at most. */
+/** The maximum number of entries in one message to a queue, or in one statement of the store. */
 const BATCH_MAX = 200;
 /** Batches under way at a time. More, and events of the jobs wait behind them. */
 const PARALLEL = 4;

@@ -1,6 +1,7 @@
 /**
- * Consumes what the workers of owned assignments report: it is written under the owner's epoch, the workers get receipts, and then the
- * message is acknowledged. Written and not acknowledged, it is delivered again, and the store answers "replayed".
+ * Consumes the reports of workers for owned assignments: writes them under the owner's epoch, sends receipts to the
+ * workers, and then acknowledges the message. A message that was written but not acknowledged is delivered again, and
+ * the store answers "replayed".
  */
 
 import type { Delivery, Subscription } from "../../channels/channels.ts";

@@ -1,6 +1,7 @@
 /**
- * Writes the events of all assignments together: at once when idle, and what arrives meanwhile with the next write. While the store is
- * unavailable, events are kept and tried again, not returned to their queue, where others could overtake them.
+ * Writes the events of all assignments together: at once when idle; events that arrive during a write go into the next
+ * one. While the store is unavailable, events are kept and tried again, not returned to their queue, where others could
+ * overtake them.
  */
 
 import { emitReported, emitSettled } from "../../jobs/run/run-writes.ts";

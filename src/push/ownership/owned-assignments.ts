@@ -1,6 +1,6 @@
 /**
- * The assignments that this node owns, as far as it knows; the store has the truth. An owner builds this state first, and the services
- * that act on it subscribe to its changes. It reads and writes nothing itself.
+ * The assignments that this node owns, as far as it knows; the store is authoritative. An owner builds this state
+ * first, and the services that act on it subscribe to its changes. It reads and writes nothing itself.
  */
 
 import type { AssignmentId, Held } from "../../store/ownership.ts";

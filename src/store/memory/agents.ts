@@ -1,3 +1,7 @@
+/**
+ * Agents in memory: capabilities, version and the time of the last heartbeat. Only the leader writes, under its term.
+ */
+
 import type { Term } from "../../core/leadership/term.ts";
 import type { Agent, AgentSeen, AgentStore } from "../agents.ts";
 import type { MemoryTerms } from "./terms.ts";

@@ -1,3 +1,8 @@
+/**
+ * Replicated schedules in memory: the notes of leaders, and the runs that were placed on this node. Every call that
+ * names a term admits it first, and refuses an older one with STALE_EPOCH.
+ */
+
 import type { PlacedRun, ScheduleNote, Version } from "../../core/schedules/schedule-register.ts";
 import {
   compareVersions,

@@ -1,3 +1,8 @@
+/**
+ * Schedules and their occurrences in memory. The methods after `history` serve schedule-notes.ts and run inside its
+ * turn.
+ */
+
 import { isDeepStrictEqual } from "node:util";
 import { isFinal } from "../../core/jobs/job.ts";
 import type { JobId } from "../../core/ids.ts";

@@ -1,7 +1,7 @@
 /**
- * The store without a disk: for tests, the simulation, and nodes whose jobs may be forgotten. It keeps every promise
- * of the port but durability: what it holds ends with the process. The same calls under the same clock always give
- * the same answers.
+ * The store without a disk: for tests, the simulation, and nodes whose jobs need not be durable. It fulfils all
+ * guarantees of the store except durability: its data ends with the process. The same calls under the same clock always
+ * give the same answers.
  */
 
 import { BatonError } from "../../core/errors.ts";

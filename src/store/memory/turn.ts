@@ -1,5 +1,5 @@
 /**
- * One call at a time, each from beginning to end without giving way: that is what a transaction is in memory. A turn
- * starts with the jobs that have become due in line, so that every call sees the time that it is.
+ * One call at a time, from beginning to end without yielding: the transaction of the memory store. A turn first queues
+ * the jobs that have become due, so that every call sees the current time.
  */
 export type Turn = <T>(step: (now: number) => T) => Promise<T>;

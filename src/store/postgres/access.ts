@@ -1,3 +1,8 @@
+/**
+ * Credentials in PostgreSQL: tokens, users and sessions. Writers lock the row of the revision until they commit, so
+ * that revisions become visible in order.
+ */
+
 import { type Credential, isSame, merge } from "../../core/access/credential.ts";
 import { type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { texts } from "../../platform/drivers/postgres/arrays.ts";

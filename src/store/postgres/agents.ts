@@ -1,3 +1,8 @@
+/**
+ * Agents in PostgreSQL: capabilities, version and the time of the last heartbeat. Only the leader writes, under its
+ * term.
+ */
+
 import type { Term } from "../../core/leadership/term.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { int4s, texts } from "../../platform/drivers/postgres/arrays.ts";

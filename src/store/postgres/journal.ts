@@ -1,3 +1,8 @@
+/**
+ * The journal in PostgreSQL: append, list by kind or subject, and purge. Every node appends; only a leader purges,
+ * under its term.
+ */
+
 import type { Term } from "../../core/leadership/term.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { int8s, texts } from "../../platform/drivers/postgres/arrays.ts";

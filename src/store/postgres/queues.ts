@@ -1,3 +1,8 @@
+/**
+ * Queues in PostgreSQL: pause and resume, the number of jobs by status, and how long the oldest job of each queue has
+ * waited. Finished jobs are counted in `tally`, all others in `live`.
+ */
+
 import type { JobStatus } from "../../core/jobs/job.ts";
 import { read, write } from "../../platform/drivers/postgres/postgres.ts";
 import type { QueueInfo, QueueStore } from "../store.ts";

@@ -1,3 +1,8 @@
+/**
+ * Schedules and their occurrences in PostgreSQL. `fire` notes the occurrences, submits their jobs and sets the next
+ * instant in one transaction under the leader's term, so that each occurrence runs at most once.
+ */
+
 import { isDeepStrictEqual } from "node:util";
 import type { JobId } from "../../core/ids.ts";
 import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedules/schedule.ts";

@@ -1,25 +1,27 @@
 /**
  * The tables of the shared store.
  *
- *   job    what was asked for; written once and never changed or moved until it is removed
+ *   job    what was requested; written once and never changed or moved until it is removed
  *   live   the state of a job that is not finished: the only hot table, narrow and small
  *   done   how a job ended
  *
- * Every job has its row in `job` and one in either `live` or `done`, so that an id and an idempotency key are unique by an
- * index of `job` and the payload is never copied. Lists walk `live` and `done` by `seq`, the order of arrival; `job`
- * itself is reached by id only, which saves an index in the path of every submit.
+ * Every job has a row in `job` and one in either `live` or `done`. So an index of `job` makes ids and idempotency keys
+ * unique, and the payload is never copied. Lists walk `live` and `done` by `seq`, the order of arrival; `job` itself is
+ * read by id only, which saves an index in the path of every submit.
  *
- * A claim is a HOT update: no index of `live` has a column, also not in its predicate, that a claim changes (+53 %
- * measured). So a running job stays in the index of its line, and is stepped over there; which jobs run under a lease, or for too
- * long, is found by a scan, which happens when somebody died and every few seconds. `later` is such a predicate, and not "run_at <= now": jobs
- * planned for next week do not lie in the way of those that are due.
+ * A claim is a HOT update: no index of `live` contains a column that a claim changes, not even in its predicate (+53 %
+ * measured). So a running job stays in the index of its line and is skipped there. The jobs that run under a lease, or
+ * for too long, are found by a scan, which happens after a death and every few seconds. The predicate is `later`, and
+ * not "run_at <= now": jobs scheduled for next week do not slow down those that are due.
  *
- * Not partitioned by day: a partitioned `job` could not have a unique idempotency key, and a day holds jobs whose
- * retention differs. Purging walks `done` by its key, a piece at a time.
+ * Not partitioned by day: a partitioned `job` could not have a unique idempotency key, and a day contains jobs with
+ * different retention. A purge walks `done` by its key, a piece at a time.
  *
- * `assignment` is for jobs that were dispatched: who owns what their workers report. Its owner is a life (an incarnation).
+ * `assignment` is for dispatched jobs: it names the owner, which writes the reports of their workers. An owner is an
+ * incarnation.
  *
- * `tally` counts finished jobs as a sum of rows: a batch adds one, nobody waits for a counter, a purge adds them up.
+ * `tally` counts finished jobs as a sum of rows: a batch adds one row, no transaction waits for a counter, and a purge
+ * adds them up.
  */
 
 import { BatonError } from "../../core/errors.ts";

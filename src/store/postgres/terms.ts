@@ -1,3 +1,8 @@
+/**
+ * The terms of leaders in PostgreSQL, and the fence for their writes. A write holds the row of its term until it
+ * commits: the next term is granted after that, and a write under an older term is refused with STALE_EPOCH.
+ */
+
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";

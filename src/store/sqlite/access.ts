@@ -1,3 +1,5 @@
+/** Credentials in SQLite: tokens, users and sessions, each with the revision of its last change. */
+
 import { type Credential, isSame, merge } from "../../core/access/credential.ts";
 import type { AccessChanges, AccessStore, PutCondition } from "../access.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";

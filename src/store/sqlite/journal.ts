@@ -1,3 +1,5 @@
+/** The journal in SQLite: append, list by kind or subject, and purge. Only a leader purges, under its term. */
+
 import type { Term } from "../../core/leadership/term.ts";
 import type { JournalEntry, JournalKind, JournalQuery, JournalStore, NewEntry } from "../journal.ts";
 import { JOURNAL_KINDS } from "../journal.ts";

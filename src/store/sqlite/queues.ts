@@ -1,3 +1,8 @@
+/**
+ * Queues in SQLite: pause and resume, the number of jobs by status, and how long the oldest job of each queue has
+ * waited. The counts are kept in memory (jobs/store-cache.ts).
+ */
+
 import type { QueueInfo, QueueStore } from "../store.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";
 

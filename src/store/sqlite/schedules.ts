@@ -1,3 +1,9 @@
+/**
+ * Schedules and their occurrences in SQLite. `fire` notes the occurrences, submits their jobs and sets the next instant
+ * in one transaction under the leader's term. The methods after `history` serve schedule-notes.ts and run inside its
+ * transaction.
+ */
+
 import { isDeepStrictEqual } from "node:util";
 import type { JobId } from "../../core/ids.ts";
 import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedules/schedule.ts";

@@ -1,12 +1,12 @@
 /**
  * The tables of the embedded store.
  *
- *   job    what was asked for; written once and never changed or moved until it is removed
+ *   job    what was requested; written once and never changed or moved until it is removed
  *   live   the state of a job that is neither fresh nor finished
  *   done   how a job ended
  *
  * A plain job (due at once, priority 0) has no row in `live` until it is claimed: the end of `job` behind the cursor
- * `head` is its queue, as a log. That makes a submit one row and one narrow index entry, and a claim one small row
+ * `head` is its queue, as a log. So a submit is one row and one narrow index entry, and a claim is one small row
  * instead of an update that would copy the payload. A job that the head passes without claiming it (paused queue,
  * unknown task) gets a row in `live` with a `lane`, where a claimant that may take it finds it.
  *

@@ -1,3 +1,8 @@
+/**
+ * The terms of leaders in SQLite. `check` is the fence: inside the transaction of a leader's write it refuses every
+ * term but the newest with STALE_EPOCH.
+ */
+
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";

@@ -1,3 +1,5 @@
+/** One call over HTTP: turns what undici reports about a request into an outcome, exactly once. */
+
 import type { Dispatcher } from "undici";
 import type { Clock } from "../../platform/clock.ts";
 import { describe, headersOf, isDelimited } from "./http-reply.ts";
@@ -5,7 +7,6 @@ import type { HttpHeaders } from "./http-reply.ts";
 import { CALLED_OFF, refused, tooLate, unknown } from "../outcome.ts";
 import type { CallOptions, Outcome } from "../transport.ts";
 
-/** One call: turns what undici reports about a request into an outcome, exactly once. */
 export class HttpCall implements Dispatcher.DispatchHandler {
   readonly outcome: Promise<Outcome>;
   readonly #resolve: (outcome: Outcome) => void;

@@ -1,4 +1,4 @@
-/** What undici tells about a reply, in the words of the port. */
+/** Converts the reply that undici reports into the terms of the transport interface. */
 
 import type { Dispatcher } from "undici";
 

@@ -1,3 +1,8 @@
+/**
+ * One streamed call over HTTP: an outcome when the response head arrives, then the body. A slow reader slows down the
+ * socket.
+ */
+
 import type { Dispatcher } from "undici";
 import type { Clock } from "../../platform/clock.ts";
 import { describe, headersOf, isDelimited } from "./http-reply.ts";
@@ -6,7 +11,6 @@ import { CALLED_OFF, refused, tooLate, unknown } from "../outcome.ts";
 import { StreamBody } from "../stream-body.ts";
 import type { StreamOptions, StreamOutcome } from "../transport.ts";
 
-/** One streamed call: an outcome when the head is there, then the body, with the reader's pace passed on to the socket. */
 export class HttpStream implements Dispatcher.DispatchHandler {
   readonly outcome: Promise<StreamOutcome>;
   readonly #resolve: (outcome: StreamOutcome) => void;

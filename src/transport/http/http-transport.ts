@@ -1,10 +1,11 @@
 /**
- * Calls to peers over HTTP/1.1, with one pool of kept-alive connections for each.
+ * Calls to peers over HTTP/1.1, with one pool of keep-alive connections per peer.
  *
- * Whether a failed call is `refused` or `unknown` hangs on one thing: whether its first byte may have left. Before
- * that (no name, no route, no listener, no TLS, deadline while waiting for a connection) nobody can have acted on it.
- * A reply counts only when its end was seen: one cut short, and one whose end is marked by nothing but the end of the
- * connection, is `unknown`. Redirects are replies; following one would carry signed requests to whoever asks.
+ * A failed call is `refused` or `unknown`, depending on whether its first byte may have been sent. Before that (no
+ * name, no route, no listener, no TLS, deadline while waiting for a connection) it cannot have had an effect. A reply
+ * counts only if its end was received: a truncated reply is `unknown`, and so is one that only the end of the
+ * connection delimits. Redirects are replies; following one would send signed requests to any address that a server
+ * names.
  */
 
 import { Pool } from "undici";

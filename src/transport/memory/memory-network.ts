@@ -1,8 +1,8 @@
 /**
- * A network inside one process, for tests and simulation: peers listen, links delay, break and fall silent.
+ * A network inside one process, for tests and the simulation: peers listen; links delay, break and fall silent.
  *
- * A request and its reply travel separately, each over the link in its own direction. One that is on its way arrives
- * even when the caller no longer waits for it, as on a real network.
+ * A request and its reply travel separately, each over the link in its own direction. A message in transit arrives even
+ * when the caller no longer waits for it, as on a real network.
  */
 
 import type { Clock } from "../../platform/clock.ts";

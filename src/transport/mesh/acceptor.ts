@@ -1,6 +1,7 @@
 /**
- * Takes connections of peers on an HTTP server that is there already. Whoever cannot sign is answered in plain HTTP and holds
- * nothing; whoever can but then says nothing under the session's key is dropped by the connection's own watch.
+ * Accepts connections of peers on an existing HTTP server. A client without a valid signature gets a plain HTTP answer
+ * and occupies no resources. A client with one that then sends no frame under the session key is dropped by the
+ * connection itself.
  */
 
 import type { IncomingMessage, Server } from "node:http";

@@ -1,4 +1,7 @@
-/** The connection to use for each node. There is one for a pair, whoever dialled; for a moment there may be two. */
+/**
+ * The connection to use for each node. There is one per pair of nodes, whichever of them dialled; for a moment there
+ * may be two.
+ */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { MeshConnection } from "./mesh-connection.ts";

@@ -1,4 +1,4 @@
-/** Opens a connection to a peer, and says why it could not. */
+/** Opens a connection to a peer, or reports why that failed. */
 
 import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";

@@ -1,4 +1,4 @@
-/** How much of one body may be sent: its reader hands out credit as it reads, so that a slow one holds up only itself. */
+/** Flow control for one body: the reader grants credit as it reads, so that a slow reader delays only itself. */
 
 import { MeshFault } from "./frame.ts";
 

@@ -1,11 +1,11 @@
 /**
- * A frame is what one turn of the event loop had to say: a seal and any number of messages.
+ * A frame contains the output of one turn of the event loop: a seal and any number of messages.
  *
  *   seal      16 bytes of HMAC-SHA256 over the rest, under the session's key for this direction
- *   counter    8 bytes, from 0 on: a frame that is repeated, left out or moved does not fit
+ *   counter    8 bytes, from 0 on: a frame that is repeated, left out or moved does not match
  *   messages   each: kind 1, call number 4, length 4, content
  *
- * Sealing frames and not messages is what makes the mesh cheap: under load one seal serves fifty calls.
+ * Sealing frames instead of messages makes the mesh cheap: under load one seal serves fifty calls.
  */
 
 import { createHmac, timingSafeEqual } from "node:crypto";

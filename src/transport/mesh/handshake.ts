@@ -1,13 +1,13 @@
 /**
- * How two nodes prove to each other that they know the cluster's secret, and agree on keys for one connection.
+ * How two nodes prove to each other that they know the cluster secret, and derive the keys of one connection.
  *
  *   dialler -> GET /peer/mesh, signed as any call, with its nonce
  *   server  -> 101, its name, its own nonce, and a proof over both nonces and both names
- *   dialler -> a first frame under the session's key: only now does the server believe it, because the signed request alone
+ *   dialler -> a first frame under the session's key: only this convinces the server, because the signed request alone
  *              could have been recorded elsewhere
  *
- * Each direction has a key of its own, made from the cluster's key and both nonces, so that nothing of one connection means
- * anything in another. The traffic is proven, not hidden: where it may be read on the way, put TLS in front (https:// urls).
+ * Each direction has its own key, derived from the cluster key and both nonces, so that nothing from one connection is
+ * valid in another. The traffic is authenticated, not encrypted: where others can read it, use TLS (https:// urls).
  */
 
 import { createHmac, timingSafeEqual } from "node:crypto";

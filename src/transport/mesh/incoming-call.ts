@@ -1,4 +1,4 @@
-/** A peer's call, from its first message to the last part of our reply. */
+/** A call from a peer, from its first message to the last part of our reply. */
 
 import type { PeerReply, ReceivedRequest } from "../transport.ts";
 import type { RequestContent } from "./message-content.ts";

@@ -1,4 +1,4 @@
-/** Asks a peer that is silent for a sign of life, and says when none came. */
+/** Pings a silent peer, and reports when no answer arrives. */
 
 import type { Clock } from "../../platform/clock.ts";
 

@@ -2,8 +2,9 @@
  * One connection between two nodes. Either side calls the other; calls and replies share frames and do not wait for
  * each other.
  *
- * A call is `refused` while its frame has not been given to the socket, and `unknown` from then on. A side that has heard
- * nothing for a while asks, and gives the connection up when no sealed frame answers: a machine that vanished sends no goodbye.
+ * A call is `refused` until its frame has been given to the socket, and `unknown` from then on. A side that has
+ * received nothing for a while sends a ping, and closes the connection when no sealed frame answers: a machine that
+ * vanished does not close it.
  */
 
 import type { WebSocket } from "ws";

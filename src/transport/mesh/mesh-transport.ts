@@ -1,8 +1,8 @@
 /**
- * Calls to peers over one WebSocket for each pair of nodes, on the port on which they serve HTTP anyway.
+ * Calls to peers over one WebSocket for each pair of nodes, on the port that also serves HTTP.
  *
- * All calls of a turn of the event loop go in one sealed frame, which costs a third of an HTTP request each. Where a peer has no mesh
- * (an older version, a proxy in between) calls go over the fallback transport instead.
+ * All calls of one turn of the event loop are sent in one sealed frame; a call costs a third of an HTTP request. If a
+ * peer has no mesh (an older version, a proxy in between), calls use the fallback transport.
  */
 
 import type { Server } from "node:http";

@@ -1,4 +1,4 @@
-/** What is inside the messages of a frame. Lengths are checked before anything is read by them. */
+/** The content of the messages in a frame. Lengths are validated before they are used. */
 
 import { METHODS, MeshFault } from "./frame.ts";
 import type { Message } from "./frame.ts";

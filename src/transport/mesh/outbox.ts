@@ -1,4 +1,4 @@
-/** What goes out on a connection: everything that one turn of the event loop wrote, in one frame. */
+/** The output of a connection: everything written in one turn of the event loop goes into one frame. */
 
 import type { KeyObject } from "node:crypto";
 import type { WebSocket } from "ws";

@@ -1,4 +1,4 @@
-/** A call of ours on a connection, as a whole reply or as a stream. Each ends exactly once. */
+/** A call of this node on a connection, with a whole reply or a stream. Each call ends exactly once. */
 
 import type { Clock } from "../../platform/clock.ts";
 import { CALLED_OFF, limitMs, refused, tooLate, unknown } from "../outcome.ts";

@@ -1,4 +1,4 @@
-/** The way to one url: dials when it is needed, once at a time, and remembers what is known about what answers there. */
+/** The link to one url: dials on demand, one attempt at a time, and remembers what is known about the server there. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** The peer's calls on a connection: hands them to the handler and sends back what it answers. */
+/** Serves the calls of the peer on a connection: passes them to the handler and sends back its replies. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { Log } from "../../platform/log.ts";

@@ -1,4 +1,4 @@
-/** Holds a connection to a peer and tells whenever it is lost, and what a new attempt finds. */
+/** Keeps a connection to a peer open, and reports each loss and the result of each new attempt. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { Clock } from "../../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** Decides whether a call comes from a node of this cluster, and from which: by its signature and by nothing else. */
+/** Decides whether a call comes from a node of this cluster, and from which one, by its signature alone. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";

@@ -1,8 +1,8 @@
 /**
- * Keys that are made from the cluster's secret, which itself is never used nor sent.
+ * Keys derived from the cluster secret. The secret itself is neither used as a key nor sent.
  *
- * Two secrets may be valid at a time, so that a cluster changes its secret node by node without an outage: first every node
- * accepts the new one as its second, then each makes it its first, then the old one goes.
+ * Two secrets may be valid at a time, so that the secret can be changed node by node without an outage: first every
+ * node accepts the new one as its second, then each makes it its first, then the old one is removed.
  */
 
 import { createSecretKey, hkdfSync } from "node:crypto";

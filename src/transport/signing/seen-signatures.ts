@@ -1,9 +1,9 @@
 /**
  * Remembers the signatures of calls for as long as they would be accepted, so that none is accepted twice.
  *
- * Two generations: what is new goes into the young one; when that is a whole window old it becomes the old one, and the old
- * one, of which nothing would be accepted any more, is forgotten at once. When the young one is full the answer is
- * "full": forgetting a signature inside its window would let it in again.
+ * There are two generations. New signatures go into the young one. When that is a whole window old it becomes the old
+ * one, and the previous old one, whose signatures have all expired, is dropped at once. When the young one is full, the
+ * answer is "full": forgetting a signature inside its window would allow a replay.
  */
 
 export class SeenSignatures {

@@ -1,4 +1,7 @@
-/** Signs what goes out over another transport. Replies are as trustworthy as the connection: only the mesh proves them too. */
+/**
+ * Signs the calls of another transport. Replies are only as trustworthy as the connection; the mesh also authenticates
+ * replies.
+ */
 
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";

@@ -1,9 +1,9 @@
 /**
- * Signs calls between nodes, and tells a call that is signed from one that was altered or made with another secret. Who may
- * call, how old a call may be and whether it was seen before is the `Authenticator`'s business.
+ * Signs calls between nodes, and detects calls that were altered or signed with another secret. Permissions, the age of
+ * a call and replays are checked by the `Authenticator`.
  *
- * A signature covers the method, the path with its query, the body, sender and receiver, time, nonce, deadline, hop and every
- * header that the caller gave. Headers that are not covered prove nothing: whoever verifies gets only those that are.
+ * A signature covers the method, the path with its query, the body, sender and receiver, time, nonce, deadline, hop and
+ * every header that the caller gave. The verifier returns only covered headers, because the others prove nothing.
  */
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";

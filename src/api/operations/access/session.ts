@@ -1,4 +1,4 @@
-/** Sessions of people: log in, look who one is, log out. */
+/** Operations on sessions: log in, read the current user, log out. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

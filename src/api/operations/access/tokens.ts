@@ -1,4 +1,4 @@
-/** Tokens: made, listed and revoked by those who have `admin`. */
+/** Operations on tokens: create, list and revoke. They need the permission `admin`. */
 
 import { z } from "zod";
 import { principalText } from "../../../core/access/permissions.ts";

@@ -1,4 +1,4 @@
-/** Users: people with a password, for the dashboard. Looked after by those who have `admin`. */
+/** Operations on users of the dashboard, who log in with a password. They need the permission `admin`. */
 
 import { z } from "zod";
 import { principalText } from "../../../core/access/permissions.ts";

@@ -1,4 +1,4 @@
-/** The cluster as this node sees it: who is in it, who leads, how it fares. */
+/** Operations on the cluster as this node sees it: its nodes, its leaders and its metrics. */
 
 import { z } from "zod";
 import { JOB_STATUSES } from "../../../core/jobs/job.ts";

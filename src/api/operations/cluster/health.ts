@@ -1,4 +1,4 @@
-/** Is this node there, alive, ready, and which role has it. */
+/** Health checks: whether this node is alive, ready and working, and its role. */
 
 import { z } from "zod";
 import { WORK_CODES } from "../../../core/health/work-health.ts";

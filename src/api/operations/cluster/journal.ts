@@ -1,4 +1,4 @@
-/** What happened to the cluster, newest first: out of the shared store, or put together from what every node has written down. */
+/** Lists the journal of the cluster, newest first: from the shared store, or merged from the journals of all nodes. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

@@ -1,4 +1,4 @@
-/** Who led when and why it ended, and what was refused of those who thought that they still did. */
+/** The history of leadership: terms with the reason of their end, and refused writes of former leaders. */
 
 import { z } from "zod";
 import { termHistory, type TermEntry } from "../../../core/leadership/term-history.ts";

@@ -1,4 +1,4 @@
-/** What this node runs with, and where each value was written. */
+/** The settings of this node, and the source of each value. */
 
 import { z } from "zod";
 import { answer, operation } from "../../operation.ts";

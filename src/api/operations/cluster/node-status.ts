@@ -1,4 +1,4 @@
-/** What this node is, what it can run, and what it promises with the backends in use. */
+/** The status of this node: its identity, its tasks, and the guarantees of its backends. */
 
 import { z } from "zod";
 import type { Guarantees } from "../../../store/store.ts";

@@ -1,4 +1,4 @@
-/** The nodes of the cluster, one by one: look at them, drain them, let them work again, remove them. */
+/** Operations on single nodes of the cluster: read, drain, resume, remove. */
 
 import { z } from "zod";
 import type { NodeRequest } from "../../../leadership/coordination.ts";

@@ -1,4 +1,4 @@
-/** The cluster at a glance, once or live. */
+/** The overview of the cluster, once or live. */
 
 import { answer, operation } from "../../operation.ts";
 import { OverviewBody } from "../../bodies/overview-body.ts";

@@ -1,4 +1,7 @@
-/** Who placed how many jobs where, and what became of them: what a board of the whole cluster shows in one row a node. */
+/**
+ * How many jobs each node has placed on which nodes, and their outcomes: one row per node for a dashboard of the whole
+ * cluster.
+ */
 
 import { z } from "zod";
 import { fanOut } from "../../../peers/fan-out.ts";

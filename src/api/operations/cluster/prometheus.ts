@@ -1,4 +1,4 @@
-/** What this node has counted, for Prometheus. */
+/** The metrics of this node, for Prometheus. */
 
 import { z } from "zod";
 import { answer, operation } from "../../operation.ts";

@@ -1,4 +1,4 @@
-/** How many workers there should be, for autoscalers: core/health/scaling.ts with what the cluster knows. */
+/** How many workers there should be, for autoscalers: applies core/health/scaling.ts to the state of the cluster. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
@@ -80,16 +80,16 @@ export const getScaling = operation({
     });
     const facts = merged(answers.map((each) => each.answer));
     const { target_ms: targetMs, min, max, slots_per_worker: slotsPerWorker } = query;
-    const wished = desiredWorkers(facts, { targetMs, min, max, slotsPerWorker });
+    const desired = desiredWorkers(facts, { targetMs, min, max, slotsPerWorker });
     return answer(200, {
-      desired_workers: wished.workers,
+      desired_workers: desired.workers,
       current_workers: facts.workers,
       slots: facts.slots,
       busy: facts.running,
       backlog: facts.ready,
       oldest_age_ms: facts.oldestMs,
       run_ms_p50: facts.runMs,
-      reason: wished.reason,
+      reason: desired.reason,
       partial,
       unreachable: [...unreachable],
     });

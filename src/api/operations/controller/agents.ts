@@ -1,4 +1,4 @@
-/** The agents: who they are, and what happens. */
+/** Operations on agents under `/v1`, and the stream of events. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

@@ -1,4 +1,4 @@
-/** Jobs under `/v1`: submitted at the leader only, and looked at everywhere. */
+/** Jobs under `/v1`: submitted at the leader only, readable at every node. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

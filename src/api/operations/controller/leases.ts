@@ -1,4 +1,4 @@
-/** What agents do with work: lease it, keep it, end it. All of it at the leader only. */
+/** Operations of agents on leases: acquire, renew, and post logs and results. At the leader only. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

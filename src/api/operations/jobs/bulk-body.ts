@@ -1,4 +1,4 @@
-/** What is to be done to many jobs at once, as it travels, and what of it makes no sense. */
+/** The request body of a change to many jobs, and its validation. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

@@ -1,4 +1,7 @@
-/** Retry, cancel or delete many jobs: a page with each call, so that nobody waits long and everybody can show how far it is. */
+/**
+ * Retries, cancels or deletes many jobs: one page per call, so that calls are short and callers can show their
+ * progress.
+ */
 
 import { blanked } from "../../../core/jobs/failure-groups.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";

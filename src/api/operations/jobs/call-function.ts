@@ -1,4 +1,4 @@
-/** Functions: a task is run for a caller who waits for its result. */
+/** Calls a function: runs a task and waits for its result. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

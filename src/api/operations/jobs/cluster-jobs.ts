@@ -1,4 +1,4 @@
-/** The jobs of all nodes as one list: out of the shared store, or asked of every node at the same time. */
+/** The jobs of all nodes as one list: from the shared store, or from all nodes at the same time. */
 
 import { z } from "zod";
 import { fanOut } from "../../../peers/fan-out.ts";

@@ -1,4 +1,4 @@
-/** Failed jobs by what went wrong, of the newest few thousand. */
+/** Failed jobs grouped by error, among the newest few thousand. */
 
 import { z } from "zod";
 import {

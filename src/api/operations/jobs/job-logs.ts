@@ -1,4 +1,4 @@
-/** A job's logs: a page of them as JSON, or all of them live as server-sent events. */
+/** The logs of a job: one page as JSON, or all lines live as server-sent events. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

@@ -1,5 +1,5 @@
 /**
- * A job's logs and progress as they happen, until the job is finished.
+ * The logs and progress of a job as a live stream, until the job is finished.
  *
  *   log       each line once, in order; its sequence number is the event's id
  *   progress  whenever it changed, and once at the beginning if there is any

@@ -1,4 +1,4 @@
-/** The story of one job: events, runs with their epochs, and who owned it when. */
+/** The timeline of one job: events, runs with their epochs, and its owners. */
 
 import { z } from "zod";
 import { parseJobId, type JobId } from "../../../core/ids.ts";

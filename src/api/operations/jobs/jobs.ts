@@ -1,4 +1,4 @@
-/** Looking at jobs and steering them. */
+/** Operations on single jobs and lists of jobs: read, cancel, retry, delete. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

@@ -1,6 +1,7 @@
 /**
- * Queues come into being with their first job; pausing one only stops its jobs from being claimed. Where each node keeps its own
- * jobs, a queue is the sum of what the nodes have of it, and all that can be reached are paused.
+ * Operations on queues. A queue is created by its first job; pausing it only stops its jobs from being claimed. Where
+ * each node has its own store, the counts of a queue are summed over the nodes, and it is paused on all nodes that can
+ * be reached.
  */
 
 import { z } from "zod";

@@ -1,4 +1,4 @@
-/** Submitting: one job or many, all of them or none. The hot path: Ajv has checked the body before this runs. */
+/** Submits one job or many, all or none. This is the hot path: Ajv has validated the body before it runs. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

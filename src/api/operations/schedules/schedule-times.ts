@@ -1,4 +1,4 @@
-/** When schedules will fire and when they did. */
+/** The future and past occurrences of schedules. */
 
 import { z } from "zod";
 import type { Schedule } from "../../../core/schedules/schedule.ts";

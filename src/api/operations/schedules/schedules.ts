@@ -1,4 +1,4 @@
-/** Schedules: cluster state, so whatever changes them goes to the leader. */
+/** Operations on schedules. Schedules are cluster state, so changes go to the leader. */
 
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The `cluster:` section of a Ghoti file, as it is: node, bind, user, pass and manager. Everything else in such a file (slots,
- * users, logs) is about that system's own data and says nothing here.
+ * Reads the `cluster:` section of a Ghoti file: node, bind, user, pass and manager. The other sections of such a file
+ * (slots, users, logs) concern that system's own data and are ignored.
  */
 
 import { listeningHost, parseAddress } from "../../values/address.ts";

@@ -1,6 +1,6 @@
 /**
- * `cluster_config.json` of LangID, as it is: `self_name`, `nodes` and what that system says of rotation and times. Keys that
- * it does not know it ignores, and so do we. Where to listen follows from the node's own URL, as it does for `nodes`.
+ * Reads `cluster_config.json` of LangID: `self_name`, `nodes`, and its settings for rotation and times. Unknown keys
+ * are ignored, as in LangID. The address to listen on follows from the node's own URL, as it does for `nodes`.
  */
 
 import type { Entry, SettingsDocument } from "../settings-document.ts";

@@ -1,4 +1,4 @@
-/** Whether this node stands for leader, for which peers it stands back, and when an attempt is worth it. */
+/** Whether this node is a candidate, to which peers it yields, and when an attempt is useful. */
 
 import type { NodeName } from "../../../core/ids.ts";
 import { Feed } from "../../../platform/feed.ts";

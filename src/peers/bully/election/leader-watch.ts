@@ -1,8 +1,9 @@
 /**
- * Checks whether the leader's process still runs, so that its death is noticed in milliseconds and not at the end of a lease.
+ * Checks whether the leader's process still runs, so that its death is noticed in milliseconds instead of at the end of
+ * a lease.
  *
- * A broken connection, or a call that did not arrive, is a reason to check; an address that refuses connections is evidence.
- * Evidence only frees this node's own vote: an election still takes a majority.
+ * A broken connection, or a call that did not arrive, is a reason to check; an address that refuses connections is
+ * evidence. Evidence only frees this node's own vote: an election still takes a majority.
  */
 
 import type { HeldTerm } from "../../../core/leadership/vote-rules.ts";

@@ -1,6 +1,6 @@
 /**
- * Whether a process listens at an address. `refusing`: the machine itself says that none does, so the process is gone.
- * `silent`: no answer of the machine or the network, which proves nothing.
+ * Tests whether a process listens at an address. `refusing`: the machine itself reports that none does, so the process
+ * has ended. `silent`: no answer from the machine or the network, which proves nothing.
  */
 
 import { connect } from "node:net";

@@ -1,6 +1,7 @@
 /**
- * Where a voter keeps what it has promised: one small file, replaced as a whole. It is written under another name, flushed,
- * renamed, and the directory is flushed too, so that after a power cut there is the old text or the new one, never a part.
+ * The file in which a voter stores its promises. It is small and replaced as a whole: written under another name,
+ * flushed and renamed, and the directory is flushed too, so that after a power cut it has the old text or the new one,
+ * never a part.
  */
 
 import { constants } from "node:fs";

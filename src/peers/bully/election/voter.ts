@@ -1,9 +1,9 @@
 /**
- * This node's vote, and the set of peers that it has noted. It decides by core/leadership/vote-rules.ts and answers only when its promise is on
- * disk.
+ * This node's vote, and the set of peers that it has stored. It decides by core/leadership/vote-rules.ts and answers only
+ * when its promise is on disk.
  *
- * A decision is made at once, in memory, and binds from then on; writes follow one after the other. If a write fails the answer
- * is an error and the promise stays: a voter that cannot write makes no other promise either.
+ * A decision is made at once, in memory, and is binding from then on; writes follow one after the other. If a write
+ * fails, the answer is an error and the promise remains: a voter that cannot write makes no other promise either.
  */
 
 import {

@@ -1,7 +1,7 @@
 /**
- * How a node gets into a cluster that nodes join: it asks for ever, with pauses that grow and differ from node to node, so that
- * a target that comes late is found and one that comes back is not overloaded. A node that was a member before goes back to its
- * old peers and founds nothing. A node that was forgotten because it was silent for long joins again.
+ * Joins a node to a cluster. It tries for ever, with growing and jittered pauses, so that a target that starts late is
+ * found and one that returns is not overloaded. A node that was a member before returns to its old peers and founds no
+ * new cluster. A node that was removed because it was silent for long joins again.
  */
 
 import { majorityOf } from "../../../core/leadership/bully.ts";

@@ -1,10 +1,10 @@
 /**
- * The seed's manager API on a listener of its own: joining, leaving and elections for whoever has the cluster's user and
- * password, as the seed's nodes and scripts speak it. Wrong credentials are a 400, as there.
+ * The seed's manager API on a separate listener: joining, leaving and elections for callers with the cluster's user and
+ * password, as the seed's nodes and scripts use it. Wrong credentials are a 400, as there.
  *
- * `/join` and `/remove` change who is a member. `/election` and `/coordinator` carry no proof, so here they are hints: this node
- * looks who leads, and stands if nobody does. What peers say to each other (`/peer/…`, signed) is answered here too, because a node
- * that joins knows no other address.
+ * `/join` and `/remove` change the membership. `/election` and `/coordinator` carry no proof, so here they are hints:
+ * this node checks who leads, and becomes a candidate if there is no leader. Calls between peers (`/peer/…`, signed)
+ * are answered here too, because a joining node knows no other address.
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * Changes of the set that the members have agreed on, see core/leadership/peer-set.ts. The leader makes them, one after the other, and a
- * change counts when a majority of the set before and of the set after it have noted it on their disks.
+ * Changes of the agreed peer set, see core/leadership/peer-set.ts. The leader makes them, one after the other. A change
+ * counts when a majority of the set before and of the set after it have stored it on their disks.
  */
 
 import { sameIncarnation, type HeldTerm } from "../../../core/leadership/vote-rules.ts";

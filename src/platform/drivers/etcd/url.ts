@@ -1,4 +1,4 @@
-/** The addresses of an etcd, one for each of its members. A password is never repeated in an error. */
+/** The addresses of an etcd cluster, one for each member. Errors never contain the password. */
 
 import { BatonError } from "../../../core/errors.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The name under which a node's connections are seen in `pg_stat_activity`: `baton/<incarnation>/<name>`. A successor
- * knows all connections of a paused leader by it, and people see whose they are.
+ * The name of a node's connections in `pg_stat_activity`: `baton/<incarnation>/<name>`. The next leader uses it to find
+ * all connections of a paused leader, and people see which node a connection belongs to.
  */
 
 import type { NodeIdentity } from "../../../core/node.ts";

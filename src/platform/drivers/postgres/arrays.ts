@@ -1,6 +1,6 @@
 /**
- * Arrays as PostgreSQL's binary format has them. A column of a batch is one parameter, and nothing in it has to be quoted
- * and unquoted again: text of 200 bytes with quotes in it costs a quarter of what an array literal costs.
+ * Arrays in PostgreSQL's binary format. A column of a batch is one parameter, and its values need no quoting: 200 bytes
+ * of text with quotes in it cost a quarter of an array literal.
  */
 
 const OID = { int4: 23, int8: 20, text: 25, uuid: 2950, float8: 701 } as const;

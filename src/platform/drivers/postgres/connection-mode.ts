@@ -1,10 +1,10 @@
 /**
- * How we talk to a server.
+ * The two modes of a connection: direct, or through a pooler.
  *
- * Directly, a session is ours: it is set up once, statements are prepared in it by name, and are sent without waiting for
- * earlier answers. Behind a pooler (pooler-check.ts) the next transaction runs in another session, and this one is given to
- * somebody else: nothing may be left in it, so settings end with their transaction, and statements have no names. Nor do
- * all poolers keep several statements apart that come at once.
+ * Direct: the session is ours. It is set up once, statements are prepared by name, and they are sent without waiting
+ * for earlier answers. Through a pooler (pooler-check.ts) the next transaction runs in another session, and other
+ * clients get this one. Nothing may be left in it: settings end with their transaction, and statements have no names.
+ * Some poolers also cannot separate several statements that arrive at once.
  */
 
 export interface ConnectionMode {

@@ -1,4 +1,4 @@
-/** What a failed statement means: rolled back for sure, outcome unknown, refused for good, or a mistake of ours. */
+/** Classifies the errors of statements: rolled back, outcome unknown, refused permanently, or a bug in Baton. */
 
 import { DatabaseError } from "pg";
 import { BatonError } from "../../../core/errors.ts";

@@ -1,9 +1,9 @@
 /**
- * Whether a pooler stands between us and the server that gives each transaction whichever session is free. What a session
- * keeps (settings, prepared statements, LISTEN, advisory locks) is then not ours, and some of it would be left behind for
- * other programs.
+ * Checks whether a transaction pooler is between this process and the server. Session state (settings, prepared
+ * statements, LISTEN, advisory locks) is then not ours, and some of it would remain for other programs.
  *
- * Looked at once, for all who share this object; a look that failed is not remembered. It changes nothing in any session.
+ * The check runs once for all users of this object; a failed check is not remembered. It changes nothing in any
+ * session.
  */
 
 import type { Socket } from "node:net";

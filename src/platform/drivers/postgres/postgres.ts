@@ -1,14 +1,16 @@
 /**
- * One PostgreSQL database through a pool of connections of our own.
+ * One PostgreSQL database, through our own connection pool.
  *
- * - Every use of a connection has a deadline on our side; when it passes, the connection is destroyed. The server is
- *   given the same one, so that it stops as well. A half-open connection therefore costs one deadline, not a hang.
+ * - Every use of a connection has a deadline on our side; when it passes, the connection is destroyed. The server gets
+ *   the same
+ *   deadline, so that it stops as well. A half-open connection therefore costs one deadline, not a hang.
  * - A transaction that the server rolled back (serialization, deadlock) is run again, a few times. After a lost
- *   connection only reads are: nobody knows whether a write was committed. What remains is STORE_UNAVAILABLE.
+ *   connection only
+ *   reads are repeated, because a write may have been committed. Any other failure is STORE_UNAVAILABLE.
  * - Statements are prepared by name, with plans that do not depend on statistics or parameters.
  * - Connections are pipelined, but never shared: statements sent together by one caller cost one round trip.
  *
- * Behind a pooler of transactions all of it works, more slowly: see connection-mode.ts.
+ * All of this also works behind a transaction pooler, more slowly: see connection-mode.ts.
  */
 
 import {

@@ -1,15 +1,17 @@
 /**
- * One connection of its own: for what lives and dies with a session (advisory locks, LISTEN), and for what must never
- * wait behind others for the pool (leases, heartbeats).
+ * A dedicated connection: for everything that is bound to a session (advisory locks, LISTEN), and for calls that must
+ * never wait for the pool (leases, heartbeats).
  *
- * - It opens by itself, again after every loss, with pauses that grow and are spread. `onOpen` runs first on each new
- *   connection; what it sets up (a lock, a LISTEN) is there before anybody else's statement.
- * - `onLost` is called in the moment in which the connection breaks, also while nobody waits for an answer.
- * - Every statement has a deadline. When it passes, the connection is destroyed: whether it is half open cannot be
- *   known, and a statement that comes through later is better done on nothing.
+ * - It connects by itself, and reconnects after every loss, with growing and jittered pauses. `onOpen` runs first on
+ *   each new
+ *   connection; what it sets up (a lock, a LISTEN) is in place before any other statement.
+ * - `onLost` is called at the moment the connection breaks, also while no answer is pending.
+ * - Every statement has a deadline. When it passes, the connection is destroyed: it may be half open, and a late
+ *   statement must
+ *   not take effect.
  *
- * Statements are sent one behind the other, as they come, without waiting for earlier answers. Behind a pooler they do wait,
- * each transaction has another session, and neither locks nor LISTEN are to be used.
+ * Statements are sent in order, without waiting for earlier answers. Behind a pooler they do wait, each transaction has
+ * another session, and locks and LISTEN must not be used.
  */
 
 import { Client, type Connection, type QueryConfig } from "pg";

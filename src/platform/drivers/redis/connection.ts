@@ -1,10 +1,10 @@
 /**
- * One connection to Redis, from its opening to its end; it is never opened again. The client library only speaks the protocol: it
- * neither connects again by itself nor keeps commands for later, because a command that is sent again may be done twice.
+ * One connection to Redis, from its opening to its end; it is never opened again. The client library only speaks the
+ * protocol: it neither reconnects nor queues commands, because a command that is sent again may take effect twice.
  *
- * Every command has a deadline on our side. When it passes, the whole line ends: answers come in the order of the commands, so
- * one that is late holds up all behind it. Whatever waits for an answer at the end of a line is rejected here and at once,
- * whether the library tells of it or not, and an answer that comes afterwards is ignored.
+ * Every command has a deadline on our side. When it passes, the connection ends: answers arrive in the order of the
+ * commands, so a late answer delays all later ones. Commands that wait for an answer when the connection ends are
+ * rejected here at once, whether or not the library reports it. Answers that arrive afterwards are ignored.
  */
 
 import { createClient, type RedisArgument, type TypeMapping } from "@redis/client";

@@ -1,4 +1,4 @@
-/** What a failed command means: refused by the server, not sent, or with an outcome that nobody knows. */
+/** Classifies the errors of commands: refused by the server, not sent, or outcome unknown. */
 
 import { ErrorReply } from "@redis/client";
 import { BatonError } from "../../../core/errors.ts";

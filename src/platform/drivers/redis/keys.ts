@@ -1,8 +1,9 @@
 /**
- * The names that a cluster uses on a Redis server: `{prefix}:coordinator:leader`. The braces are part of the name. They make all
- * keys of one cluster live in one hash slot, which scripts with several keys need wherever keys are sharded.
+ * The key names of a cluster on a Redis server: `{prefix}:coordinator:leader`. The braces are part of the name. They
+ * put all keys of one cluster into one hash slot, which scripts with several keys need wherever keys are sharded.
  *
- * Channels of PUBLISH belong to the whole server, whatever database a connection has selected, so their names carry its number.
+ * Channels of PUBLISH belong to the whole server, whatever database a connection has selected, so their names contain
+ * the number of the database.
  */
 
 import { BatonError } from "../../../core/errors.ts";

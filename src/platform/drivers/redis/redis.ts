@@ -1,6 +1,6 @@
 /**
- * One Redis server as one cluster uses it: its names, a connection that everybody shares for short commands, and as many of their
- * own as blocking reads and leases need.
+ * One Redis server as used by one cluster: its key names, a shared connection for short commands, and dedicated
+ * connections for blocking reads and leases.
  */
 
 import type { RedisArgument } from "@redis/client";

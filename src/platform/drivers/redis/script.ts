@@ -1,4 +1,4 @@
-/** A script that the server runs as one step. It is sent by its digest, and in full to a server that has forgotten it. */
+/** A script that the server runs atomically. It is sent by its digest, and in full to a server that does not have it. */
 
 import { createHash } from "node:crypto";
 

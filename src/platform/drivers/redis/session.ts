@@ -1,12 +1,15 @@
 /**
- * A connection that is there again after every loss. One is shared by all short commands; whatever blocks (XREADGROUP BLOCK) or must
- * never wait behind others (leases, heartbeats) has one of its own.
+ * A connection that is reopened after every loss. All short commands share one; blocking reads (XREADGROUP BLOCK) and
+ * calls that must never wait for others (leases, heartbeats) have their own.
  *
- * - It opens by itself, with pauses that grow and are spread. `onOpen` runs first on each new connection, with the subscriptions
- *   made: what it sets up is there before anybody else's command.
- * - Commands are sent as they come, without waiting for earlier answers; those of one turn of the loop leave together.
- * - Nothing is kept for later and nothing is sent twice: while there is no connection a command is rejected at once, and one
- *   whose connection ends is rejected as `unknown` (see errors.ts). The deadline of a command ends its connection.
+ * - It connects by itself, with growing and jittered pauses. `onOpen` runs first on each new connection, after the
+ *   subscriptions
+ *   are made: what it sets up is in place before any other command.
+ * - Commands are sent at once, without waiting for earlier answers; commands of one turn of the event loop are sent
+ *   together.
+ * - No command is queued and none is sent twice: without a connection a command is rejected at once, and a command
+ *   whose
+ *   connection ends is rejected as `unknown` (see errors.ts). The deadline of a command ends its connection.
  */
 
 import type { RedisArgument, TypeMapping } from "@redis/client";

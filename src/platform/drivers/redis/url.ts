@@ -1,4 +1,4 @@
-/** The URL of a Redis server. Its password is never repeated in an error. */
+/** The URL of a Redis server. Errors never contain the password. */
 
 import { BatonError } from "../../../core/errors.ts";
 

@@ -1,3 +1,8 @@
+/**
+ * Jobs in memory. Each call is one turn, which takes the place of a transaction. A batch is copied before the first
+ * write, so that a batch that cannot be read changes nothing.
+ */
+
 import { BatonError } from "../../../core/errors.ts";
 import type { JobId, LeaseId } from "../../../core/ids.ts";
 import type { Budgets, Job, JobStatus } from "../../../core/jobs/job.ts";
@@ -44,7 +49,6 @@ export interface MemoryJobsOptions {
   readonly turn: Turn;
 }
 
-/** Batches are read to their end before the first write: one that cannot be read leaves nothing behind. */
 export class MemoryJobs implements JobStore {
   readonly #ledger: StoreCache;
   readonly #leases: Leases;

@@ -1,4 +1,4 @@
-/** Who holds which runs, and until when. */
+/** Leases in memory: which runs each lease holds, and when it expires. */
 
 import type { LeaseId } from "../../../core/ids.ts";
 import type { Clock } from "../../../platform/clock.ts";

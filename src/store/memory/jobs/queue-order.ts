@@ -1,6 +1,6 @@
 /**
- * A line of waiting things: the first one is found at once, and anybody may leave from the middle (cancelled, removed).
- * A binary heap; each member knows its place, so that leaving is as cheap as joining.
+ * An ordered queue of waiting entries: the first one is found at once, and any entry can be removed (cancelled,
+ * removed). A binary heap; each entry knows its position, so that removing costs no more than adding.
  */
 
 export interface Member {

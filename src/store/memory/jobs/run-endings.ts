@@ -1,4 +1,4 @@
-/** What the end of a run, or the death of its claimant, makes of a job. */
+/** The changes to a job when its run ends or its claimant dies. */
 
 import type { Budgets, Job, JobError } from "../../../core/jobs/job.ts";
 import { crashError, interruptionError, mayRetry, overdueError } from "../../../core/jobs/job.ts";

@@ -1,4 +1,4 @@
-/** How a run begins, what it reports and how it ends: the same for a job that its worker took and one that was dispatched. */
+/** How a run starts, reports and ends: the same for claimed and for dispatched jobs. */
 
 import type { LeaseId } from "../../../core/ids.ts";
 import type { Job } from "../../../core/jobs/job.ts";

@@ -1,13 +1,13 @@
 /**
- * All jobs, and the lines in which they wait.
+ * All jobs in memory, and the queues in which they wait.
  *
  *   later                    scheduled jobs of all queues, by due time
  *   queue > task > fresh     due jobs, by priority, due time, arrival
  *                > suspects  the same for jobs that one more crash would put into quarantine
  *                > both again for jobs that were dispatched and that no worker has accepted yet
  *
- * A claim merges the heads of the lines that it may take from: what nobody can take (an unknown task, a paused queue)
- * is passed over as a whole, however long it is.
+ * A claim merges the heads of the queues from which it may take. Jobs that it cannot take (an unknown task, a paused
+ * queue) are skipped as a whole, however many there are.
  */
 
 import type { JobId, LeaseId, NodeName } from "../../../core/ids.ts";

@@ -1,3 +1,8 @@
+/**
+ * Assignments and their owners in memory, for push dispatch. Each call is one turn, which takes the place of a
+ * transaction.
+ */
+
 import type { NodeIdentity } from "../../../core/node.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import type {

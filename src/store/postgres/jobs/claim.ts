@@ -1,4 +1,4 @@
-/** A worker's own claim, by merging the heads of the lines that it may take from. */
+/** A worker's own claim: merges the heads of the queues from which it may take. */
 
 import type { Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, texts } from "../../../platform/drivers/postgres/arrays.ts";

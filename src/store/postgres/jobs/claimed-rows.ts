@@ -1,4 +1,4 @@
-/** Jobs as claims and dispatches answer with them. */
+/** The rows with which claims and dispatches return jobs, and their conversion to jobs. */
 
 import type { JobId } from "../../../core/ids.ts";
 import type { DispatchedJob } from "../../ownership.ts";

@@ -1,3 +1,8 @@
+/**
+ * Cancels, retries and removes single jobs in PostgreSQL. A job that runs is not ended here: the request to cancel is
+ * stored, and its worker reads it when it renews its lease.
+ */
+
 import type { JobId } from "../../../core/ids.ts";
 import { isFinal, type JobStatus } from "../../../core/jobs/job.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
@@ -11,20 +16,20 @@ interface Place {
   readonly status: JobStatus;
 }
 
-/** Who steers a job holds its row in `job`, which neither claims nor results touch. */
+/** A change to a job locks its row in `job`, which neither claims nor results touch. */
 const HOLD = write(
   "steer-hold",
   `SELECT j.seq FROM baton.job j JOIN baton.name b ON b.id = j.birthplace
    WHERE j.id = $1 AND b.name = $2 FOR UPDATE OF j`,
 );
-/** `live` first: a result may move the job to `done` meanwhile, and nothing but a steerer moves it back. */
+/** `live` first: a result may move the job to `done` meanwhile, and only a change under this lock moves it back. */
 const IN_LIVE = write(
   "steer-in-live",
   `SELECT CASE WHEN running THEN 2 WHEN run_at > ${NOW} THEN 0 ELSE 1 END AS status
    FROM baton.live WHERE seq = $2 FOR UPDATE`,
 );
 const IN_DONE = write("steer-in-done", "SELECT status FROM baton.done WHERE seq = $1 FOR UPDATE");
-const WISH = write(
+const REQUEST_CANCEL = write(
   "steer-wish",
   `UPDATE baton.live SET cancel_requested = true, cancel_reason = $3, updated_at = ${NOW}
    WHERE seq = $2 AND NOT cancel_requested`,
@@ -64,7 +69,6 @@ const REMOVE = write(
    INSERT INTO baton.tally (kind, status, n) SELECT job.kind, done.status, -1 FROM job, done`,
 );
 
-/** What people do to jobs: cancel, retry by hand, remove. */
 export class Control {
   readonly #ledger: StoreCache;
 
@@ -73,12 +77,12 @@ export class Control {
   }
 
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
-    return this.#steer<CancelAnswer>(id, { outcome: "missing" }, async (tx, { seq, status }) => {
+    return this.#change<CancelAnswer>(id, { outcome: "missing" }, async (tx, { seq, status }) => {
       if (isFinal(status)) return { outcome: "finished", status };
       const text = reason === null ? null : withoutNul(reason);
       const now = this.#ledger.now();
       if (status === "processing") {
-        await tx.query(WISH, [now, seq, text]);
+        await tx.query(REQUEST_CANCEL, [now, seq, text]);
         return { outcome: "requested" };
       }
       const error = { code: "CANCELLED", message: text ?? "cancelled before it started" };
@@ -89,7 +93,7 @@ export class Control {
   }
 
   retry(id: JobId): Promise<JobStatus | "missing" | "retried"> {
-    return this.#steer<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
+    return this.#change<JobStatus | "missing" | "retried">(id, "missing", async (tx, { seq, status }) => {
       if (status !== "failed" && status !== "cancelled") return status;
       await tx.query(REVIVE, [this.#ledger.now(), seq]);
       return "retried";
@@ -97,14 +101,14 @@ export class Control {
   }
 
   remove(id: JobId): Promise<"removed" | "running" | "missing"> {
-    return this.#steer<"removed" | "running" | "missing">(id, "missing", async (tx, { seq, status }) => {
+    return this.#change<"removed" | "running" | "missing">(id, "missing", async (tx, { seq, status }) => {
       if (status === "processing") return "running";
       await tx.query(REMOVE, [seq, uuidOf(id)]);
       return "removed";
     });
   }
 
-  #steer<T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> {
+  #change<T>(id: JobId, missing: T, work: (tx: Queryable, place: Place) => Promise<T>): Promise<T> {
     return this.#ledger.db.transaction(async (tx) => {
       const [job] = await tx.query<{ seq: number }>(HOLD, [uuidOf(id), birthplaceOf(id)]);
       if (!job) return missing;

@@ -1,6 +1,6 @@
 /**
- * The claim of a leader on behalf of somebody else, under its term. Each of these comes with a lease of its own: so the lease is
- * made in the same statement, and only with something to hold. One that finds nothing writes nothing, and waits for no disk.
+ * The claim of a leader for an agent, under its term. Each claim has a lease of its own, so the lease is created in the
+ * same statement, and only if there is a job to hold. A claim that finds no job writes nothing and waits for no disk.
  */
 
 import type { Term } from "../../../core/leadership/term.ts";

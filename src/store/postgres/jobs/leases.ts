@@ -1,4 +1,4 @@
-/** The lease under which jobs are claimed, whichever way they come: what a claim and an accept have in common. */
+/** SQL for the lease of a run: shared by claims and accepts. */
 
 import type { LeaseId } from "../../../core/ids.ts";
 import { read, write } from "../../../platform/drivers/postgres/postgres.ts";

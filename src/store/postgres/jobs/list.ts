@@ -1,14 +1,15 @@
 /**
- * Lists of jobs, newest first. What is asked for may lie anywhere among millions, so a page walks a bounded number of narrow rows, those of
- * `live` and `done` by `seq`, and looks into `job` only for those that fit; a short page comes with a cursor to go on with.
+ * Lists of jobs, newest first. The matching jobs may be anywhere among millions, so a page walks a bounded number of
+ * narrow rows (`live` and `done`, by `seq`) and reads `job` only for matches. A short page has a cursor to continue
+ * with.
  *
  *   any, queued        by seq
  *   processing         at the heads of the lines, where every claim takes from
  *   scheduled          by their index if they are few, else by seq
  *   finished           by seq, the unusual ones by their index
  *
- * Instants are looked up first: `seq` and `created_at` grow together, but for what was submitted at the same moment, so a search by halves
- * finds where to begin and where to end.
+ * Instants are found first: `seq` and `created_at` grow together, except for jobs submitted at the same moment, so a
+ * binary search finds the first and the last row.
  */
 
 import { BatonError } from "../../../core/errors.ts";

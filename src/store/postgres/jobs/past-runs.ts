@@ -1,4 +1,4 @@
-/** Runs that did not end their job: written by the statements that put a job back, and by nothing else. */
+/** Runs that did not end their job. Only the statements that put a job back write them. */
 
 import type { JobId } from "../../../core/ids.ts";
 import type { JobError } from "../../../core/jobs/job.ts";

@@ -1,3 +1,8 @@
+/**
+ * Removes finished jobs and noted occurrences after their retention, and adds up the rows of `tally`. Each call
+ * examines a limited number of finished jobs, in the order of their arrival, and the next call continues there.
+ */
+
 import type { Term } from "../../../core/leadership/term.ts";
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { Retention } from "../../store.ts";
@@ -56,7 +61,6 @@ interface Purged {
   readonly last: number | null;
 }
 
-/** What time does to finished jobs and to what was noted of schedules. */
 export class Purge {
   readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;

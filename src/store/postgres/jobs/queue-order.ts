@@ -1,6 +1,6 @@
 /**
- * Who is next in line. There is a line for each kind (queue and task), in the order of an index; whoever takes from them merges
- * the heads of those that it may take from, so that a million jobs of an unknown task or a paused queue cost it nothing.
+ * The order of waiting jobs. Each kind (queue and task) has its own line, ordered by an index. A claim merges the heads
+ * of the lines from which it may take, so that a million jobs of an unknown task or a paused queue cost nothing.
  */
 
 import { write } from "../../../platform/drivers/postgres/postgres.ts";

@@ -1,3 +1,8 @@
+/**
+ * Reads single jobs from PostgreSQL: the job, its result and its logs, and the timings of recently finished jobs. Lists
+ * are in list.ts, earlier runs in past-runs.ts.
+ */
+
 import type { JobId, NodeName } from "../../../core/ids.ts";
 import type { Job, JobError } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type RareFields } from "../../../core/jobs/job-fields.ts";

@@ -1,3 +1,8 @@
+/**
+ * Leases in PostgreSQL: workers and agents renew them, and jobs are recovered when their lease ends or their run is
+ * long past its timeout. A recovered job returns to its queue unless its budget is used up or it was to be cancelled.
+ */
+
 import { AGENT_LEASES } from "../../../core/agent.ts";
 import type { JobId, LeaseId } from "../../../core/ids.ts";
 import {
@@ -124,7 +129,6 @@ interface Fate {
   readonly killed: string | null;
 }
 
-/** Leases: who lives prolongs them, and what the dead held is put back. */
 export class Recover {
   readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;

@@ -1,3 +1,8 @@
+/**
+ * Writes the logs and the progress of runs into PostgreSQL, one statement for a batch. The write is refused unless the
+ * run still holds its job.
+ */
+
 import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { float8s, int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
@@ -61,7 +66,6 @@ interface WrittenUnder {
   readonly fenced?: Fenced;
 }
 
-/** Logs and progress of runs, in one statement for a batch. */
 export class Report {
   readonly #ledger: StoreCache;
   readonly #settle: Settle;

@@ -1,4 +1,4 @@
-/** How jobs leave `live`: for good into `done`, or back into their line. Each is one statement for a whole batch. */
+/** How jobs leave `live`: into `done`, or back into their queue. Each is one statement for a whole batch. */
 
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";

@@ -1,3 +1,8 @@
+/**
+ * Ends runs in PostgreSQL, with a verdict for each run: it is refused unless the run still holds its job. A batch of
+ * completed runs under one lease is one statement; any other batch is a transaction.
+ */
+
 import type { LeaseId, NodeName } from "../../../core/ids.ts";
 import type { JobError } from "../../../core/jobs/job.ts";
 import type { Term } from "../../../core/leadership/term.ts";
@@ -126,7 +131,6 @@ export interface Fenced {
   readonly authors: readonly (number | null)[];
 }
 
-/** Ends runs. A verdict is about one run: it is refused unless the run is the one that holds the job. */
 export class Settle {
   readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;

@@ -1,6 +1,6 @@
 /**
- * What the keeper remembers beside the database: numbers that stand for names. They are given once, by an autocommitted
- * statement, and never change, so that any number of nodes agree. Everything else is asked of the database.
+ * The cache of the PostgreSQL store: the numbers that stand for names. They are assigned once, by an autocommitted
+ * statement, and never change, so that any number of nodes agree. Everything else is read from the database.
  */
 
 import type { JobId, NodeName } from "../../../core/ids.ts";

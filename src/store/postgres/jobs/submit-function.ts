@@ -1,18 +1,19 @@
 /**
- * Submitting in SQL: a job is stored, or not, with the rows of the transaction that submits it.
+ * SQL functions that submit jobs: a job is committed or rolled back with the transaction that submits it.
  *
  *   submit, submit_many    for people and other languages: every field is checked as POST /jobs checks it
- *   submit_prepared        what they and our nodes come down to: stores jobs, answers keys, wakes workers
- *   checked_job            one job as somebody wrote it, made into one for submit_prepared
+ *   submit_prepared        used by these two and by our nodes: stores jobs, resolves keys, wakes workers
+ *   checked_job            validates one job and converts it for submit_prepared
  *
- * They run with the rights of their owner: who may submit need not be able to read payloads or to write results. Nobody may
- * execute them until it is granted, and the search path is fixed, so that no other schema can slip in an operator.
+ * They run with the rights of their owner: a role that may submit can neither read payloads nor write results. No role
+ * may execute them until it is granted, and the search path is fixed, so that no other schema can inject an operator.
  *
- * Names become numbers as everywhere, but what is found is only read: no submitter waits for another's commit, except for the
- * first two jobs ever of a queue and task, and for an idempotency key that is being used for the first time.
+ * Names become numbers as in the rest of the store, but existing numbers are only read: no submitter waits for the
+ * commit of another one, except for the first two jobs ever of a queue and task, and for an idempotency key that is
+ * used for the first time.
  *
- * Numbers and patterns are written out instead of taken out of core: a change there must come here as a migration of its
- * own, and until then the tests fail that compare the two.
+ * Numbers and patterns are copied from core instead of imported: a change there needs a migration here, and tests that
+ * compare the two fail until then.
  */
 
 const RIGHTS = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp";

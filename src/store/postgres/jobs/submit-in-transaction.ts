@@ -1,3 +1,8 @@
+/**
+ * Submits jobs on a connection of the caller, inside the caller's transaction, through an SQL function. The caller's
+ * role needs only USAGE on the schema and EXECUTE on that function, and no access to the tables.
+ */
+
 import { BatonError } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
@@ -34,7 +39,6 @@ interface Row {
   readonly existed: boolean;
 }
 
-/** Submits on a connection of the caller's, through the SQL function: all that the caller's role needs is the right to execute it. */
 export class SubmitWithin {
   readonly #ledger: StoreCache;
   #cluster: string | null = null;

@@ -1,3 +1,8 @@
+/**
+ * Stores new jobs in PostgreSQL. A batch of jobs that are due now and differ only in id, payload and trace is written
+ * by a cheaper statement than any other. If a job with the same id or idempotency key exists, the answer is that job.
+ */
+
 import { BatonError } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
 import { COLUMN_FIELDS, type Fields, type JobFieldRow, rareIn } from "../../../core/jobs/job-fields.ts";

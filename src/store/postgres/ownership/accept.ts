@@ -1,3 +1,8 @@
+/**
+ * Turns dispatched jobs into runs, under the lease of the worker that accepts them. Jobs whose mark is gone, or that
+ * another worker has accepted, are not accepted.
+ */
+
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Accepted, AcceptRequest } from "../../ownership.ts";
@@ -31,7 +36,6 @@ interface Row {
   readonly accepted: readonly string[] | null;
 }
 
-/** Turns marks into runs, under the lease of the worker that they were sent to. */
 export class Accept {
   readonly #ledger: StoreCache;
   readonly #settle: Settle;

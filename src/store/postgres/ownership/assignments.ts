@@ -1,4 +1,4 @@
-/** Who owns which assignment. */
+/** Assignments in PostgreSQL: which node owns each one, and under which epoch. */
 
 import type { NodeName } from "../../../core/ids.ts";
 import type { NodeIdentity } from "../../../core/node.ts";

@@ -1,4 +1,4 @@
-/** A leader's marks on due jobs: which are put on, which time out, and how many there are. */
+/** The marks of a leader on due jobs: sets them, removes them after a timeout, and counts them. */
 
 import type { Term } from "../../../core/leadership/term.ts";
 import type { Clock } from "../../../platform/clock.ts";

@@ -1,4 +1,4 @@
-/** What an owner writes about the runs of its assignments, which only it may, until somebody else owns them. */
+/** The writes of an owner about the runs of its assignments. They are refused once another node owns the assignment. */
 
 import type { NodeIdentity } from "../../../core/node.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";

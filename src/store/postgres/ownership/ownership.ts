@@ -1,3 +1,8 @@
+/**
+ * The OwnershipStore in PostgreSQL. Passes each call to the class that does it: one statement, or a few short
+ * transactions.
+ */
+
 import type { NodeIdentity } from "../../../core/node.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import type { Clock } from "../../../platform/clock.ts";
@@ -29,7 +34,6 @@ export interface PostgresOwnershipOptions {
   readonly clock: Clock;
 }
 
-/** The ownership port: each call is one statement or a few short transactions. */
 export class PostgresOwnership implements OwnershipStore {
   readonly #dispatch: Dispatch;
   readonly #accept: Accept;

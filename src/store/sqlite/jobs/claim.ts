@@ -1,15 +1,15 @@
 /**
- * Who is next in line. Candidates come from up to four places, each already in order:
+ * The order in which jobs are claimed. Candidates come from up to four sources, each already in order:
  *
  *   the log      fresh jobs behind the head
- *   the line     jobs in `live` that anybody may take (delayed ones whose time has come, retries, other priorities)
- *   the lanes    jobs that an earlier claimant had to pass over: one lane for each queue and task
+ *   the line     jobs in `live` that any worker may take (delayed ones that are due, retries, other priorities)
+ *   the lanes    jobs that an earlier claimant had to skip: one lane for each queue and task
  *   suspects     jobs that one more crash would put into quarantine
  *
- * They are merged by priority, due time and arrival; what was not taken stays where it is.
+ * They are merged by priority, due time and arrival; candidates that are not taken stay where they are.
  *
- * What holds at all times: a fresh job behind the head has no row in `live`, and one before it has one, or is done. So
- * fresh jobs are taken as a prefix of the log, and what is passed over within that prefix is given its lane.
+ * Invariant: a fresh job behind the head has no row in `live`, and a job before it has one, or is done. So fresh jobs
+ * are taken as a prefix of the log, and jobs that are skipped within that prefix are put into their lane.
  */
 
 import type { JobId } from "../../../core/ids.ts";

@@ -1,3 +1,9 @@
+/**
+ * Cancels, retries and removes single jobs in SQLite, and purges finished jobs and noted occurrences after their
+ * retention. Every method runs inside the caller's transaction. A job that runs is not ended here: only the request to
+ * cancel is stored.
+ */
+
 import type { JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import type { CancelAnswer, Retention } from "../../store.ts";
@@ -12,7 +18,6 @@ interface Place {
   readonly due: boolean;
 }
 
-/** What people do to jobs: cancel, retry by hand, remove; and what time does: purge. */
 export class Control {
   readonly #ledger: StoreCache;
   readonly #sql;
@@ -27,7 +32,7 @@ export class Control {
         `SELECT j.kind, coalesce(d.status, l.status, 1) AS status, (d.seq IS NULL AND l.seq IS NULL) AS fresh, l.run_at
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
       ),
-      wish: file.prepare(
+      requestCancel: file.prepare(
         "UPDATE live SET cancel_requested = 1, cancel_reason = ?, updated_at = ? WHERE seq = ?",
       ),
       cancelFresh: file.prepare(
@@ -68,7 +73,7 @@ export class Control {
       case "cancelled":
         return { outcome: "finished", status: place.status };
       case "processing":
-        this.#sql.wish.run(reason, now, seq);
+        this.#sql.requestCancel.run(reason, now, seq);
         this.#ledger.cancelWishes.set(seq, reason);
         return { outcome: "requested" };
       case "scheduled":

@@ -1,6 +1,7 @@
 /**
- * Lists of jobs, newest first. A page holds up the event loop while it is looked for, so it walks a bounded number of rows by `seq`; a
- * short page comes with a cursor to go on with. What runs is known without looking, and where an instant lies is found by halves.
+ * Lists of jobs, newest first. Reading a page blocks the event loop, so it walks a bounded number of rows by `seq`; a
+ * short page has a cursor to continue with. Running jobs are known without a read, and a binary search finds the
+ * position of an instant.
  */
 
 import { BatonError } from "../../../core/errors.ts";

@@ -1,3 +1,8 @@
+/**
+ * Reads single jobs from SQLite: the job, its result, logs and earlier runs, and the timings of recently finished jobs.
+ * Lists are in list.ts.
+ */
+
 import type { JobId } from "../../../core/ids.ts";
 import type { Job, JobError, JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type RareFields } from "../../../core/jobs/job-fields.ts";

@@ -1,3 +1,8 @@
+/**
+ * Recovers jobs in SQLite whose lease has ended or whose run is long past its timeout. A recovered job returns to its
+ * queue unless its budget is used up or it was to be cancelled. Runs inside the caller's transaction.
+ */
+
 import {
   crashError,
   interruptionError,
@@ -26,7 +31,6 @@ interface Lost extends Spent {
   readonly author: number;
 }
 
-/** Takes jobs from claimants that died, or that let a run go on for too long. */
 export class Recover {
   readonly #ledger: StoreCache;
   readonly #settle: Settle;

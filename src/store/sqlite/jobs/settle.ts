@@ -1,3 +1,8 @@
+/**
+ * Ends runs in SQLite, and stores their logs and progress. A write is refused unless the run still holds its job. Runs
+ * inside the caller's transaction.
+ */
+
 import type { JobError, JobStatus } from "../../../core/jobs/job.ts";
 import { PAST_RUNS_MAX, type PastOutcome } from "../../past-runs.ts";
 import { LOG_LINES_MAX } from "../../store.ts";
@@ -11,7 +16,6 @@ const KEPT =
 /** An epoch is raised once or twice for each run: so far back there are more of them than are told. */
 const EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
 
-/** Ends runs, and takes their logs and progress. All of it is refused unless the run is the one that holds the job. */
 export class Settle {
   readonly #ledger: StoreCache;
   readonly #sql;
@@ -124,10 +128,10 @@ export class Settle {
   }
 
   #apply(seq: number, outcome: Exclude<Outcome, { kind: "completed" }>, now: number): void {
-    const wish = this.#ledger.cancelWishes.get(seq);
-    if (wish !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "failed") {
+    const reason = this.#ledger.cancelWishes.get(seq);
+    if (reason !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "failed") {
       // It would go back to the queue, where it would have been cancelled at once.
-      return this.end(seq, "cancelled", { code: "CANCELLED", message: wish ?? "cancelled" }, now);
+      return this.end(seq, "cancelled", { code: "CANCELLED", message: reason ?? "cancelled" }, now);
     }
     switch (outcome.kind) {
       case "retry":

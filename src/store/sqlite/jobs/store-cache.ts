@@ -1,6 +1,6 @@
 /**
- * What the keeper remembers beside the file: small facts that every hot statement would otherwise have to look up.
- * One process has the file to itself, so memory and file agree; after a rollback everything is read again.
+ * The cache of the SQLite store: small values that every hot statement would otherwise have to read. Only one process
+ * opens the file, so memory and file agree; after a rollback everything is read again.
  */
 
 import type { JobId, LeaseId } from "../../../core/ids.ts";

@@ -1,3 +1,9 @@
+/**
+ * Stores new jobs in SQLite, inside the caller's transaction. Jobs without special settings are inserted many at a time
+ * into `job` only; any other job also gets a row in `live`. If a job with the same id or idempotency key exists, the
+ * answer is that job.
+ */
+
 import type { JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, FILTER_FIELDS, type Fields, rareIn } from "../../../core/jobs/job-fields.ts";
@@ -20,7 +26,6 @@ const OTHER_COLUMNS = ["seq", "id", "id_key", "kind", "created_at", "schedule", 
   COLUMN_FIELDS.map(({ wire }) => wire),
 );
 
-/** Submits jobs inside the caller's transaction. */
 export class Submit {
   readonly #ledger: StoreCache;
   readonly #read: Read;
