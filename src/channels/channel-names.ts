@@ -8,7 +8,7 @@ import type { AssignmentId } from "../store/ownership.ts";
 export const topics = {
   /** A job became claimable, so an idle worker looks at once. */
   jobsReady: "jobs.ready",
-  /** A running job is to be cancelled. For everybody, since whoever runs it must hear it. Body: CancelRequest. */
+  /** Requests the cancellation of a running job. Every node receives it, because any of them may run the job. Body: CancelRequest. */
   jobCancel: "job.cancel",
   /** A job's status, progress or logs changed. Body: JobChange. */
   jobChanged: "job.changed",

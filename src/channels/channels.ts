@@ -22,7 +22,7 @@ export interface Channels extends Service {
   readonly shared: boolean;
   /**
    * Whether these channels carry the hint `jobs.ready` that the store sends with the commit of a submit (`wakes` in jobs.ts), so that
-   * nobody has to publish it afterwards: true where both are one database.
+   * it need not be published afterwards: true where both are one database.
    */
   readonly notifiesOnSubmit: boolean;
   /** What is not promised because of these channels, for `baton status`. */

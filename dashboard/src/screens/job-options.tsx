@@ -1,4 +1,4 @@
-/** How a job is to be run: all of it may be left as it is. The fields are those of core/jobs/job-fields.ts. */
+/** The options of a job; all have defaults. The fields are those of core/jobs/job-fields.ts. */
 
 import type { JobRequestBody } from "../../../src/api/operations/jobs/submit-jobs.ts";
 import { FORM_FIELDS, type Fields, type JobFieldRow } from "../../../src/core/jobs/job-fields.ts";

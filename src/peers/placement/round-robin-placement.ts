@@ -7,9 +7,7 @@
  * lost answer does not create two jobs.
  */
 
-import { hopHeaders } from "../../transport/hop-headers.ts";
-import { PEER_REFUSAL_HEADER, hopPath } from "../../transport/hop-headers.ts";
-import type { Peers } from "../../transport/hop-headers.ts";
+import { hopHeaders, hopPath, PEER_REFUSAL_HEADER, type Peers } from "../../transport/hop-headers.ts";
 import type { RetractedJobs } from "../retractions/retraction-receiver.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
