@@ -92,7 +92,7 @@ export class RedisChannels extends BaseChannels<RedisSource> {
     this.#redis = new Redis(options);
     const key = (...parts: readonly string[]): string => this.#redis.keys.key(...parts);
     const origin = options.consumer ?? random.uuid().replaceAll("-", "").slice(0, 16);
-    this.#commands = this.#redis.dedicated({
+    this.#commands = this.#redis.session({
       commandMs,
       onOpen: async (session) => {
         await this.#messages.prepare(session);
@@ -103,7 +103,7 @@ export class RedisChannels extends BaseChannels<RedisSource> {
         if (this.running) this.#wakeAll();
       },
     });
-    this.#reading = this.#redis.dedicated({
+    this.#reading = this.#redis.session({
       commandMs,
       onReady: () => this.#listener.opened(),
       onLost: (err) => {

@@ -9,7 +9,7 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
-import { redisScript } from "../../platform/drivers/redis/script.ts";
+import { redisScript } from "../../platform/drivers/redis/session.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Speaker } from "./queue-messages.ts";

@@ -1,7 +1,7 @@
 /** Sends hints: at once when idle, in batches when busy. Messages published during a send go out with the next entry. */
 
 import { Batcher } from "../../platform/batcher.ts";
-import { redisScript } from "../../platform/drivers/redis/script.ts";
+import { redisScript } from "../../platform/drivers/redis/session.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Random } from "../../platform/random.ts";
 import type { EncodedMessage } from "../message-encoding.ts";

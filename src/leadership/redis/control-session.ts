@@ -14,7 +14,7 @@
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Redis, checkRedis } from "../../platform/drivers/redis/redis.ts";
-import type { RedisScript } from "../../platform/drivers/redis/script.ts";
+import type { RedisScript } from "../../platform/drivers/redis/session.ts";
 import type { RedisCommands, RedisSession, SendOptions } from "../../platform/drivers/redis/session.ts";
 import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
@@ -75,7 +75,7 @@ export class ControlSession extends Lifecycle {
     this.notifications = this.#redis.keys.channel("coordinator", "notifications");
     this.#ownChannel = this.#redis.keys.channel("coordinator", "incarnation", identity.incarnation);
     this.#serverTime = new ServerTime(clock);
-    this.#session = this.#redis.dedicated({
+    this.#session = this.#redis.session({
       channels: [this.notifications, this.#ownChannel],
       onMessage: (channel, subject) => {
         if (channel === this.notifications) options.onNotification(subject);

@@ -11,7 +11,7 @@
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
-import { redisScript } from "../../platform/drivers/redis/script.ts";
+import { redisScript } from "../../platform/drivers/redis/session.ts";
 import type { Tenure } from "../coordination.ts";
 import { NOW, type ControlSession } from "./control-session.ts";
 

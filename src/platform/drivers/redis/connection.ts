@@ -7,7 +7,7 @@
  * rejected here at once, whether or not the library reports it. Answers that arrive afterwards are ignored.
  */
 
-import { createClient, type RedisArgument, type TypeMapping } from "@redis/client";
+import { createClient, type RedisArgument } from "@redis/client";
 import type { Clock } from "../../clock.ts";
 import { isElsewhere, translated, type RedisOutcome } from "./errors.ts";
 import type { RedisAddress } from "./url.ts";
@@ -32,7 +32,7 @@ interface Watch {
   callOff: (() => void) | null;
 }
 
-export type RedisClient = ReturnType<typeof newClient>;
+type RedisClient = ReturnType<typeof newClient>;
 
 /** The first probe of a silent connection; also the system's default of two hours would let half-open lines pile up. */
 const KEEP_ALIVE_MS = 10_000;
@@ -53,7 +53,7 @@ export class RedisConnection {
   /** Once. */
   async open(): Promise<void> {
     try {
-      await this.use((client) => client.connect(), this.#o.connectMs);
+      await this.#use((client) => client.connect(), this.#o.connectMs);
     } catch (error) {
       this.end(error);
       throw error;
@@ -64,16 +64,22 @@ export class RedisConnection {
     return this.#ended !== null;
   }
 
-  send<Reply>(args: readonly RedisArgument[], deadlineMs: number, typeMapping?: TypeMapping): Promise<Reply> {
-    return this.use(
-      (client) =>
-        client.sendCommand(args, typeMapping ? { typeMapping } : undefined) as unknown as Promise<Reply>,
+  send<Reply>(args: readonly RedisArgument[], deadlineMs: number): Promise<Reply> {
+    return this.#use((client) => client.sendCommand(args) as unknown as Promise<Reply>, deadlineMs);
+  }
+
+  async subscribe(
+    channels: readonly string[],
+    onMessage: (channel: string, message: string) => void,
+    deadlineMs: number,
+  ): Promise<void> {
+    await this.#use(
+      (client) => client.subscribe([...channels], (message, channel) => onMessage(channel, message)),
       deadlineMs,
     );
   }
 
-  /** What the library offers, such as its parsers, under the same deadline. */
-  use<Reply>(work: (client: RedisClient) => Promise<Reply>, deadlineMs: number): Promise<Reply> {
+  #use<Reply>(work: (client: RedisClient) => Promise<Reply>, deadlineMs: number): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#ended) return reject(this.#lost("not_done"));
       const { calls } = this.#watch(deadlineMs);
@@ -92,7 +98,7 @@ export class RedisConnection {
     });
   }
 
-  /** Also tells whoever waits for an answer that none will come. */
+  /** Also rejects every command that waits for an answer. */
   end(reason: unknown): void {
     if (this.#ended) return;
     this.#ended = { reason };
@@ -122,10 +128,10 @@ export class RedisConnection {
 
   #arm(watch: Watch, inMs: number, deadlineMs: number): void {
     // When this thread was held up, the answer lies there unread: it is read before the end of this turn of the loop.
-    watch.callOff = this.#o.clock.after(inMs, () => setImmediate(() => this.#look(watch, deadlineMs)));
+    watch.callOff = this.#o.clock.after(inMs, () => setImmediate(() => this.#check(watch, deadlineMs)));
   }
 
-  #look(watch: Watch, deadlineMs: number): void {
+  #check(watch: Watch, deadlineMs: number): void {
     watch.callOff = null;
     const [oldest] = watch.calls;
     if (!oldest || this.#ended) return;

@@ -16,21 +16,6 @@ export function isNoScript(error: unknown): boolean {
   return replyCode(error) === "NOSCRIPT";
 }
 
-/** The stream or its group is not there (any more). */
-export function isNoGroup(error: unknown): boolean {
-  return replyCode(error) === "NOGROUP";
-}
-
-/** The group is there already. */
-export function isBusyGroup(error: unknown): boolean {
-  return replyCode(error) === "BUSYGROUP";
-}
-
-/** The user of the connection may not do that. */
-export function isNotPermitted(error: unknown): boolean {
-  return replyCode(error) === "NOPERM";
-}
-
 /** What another server would do: this one became a replica, or it ends. Worth a new connection, which may lead to the next primary. */
 export function isElsewhere(error: unknown): boolean {
   const code = replyCode(error);

@@ -1,16 +1,9 @@
-/**
- * One Redis server as used by one cluster: its key names, a shared connection for short commands, and dedicated
- * connections for blocking reads and leases.
- */
+/** One Redis server as used by one cluster: its key names, sessions, and whether it can be used. */
 
-import type { RedisArgument } from "@redis/client";
 import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import type { Random } from "../../random.ts";
-import { Lifecycle } from "../../service.ts";
-import { RedisKeys } from "./keys.ts";
-import type { RedisScript } from "./script.ts";
-import { RedisSession, type RedisCommands, type RedisSessionOptions, type SendOptions } from "./session.ts";
+import { RedisSession, type RedisCommands, type RedisSessionOptions } from "./session.ts";
 import { parseRedisUrl, shownAddress, type RedisAddress } from "./url.ts";
 
 export interface RedisOptions {
@@ -25,50 +18,29 @@ export interface RedisOptions {
   readonly commandMs?: number;
 }
 
-/** What a session of its own may choose for itself. */
-export type DedicatedOptions = Partial<Omit<RedisSessionOptions, "address" | "clock" | "random">>;
+export type SessionOptions = Partial<Omit<RedisSessionOptions, "address" | "clock" | "random">>;
 
 /** Streams that say which entries are gone (XAUTOCLAIM), and scripts that may ask for the time and write. */
 const VERSION_MIN = [6, 2] as const;
 
-export class Redis extends Lifecycle implements RedisCommands {
+export class Redis {
   readonly keys: RedisKeys;
   readonly #o: RedisOptions;
   readonly #address: RedisAddress;
-  readonly #shared: RedisSession;
 
   constructor(options: RedisOptions) {
-    super();
     this.#o = options;
     this.#address = parseRedisUrl(options.url);
     this.keys = new RedisKeys(options.prefix, this.#address.database);
-    this.#shared = this.dedicated();
   }
 
-  /** For people: without the password. */
+  /** Without the password. */
   get shown(): string {
     return shownAddress(this.#address);
   }
 
-  get open(): boolean {
-    return this.#shared.open;
-  }
-
-  send<Reply>(args: readonly RedisArgument[], options?: SendOptions): Promise<Reply> {
-    return this.#shared.send(args, options);
-  }
-
-  run<Reply>(
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly (RedisArgument | number)[],
-    options?: SendOptions,
-  ): Promise<Reply> {
-    return this.#shared.run(script, keys, args, options);
-  }
-
-  /** Whoever asks for it starts and stops it. */
-  dedicated(options: DedicatedOptions = {}): RedisSession {
+  /** The caller starts and stops it. */
+  session(options: SessionOptions = {}): RedisSession {
     const { clock, random, name, connectMs, commandMs } = this.#o;
     return new RedisSession({
       ...(name === undefined ? {} : { name }),
@@ -80,28 +52,14 @@ export class Redis extends Lifecycle implements RedisCommands {
       random,
     });
   }
-
-  protected async onStart(): Promise<void> {
-    await this.#shared.start();
-    try {
-      await checkRedis(this.#shared, this.shown);
-    } catch (error) {
-      await this.#shared.stop();
-      throw error;
-    }
-  }
-
-  protected async onStop(): Promise<void> {
-    await this.#shared.stop();
-  }
 }
 
 export interface ServerFacts {
-  /** By which policy the server throws keys away when its memory is full; null when it throws away none. */
+  /** The policy by which the server deletes keys when its memory is full; null when it deletes none. */
   readonly evicts: string | null;
 }
 
-/** Whether the server can be worked with, looked at once at the start. */
+/** Checks once at the start whether the server can be used. */
 export async function checkRedis(session: RedisCommands, shown: string): Promise<ServerFacts> {
   const info = await session.send<string>(["INFO"]);
   const fact = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
@@ -116,4 +74,38 @@ export async function checkRedis(session: RedisCommands, shown: string): Promise
   }
   const policy = fact("maxmemory_policy");
   return { evicts: policy === "" || policy === "noeviction" || fact("maxmemory") === "0" ? null : policy };
+}
+
+const PREFIX = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+
+/**
+ * The key names of a cluster on a Redis server: `{prefix}:coordinator:leader`. The braces are part of the name. They
+ * put all keys of one cluster into one hash slot, which scripts with several keys need wherever keys are sharded.
+ *
+ * Channels of PUBLISH belong to the whole server, whatever database a connection has selected, so their names contain
+ * the number of the database.
+ */
+export class RedisKeys {
+  readonly #tag: string;
+  readonly #database: number;
+
+  constructor(prefix = "baton", database = 0) {
+    if (!PREFIX.test(prefix)) {
+      throw new BatonError(
+        "BAD_CONFIG",
+        `the prefix of Redis keys ${JSON.stringify(prefix)} is not a plain name; use up to 63 letters, digits, ".", "_" and "-"`,
+        { field: "redis.prefix" },
+      );
+    }
+    this.#tag = `{${prefix}}`;
+    this.#database = database;
+  }
+
+  key(...parts: readonly string[]): string {
+    return `${this.#tag}:${parts.join(":")}`;
+  }
+
+  channel(...parts: readonly string[]): string {
+    return `${this.#tag}:${this.#database}:${parts.join(":")}`;
+  }
 }

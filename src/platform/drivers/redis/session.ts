@@ -1,24 +1,22 @@
 /**
- * A connection that is reopened after every loss. All short commands share one; blocking reads (XREADGROUP BLOCK) and
- * calls that must never wait for others (leases, heartbeats) have their own.
+ * A connection that is reopened after every loss. Blocking reads (XREAD BLOCK) and calls that must never wait for others
+ * (leases, heartbeats) have one of their own.
  *
  * - It connects by itself, with growing and jittered pauses. `onOpen` runs first on each new connection, after the
- *   subscriptions
- *   are made: what it sets up is in place before any other command.
+ *   subscriptions are made: what it sets up is in place before any other command.
  * - Commands are sent at once, without waiting for earlier answers; commands of one turn of the event loop are sent
  *   together.
- * - No command is queued and none is sent twice: without a connection a command is rejected at once, and a command
- *   whose
+ * - No command is queued and none is sent twice: without a connection a command is rejected at once, and a command whose
  *   connection ends is rejected as `unknown` (see errors.ts). The deadline of a command ends its connection.
  */
 
-import type { RedisArgument, TypeMapping } from "@redis/client";
+import { createHash } from "node:crypto";
+import type { RedisArgument } from "@redis/client";
 import type { Clock } from "../../clock.ts";
 import type { Random } from "../../random.ts";
 import { Lifecycle } from "../../service.ts";
 import { isNoScript, translated, unavailable } from "./errors.ts";
-import { RedisConnection, type RedisClient } from "./connection.ts";
-import type { RedisScript } from "./script.ts";
+import { RedisConnection } from "./connection.ts";
 import type { RedisAddress } from "./url.ts";
 import { reconnect } from "../reconnect.ts";
 
@@ -44,7 +42,18 @@ export interface RedisSessionOptions {
 export interface SendOptions {
   /** Above what the command itself may wait for: BLOCK 2000 needs more than two seconds. */
   readonly deadlineMs?: number;
-  readonly typeMapping?: TypeMapping;
+}
+
+/** A script that the server runs atomically. It is sent by its digest, and in full to a server that does not have it. */
+export interface RedisScript {
+  /** For errors and for people who read the code. */
+  readonly name: string;
+  readonly text: string;
+  readonly digest: string;
+}
+
+export function redisScript(name: string, text: string): RedisScript {
+  return { name, text, digest: createHash("sha1").update(text).digest("hex") };
 }
 
 export interface RedisCommands {
@@ -85,7 +94,7 @@ export class RedisSession extends Lifecycle implements RedisCommands {
   send<Reply>(args: readonly RedisArgument[], options: SendOptions = {}): Promise<Reply> {
     const line = this.#line;
     if (!line) return Promise.reject(unavailable("not connected", "not_done"));
-    return line.send(args, options.deadlineMs ?? this.#commandMs, options.typeMapping);
+    return line.send(args, options.deadlineMs ?? this.#commandMs);
   }
 
   run<Reply>(
@@ -97,18 +106,6 @@ export class RedisSession extends Lifecycle implements RedisCommands {
     const line = this.#line;
     if (!line) return Promise.reject(unavailable("not connected", "not_done"));
     return this.#run(line, script, keys, args, options);
-  }
-
-  /** What the library offers, such as its parsers, under the same deadlines. */
-  use<Reply>(work: (client: RedisClient) => Promise<Reply>, options: SendOptions = {}): Promise<Reply> {
-    const line = this.#line;
-    if (!line) return Promise.reject(unavailable("not connected", "not_done"));
-    return line.use(work, options.deadlineMs ?? this.#commandMs);
-  }
-
-  /** Gives the connection up now. A new one is opened. */
-  reset(reason: string): void {
-    this.#current?.end(new Error(`the connection was given up: ${reason}`));
   }
 
   /** Waits for the first connection, and rejects with the reason when there is none. */
@@ -124,7 +121,8 @@ export class RedisSession extends Lifecycle implements RedisCommands {
   }
 
   async #connect(): Promise<void> {
-    const { address, clock, connectMs = CONNECT_MS, name = "baton", channels = [], onOpen } = this.#o;
+    const { address, clock, connectMs = CONNECT_MS, name = "baton" } = this.#o;
+    const { channels = [], onMessage = () => {}, onOpen } = this.#o;
     const line = new RedisConnection({
       address,
       clock,
@@ -135,13 +133,9 @@ export class RedisSession extends Lifecycle implements RedisCommands {
     this.#current = line;
     try {
       await line.open();
-      if (channels.length > 0) {
-        const tell = (message: string, channel: string): void => this.#o.onMessage?.(channel, message);
-        await line.use((client) => client.subscribe([...channels], tell), this.#commandMs);
-      }
+      if (channels.length > 0) await line.subscribe(channels, onMessage, this.#commandMs);
       await onOpen?.({
-        send: (args, { deadlineMs = this.#commandMs, typeMapping } = {}) =>
-          line.send(args, deadlineMs, typeMapping),
+        send: (args, { deadlineMs = this.#commandMs } = {}) => line.send(args, deadlineMs),
         run: (script, keys, args, options = {}) => this.#run(line, script, keys, args, options),
       });
       if (line.ended) throw unavailable("the connection broke at once", "not_done");
@@ -155,7 +149,7 @@ export class RedisSession extends Lifecycle implements RedisCommands {
 
   #ended(line: RedisConnection, reason: unknown): void {
     if (this.#current === line) this.#current = null;
-    if (this.#line !== line) return; // `#connect` tells
+    if (this.#line !== line) return; // `#connect` rejects
     this.#line = null;
     this.#o.onLost?.(reason);
     const { signal } = this.#stopping;
@@ -167,7 +161,7 @@ export class RedisSession extends Lifecycle implements RedisCommands {
     script: RedisScript,
     keys: readonly string[],
     args: readonly (RedisArgument | number)[],
-    { deadlineMs = this.#commandMs, typeMapping }: SendOptions,
+    { deadlineMs = this.#commandMs }: SendOptions,
   ): Promise<Reply> {
     const rest = [
       String(keys.length),
@@ -175,10 +169,10 @@ export class RedisSession extends Lifecycle implements RedisCommands {
       ...args.map((arg) => (typeof arg === "number" ? String(arg) : arg)),
     ];
     try {
-      return await line.send<Reply>(["EVALSHA", script.digest, ...rest], deadlineMs, typeMapping);
+      return await line.send<Reply>(["EVALSHA", script.digest, ...rest], deadlineMs);
     } catch (error) {
       if (!isNoScript(error)) throw error;
-      return line.send<Reply>(["EVAL", script.text, ...rest], deadlineMs, typeMapping);
+      return line.send<Reply>(["EVAL", script.text, ...rest], deadlineMs);
     }
   }
 }

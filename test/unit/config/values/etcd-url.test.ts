@@ -59,7 +59,7 @@ describe("an etcd beside the database", () => {
       ],
       [
         "http://a:2379/v3",
-        "--etcd has something behind its port; what comes before our keys is the setting etcd.prefix",
+        "--etcd has something behind its port; the first part of our keys is the setting etcd.prefix",
       ],
       ["http://me@a:2379", "--etcd needs both of user and password, or none"],
       ["http://me:one@a,http://you:two@b", "--etcd names several users; all members know the same one"],

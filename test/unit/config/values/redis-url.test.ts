@@ -54,7 +54,7 @@ describe("a Redis beside the database", () => {
     for (const [redis, message] of [
       [
         "cache:6379",
-        "--redis must be a URL such as redis://user:password@host:6379/0, or rediss:// for TLS, not cache:",
+        "--redis must be a URL such as redis://user:password@host:6379/0, or rediss:// for TLS",
       ],
       [
         "redis://me:hidden@a,b/0",

@@ -8,10 +8,10 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { BatonError, hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
-import { redisScript } from "../../../../../src/platform/drivers/redis/script.ts";
+import { redisScript } from "../../../../../src/platform/drivers/redis/session.ts";
 import { RedisSession, type RedisSessionOptions } from "../../../../../src/platform/drivers/redis/session.ts";
 import { parseRedisUrl } from "../../../../../src/platform/drivers/redis/url.ts";
-import { Redis, type RedisOptions } from "../../../../../src/platform/drivers/redis/redis.ts";
+import { checkRedis, Redis, type RedisOptions } from "../../../../../src/platform/drivers/redis/redis.ts";
 import { ManualClock } from "../../../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
@@ -30,7 +30,7 @@ after(async () => {
   await server.stop();
 });
 
-const opened = new Set<RedisSession | Redis>();
+const opened = new Set<RedisSession>();
 afterEach(async () => {
   await proxy.forward();
   proxy.reset();
@@ -198,7 +198,8 @@ void describe("a session of Redis", () => {
       assert.equal(await outcomeOf(session.send(["SET", "a", "b"])), "not_done");
       assert.equal(lost, 1);
       const redis = new Redis({ url: own.url(), clock: systemClock, random: systemRandom });
-      const error = await failure(redis.start());
+      const replica = await open({ url: own.url() });
+      const error = await failure(checkRedis(replica, redis.shown));
       assert.ok(hasCode(error, "BAD_CONFIG"));
       assert.match(error.message, /replica.*primary/);
     } finally {
@@ -229,7 +230,7 @@ void describe("a session of Redis", () => {
     const session = await open({ url: through(), commandMs: 60_000, connectMs: 60_000 });
     await proxy.freeze();
     const waiting = outcomeOf(session.send(["PING"]));
-    session.reset("for the test");
+    proxy.reset();
     await systemClock.sleep(50);
     const startedAt = systemClock.monotonic();
     await session.stop();
@@ -268,22 +269,12 @@ void describe("a session of Redis", () => {
 });
 
 void describe("Redis as a cluster uses it", () => {
-  const client = (options: Partial<RedisOptions> = {}): Redis => {
+  const client = (options: Partial<RedisOptions> = {}): RedisSession => {
     const redis = new Redis({ url: server.url(), clock: systemClock, random: systemRandom, ...options });
-    opened.add(redis);
-    return redis;
+    const session = redis.session();
+    opened.add(session);
+    return session;
   };
-
-  void test("the shared connection and one of its own do not wait for each other", async () => {
-    const redis = client();
-    await redis.start();
-    const own = redis.dedicated();
-    opened.add(own);
-    await own.start();
-    const blocked = own.send(["BLPOP", redis.keys.key("list"), "5"], { deadlineMs: 8_000 });
-    await redis.send(["RPUSH", redis.keys.key("list"), "x"]);
-    assert.deepEqual(await blocked, [redis.keys.key("list"), "x"]);
-  });
 
   void test("password and database of the URL are used", async () => {
     const own = await RedisServer.start({ password: "p@ss w%rd" });
@@ -291,7 +282,6 @@ void describe("Redis as a cluster uses it", () => {
       const redis = client({ url: own.url(5), name: "baton/one/ada" });
       await redis.start();
       assert.match(await redis.send<string>(["CLIENT", "INFO"]), /name=baton\/one\/ada .*db=5/);
-      assert.equal(redis.shown, `redis://127.0.0.1:${own.port}/5`);
       for (const url of [`redis://127.0.0.1:${own.port}`, `redis://:wrong@127.0.0.1:${own.port}`]) {
         const error = await failure(client({ url }).start());
         assert.ok(hasCode(error, "BAD_CONFIG"), String(error));
@@ -332,7 +322,7 @@ void describe("Redis as a cluster uses it", () => {
         import { Redis } from ${module("../../../../../src/platform/drivers/redis/redis.ts")};
         import { systemClock } from ${module("../../../../../src/platform/clock.ts")};
         import { systemRandom } from ${module("../../../../../src/platform/random.ts")};
-        const redis = new Redis({ url: ${JSON.stringify(url)}, clock: systemClock, random: systemRandom });
+        const redis = new Redis({ url: ${JSON.stringify(url)}, clock: systemClock, random: systemRandom }).session();
         await redis.start();
         console.log(await redis.send(["PING"]));
         await redis.stop();`;

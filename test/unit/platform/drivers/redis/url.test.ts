@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hasCode } from "../../../../../src/core/errors.ts";
-import { RedisKeys } from "../../../../../src/platform/drivers/redis/keys.ts";
+import { RedisKeys } from "../../../../../src/platform/drivers/redis/redis.ts";
 import { parseRedisUrl, shownAddress } from "../../../../../src/platform/drivers/redis/url.ts";
 
 void describe("the URL of Redis", () => {
