@@ -8,6 +8,10 @@
  *        |                           |
  *        '---------------------------' renew: false, trust window over, machine slept and not confirmed, resign, stop
  *
+ * While `stands()` is false, this node is no candidate and only reads who leads. A term that a `gate` has not opened yet
+ * is renewed, so no other node begins in the meantime, but nothing outside sees it: `held()` and `current()` are null,
+ * and no duty starts. If the gate refuses, the term ends and other nodes may lead.
+ *
  * Trust is limited by core/leadership/trust-window.ts and computed in every call of `held()`, so it ends in time even while
  * this loop is blocked. Every call to the lock has a deadline, and a late answer changes nothing: a late renewal does
  * not revive a term, a late grant is released.
@@ -20,7 +24,7 @@
 import { BatonError } from "../core/errors.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { LeaderRole, Term, TermChange, TermEnd } from "../core/leadership/term.ts";
-import { sameTerm, TERM_ENDS, termFields } from "../core/leadership/term.ts";
+import { heldBy, sameTerm, TERM_ENDS, termFields } from "../core/leadership/term.ts";
 import { slept, trustedUntil } from "../core/leadership/trust-window.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
@@ -32,6 +36,12 @@ import type { ElectorSettings } from "./elector-settings.ts";
 import { Feed } from "../platform/feed.ts";
 import { LockCalls } from "./lock-calls.ts";
 
+/** Resolves when the term may be acted on; rejects when it must be given up. The signal says that it is over anyway. */
+export type LeaderGate = (term: Term, signal: AbortSignal) => Promise<void>;
+
+/** A gate that switches agents off, and returns which. */
+export type BeforeLeading = (...asked: Parameters<LeaderGate>) => Promise<readonly string[]>;
+
 export interface ElectorOptions {
   readonly lock: LeaseLock;
   readonly identity: NodeIdentity;
@@ -39,8 +49,12 @@ export interface ElectorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly settings: ElectorSettings;
-  readonly log?: Pick<Log, "info" | "warn">;
-  readonly onChange?: (change: TermChange) => void;
+  /** Whether this node is a candidate now. */
+  readonly stands?: () => boolean;
+  /** What has to happen before a term begins. */
+  readonly gate?: LeaderGate | undefined;
+  readonly log?: Pick<Log, "info" | "warn" | "error">;
+  readonly onChange?: ((change: TermChange) => void) | undefined;
 }
 
 /** Both clocks at one instant. */
@@ -56,6 +70,8 @@ export class Elector extends Lifecycle implements Leadership {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #settings: ElectorSettings;
+  readonly #stands: () => boolean;
+  readonly #gate: LeaderGate | undefined;
   readonly #log: ElectorOptions["log"];
   readonly #onChange: ElectorOptions["onChange"];
   /** Two calls fit between the time a renewal is due and the end of trust: one that hangs does not cost the term. */
@@ -65,11 +81,15 @@ export class Elector extends Lifecycle implements Leadership {
   readonly #changes = new Feed<Term | null>();
   /** Ours, from its grant until it is ended; whether it may be acted on is `held()`. */
   #term: Term | null = null;
+  /** The same, from when its gate has opened. */
+  #opened: Term | null = null;
+  /** Aborted when the term ends. */
+  #ending = new AbortController();
   /** When the last renewal that was acknowledged had been sent. */
   #confirmed: Stamp = { mono: 0, wall: 0 };
   #seen: Term | null = null;
   #standsFrom = -Infinity;
-  /** The lock did not answer when it was asked last; that is told once. */
+  /** The lock did not answer the last call; that is logged once. */
   #unanswered = false;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
@@ -85,6 +105,8 @@ export class Elector extends Lifecycle implements Leadership {
     this.#clock = options.clock;
     this.#random = options.random;
     this.#settings = options.settings;
+    this.#stands = options.stands ?? (() => true);
+    this.#gate = options.gate;
     this.#log = options.log;
     this.#onChange = options.onChange;
     const { leaseMs, marginMs, renewMs } = options.settings;
@@ -92,13 +114,15 @@ export class Elector extends Lifecycle implements Leadership {
     this.#calls = new LockCalls(this.#clock, this.#callMs);
   }
 
+  /** Null while our own term has not begun: a caller that was sent here would be refused. */
   current(): Term | null {
-    return this.#seen;
+    const seen = this.#seen;
+    return seen && heldBy(seen, this.#identity) && !this.#isOpen(seen) ? null : seen;
   }
 
   held(): Term | null {
-    if (!this.#term || this.#clock.monotonic() >= this.#lapsesAt()) return null;
-    if (!this.#doubtful()) return this.#term;
+    if (!this.#opened || this.#clock.monotonic() >= this.#lapsesAt()) return null;
+    if (!this.#doubtful()) return this.#opened;
     this.#nudge();
     return null;
   }
@@ -106,6 +130,13 @@ export class Elector extends Lifecycle implements Leadership {
   require(): Term {
     const term = this.held();
     if (term) return term;
+    if (this.#term && !this.#opened) {
+      throw new BatonError(
+        "NOT_LEADER",
+        `${this.#identity.name} is about to lead and does not yet; try again in a moment`,
+        { role: this.#role, leader: null, epoch: null },
+      );
+    }
     const leader = this.#seen && this.#seen.leader !== this.#identity.name ? this.#seen : null;
     throw new BatonError(
       "NOT_LEADER",
@@ -122,17 +153,26 @@ export class Elector extends Lifecycle implements Leadership {
 
   /** A follower that comes in the middle of a term gets that term first. It goes on across a stop and a new start. */
   changes(signal: AbortSignal): AsyncIterable<Term | null> {
-    return this.#changes.follow(signal, this.#term ? [this.#term] : []);
+    return this.#changes.follow(signal, this.#opened ? [this.#opened] : []);
   }
 
   /** Gives the term up and lets the others try first. Does nothing for a standby. */
   async resign(): Promise<void> {
     const term = this.#end("resigned");
     if (!term) return;
-    // Whoever stands by tries within 1.25 x retryMs, hint or not.
+    // A standby tries within 1.25 x retryMs, hint or not.
     this.#standsFrom = this.#clock.monotonic() + 2 * this.#settings.retryMs;
     this.#nudge();
     await this.#release(term);
+  }
+
+  /** `stands()` has changed: ends a term that may not go on, and waits until it is released, or tries at once. */
+  async reconsider(): Promise<void> {
+    this.#nudge();
+    if (this.#stands()) return;
+    const term = this.#end("stopped");
+    if (term) await this.#release(term);
+    await this.#calls.settle();
   }
 
   protected override onStart(): void {
@@ -156,6 +196,7 @@ export class Elector extends Lifecycle implements Leadership {
     while (!stopping.aborted) {
       const waitMs = this.#standsFrom - this.#clock.monotonic();
       if (waitMs > 0) await this.#clock.sleep(waitMs, stopping);
+      else if (!this.#stands()) await this.#observe(stopping);
       else if (await this.#stand(stopping)) await this.#lead(stopping);
     }
   }
@@ -170,28 +211,37 @@ export class Elector extends Lifecycle implements Leadership {
     });
     if (answer.given && answer.value) {
       // The answer may have lain there while this thread was held up, or while we were told to stop.
-      const usable = !stopping.aborted && this.#clock.monotonic() < trustedUntil(sent.mono, this.#settings);
+      const wanted = !stopping.aborted && this.#stands();
+      const usable = wanted && this.#clock.monotonic() < trustedUntil(sent.mono, this.#settings);
       if (usable) this.#begin(answer.value, sent);
       else await this.#release(answer.value);
       return usable;
     }
     if (stopping.aborted) return false;
-    if (answer.given) await this.#look(stopping);
-    else if (!this.#unanswered)
+    if (answer.given) {
+      const seen = await this.#calls.ask(() => this.#lock.read(), { stopping });
+      if (seen.given) this.#seen = seen.value;
+    } else if (!this.#unanswered)
       this.#log?.warn(
         { leaderRole: this.#role, err: answer.error },
-        "could not ask for the leader lock; trying on",
+        "could not ask for the leader lock; trying again",
       );
     this.#unanswered = !answer.given;
-    const { retryMs } = this.#settings;
-    // Spread by a quarter to both sides: standbys that start together do not ask together for ever.
-    await this.#pause(retryMs * (0.75 + 0.5 * this.#random.chance()), stopping);
+    await this.#pauseToRetry(stopping);
     return false;
   }
 
-  async #look(stopping: AbortSignal): Promise<void> {
+  /** While the backend is away no leader is known. */
+  async #observe(stopping: AbortSignal): Promise<void> {
+    this.#nudged = false;
     const answer = await this.#calls.ask(() => this.#lock.read(), { stopping });
-    if (answer.given) this.#seen = answer.value;
+    this.#seen = answer.given ? answer.value : null;
+    await this.#pauseToRetry(stopping);
+  }
+
+  /** Spread by a quarter to both sides: standbys that start together do not ask together for ever. */
+  async #pauseToRetry(stopping: AbortSignal): Promise<void> {
+    await this.#pause(this.#settings.retryMs * (0.75 + 0.5 * this.#random.chance()), stopping);
   }
 
   /** Renews until the term is over. */
@@ -204,6 +254,7 @@ export class Elector extends Lifecycle implements Leadership {
       const now = this.#clock.monotonic();
       const lapsesAt = this.#lapsesAt();
       if (now >= lapsesAt) return this.#giveUp("lapsed");
+      if (!this.#stands()) return this.#giveUp("superseded");
       const doubtful = this.#doubtful();
       const due = doubtful || hinted ? now : Math.max(this.#confirmed.mono + this.#settings.renewMs, retryAt);
       if (due > now) {
@@ -239,7 +290,31 @@ export class Elector extends Lifecycle implements Leadership {
     this.#seen = term;
     this.#log?.info(termFields(term), "leading");
     this.#onChange?.({ is: "started", term, before });
+    this.#ending = new AbortController();
+    if (this.#gate) void this.#askGate(this.#gate, term, this.#ending.signal);
+    else this.#open(term);
+  }
+
+  async #askGate(gate: LeaderGate, term: Term, ending: AbortSignal): Promise<void> {
+    try {
+      await gate(term, ending);
+      if (ending.aborted) return;
+      this.#log?.info(termFields(term), "the gate is open; duties begin");
+      this.#open(term);
+    } catch (error) {
+      if (ending.aborted) return;
+      this.#log?.error({ ...termFields(term), err: error }, "may not lead; giving the term up");
+      await this.resign();
+    }
+  }
+
+  #open(term: Term): void {
+    this.#opened = term;
     this.#changes.push(term);
+  }
+
+  #isOpen(term: Term): boolean {
+    return this.#opened !== null && sameTerm(this.#opened, term);
   }
 
   /** Followers hear of the end before the lock does, so that duties are called off before a successor is granted. */
@@ -250,7 +325,9 @@ export class Elector extends Lifecycle implements Leadership {
     if (this.#seen && sameTerm(this.#seen, term)) this.#seen = null;
     this.#log?.info({ ...termFields(term), reason: TERM_ENDS[reason] }, "no longer leading");
     this.#onChange?.({ is: "ended", term, reason });
-    this.#changes.push(null);
+    this.#ending.abort();
+    if (this.#opened) this.#changes.push(null);
+    this.#opened = null;
     return term;
   }
 

@@ -4,17 +4,15 @@
  * (node/duties.ts) follow `changes()`.
  */
 
-import type { Coordination, Leadership, LeaseLock, Membership } from "./coordination.ts";
-import { Elector } from "./elector.ts";
-import type { ElectorSettings } from "./elector-settings.ts";
-import { LeaderObserver } from "./leader-observer.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import { LEADER_ROLES, type LeaderRole, type TermChange } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
-import { Lifecycle, type Service } from "../platform/service.ts";
-import { GatedLeadership, type LeaderGate } from "./gated-leadership.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { Coordination, Leadership } from "./coordination.ts";
+import { Elector, type LeaderGate } from "./elector.ts";
+import type { ElectorSettings } from "./elector-settings.ts";
 
 export interface LeaderElectionsOptions {
   readonly coordination: Coordination;
@@ -32,81 +30,61 @@ export interface LeaderElectionsOptions {
 }
 
 export class LeaderElections extends Lifecycle {
-  readonly scheduler: Leadership;
-  /** Its terms are numbered by the store that it compacts. */
-  readonly compactor: Leadership;
-  readonly #all: Readonly<Record<LeaderRole, Leadership>>;
-  readonly #electors: readonly Service[];
-  /** Looks who leads while we do not stand. */
-  readonly #observer: LeaderObserver;
+  readonly #electors: Readonly<Record<LeaderRole, Elector>>;
+  /** A drained node is no candidate, and still answers who leads. */
+  #withdrawn = false;
 
   constructor(options: LeaderElectionsOptions) {
     super();
-    const { coordination, identity, stands, gate, settings, clock, random, log, onChange } = options;
-    const electors = LEADER_ROLES.map((role) => {
-      const lock = coordination.lock(role);
-      if (!stands(role))
-        return new LeaderObserver({ lock, node: identity.name, role, clock, intervalMs: settings.retryMs });
-      const own = whileListed(lock, coordination.membership);
-      const elector = new Elector({ lock: own, identity, role, clock, random, settings, log, onChange });
-      return gate && role === "scheduler" ? new GatedLeadership({ elector, identity, gate, log }) : elector;
-    });
-    this.#electors = electors;
-    const scheduler = electors[LEADER_ROLES.indexOf("scheduler")]!;
-    this.compactor = electors[LEADER_ROLES.indexOf("log_compactor")]!;
-    const lock = coordination.lock("scheduler");
-    this.#observer = new LeaderObserver({
-      lock,
-      node: identity.name,
-      role: "scheduler",
-      clock,
-      intervalMs: settings.retryMs,
-    });
-    this.scheduler = {
-      current: () => (this.#observer.running ? this.#observer : scheduler).current(),
-      held: () => scheduler.held(),
-      require: () => scheduler.require(),
-      silence: () => (this.#observer.running ? this.#observer : scheduler).silence(),
-      changes: (signal) => scheduler.changes(signal),
-    };
-    const byRole = LEADER_ROLES.map((role, at) => [role, electors[at]!]);
-    this.#all = {
-      ...(Object.fromEntries(byRole) as Record<LeaderRole, Leadership>),
-      scheduler: this.scheduler,
-    };
+    const { coordination, stands, gate, ...rest } = options;
+    const { membership } = coordination;
+    const electors = LEADER_ROLES.map((role): [LeaderRole, Elector] => [
+      role,
+      new Elector({
+        ...rest,
+        role,
+        lock: coordination.lock(role),
+        // A node whose name another one has taken does not lead: callers would be sent to the other.
+        stands: () => !this.#withdrawn && stands(role) && membership.displaced() === null,
+        gate: role === "scheduler" ? gate : undefined,
+      }),
+    ]);
+    this.#electors = Object.fromEntries(electors) as Record<LeaderRole, Elector>;
+  }
+
+  get scheduler(): Leadership {
+    return this.#electors.scheduler;
+  }
+
+  /** Its terms are numbered by the store that it compacts. */
+  get compactor(): Leadership {
+    return this.#electors.log_compactor;
   }
 
   of(role: LeaderRole): Leadership {
-    return this.#all[role];
+    return this.#electors[role];
+  }
+
+  /** Gives all terms up, and is no candidate until `stand`. */
+  async withdraw(): Promise<void> {
+    this.#withdrawn = true;
+    await this.#each((elector) => elector.reconsider());
+  }
+
+  async stand(): Promise<void> {
+    this.#withdrawn = false;
+    await this.#each((elector) => elector.reconsider());
   }
 
   protected async onStart(): Promise<void> {
-    await Promise.all(this.#electors.map((elector) => elector.start()));
-  }
-
-  /** For a drained node, which does not stand but is still asked. */
-  async observe(looks: boolean): Promise<void> {
-    await (looks ? this.#observer.start() : this.#observer.stop());
+    await this.#each((elector) => elector.start());
   }
 
   protected async onStop(): Promise<void> {
-    await Promise.all(this.#electors.map((elector) => elector.stop()));
+    await this.#each((elector) => elector.stop());
   }
-}
 
-/** The lock, for as long as this node is who the others take it for. */
-function whileListed(lock: LeaseLock, membership: Pick<Membership, "displaced">): LeaseLock {
-  const displaced = (): boolean => membership.displaced() !== null;
-  return {
-    acquire: async (candidate, ttlMs) => (displaced() ? null : lock.acquire(candidate, ttlMs)),
-    renew: async (term, ttlMs) => {
-      if (!displaced()) return lock.renew(term, ttlMs);
-      await lock.release(term);
-      return false;
-    },
-    release: (term) => lock.release(term),
-    read: () => lock.read(),
-    tenure: () => lock.tenure(),
-    released: (signal) => lock.released(signal),
-  };
+  async #each(work: (elector: Elector) => Promise<void>): Promise<void> {
+    await Promise.all(Object.values(this.#electors).map(work));
+  }
 }

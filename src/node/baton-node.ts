@@ -155,11 +155,10 @@ export class BatonNode extends Lifecycle {
   }
 
   protected async onStop(): Promise<void> {
-    const { e, x, list } = this.#built;
+    const { x, list } = this.#built;
     this.#stopped.abort();
     x.joinServer?.goDown();
     await this.#changing;
-    await e.observe(false);
     await this.#drain();
     // In reverse: peers hear that we leave while they can still reach us.
     await list.stop();
@@ -189,7 +188,7 @@ export class BatonNode extends Lifecycle {
       w.inFlight.drained(timeoutMs, AbortSignal.any(Object.values(early))),
       // Leadership goes first: others may schedule and recover while we still wait for running jobs. Terms are given up before their
       // duties have ended, so that others may go on meanwhile.
-      w.controller.drain(this.#hurry.signal).then(() => Promise.all([list.stop(e), list.stop(d)])),
+      w.controller.drain(this.#hurry.signal).then(() => Promise.all([e.withdraw(), list.stop(d)])),
     ]);
     this.#released = handed ? handed.orphaned + handed.released : 0;
     if (!drained) return false;
@@ -201,12 +200,11 @@ export class BatonNode extends Lifecycle {
   }
 
   async #resume(): Promise<void> {
-    const { p, e, w, list } = this.#built;
+    const { p, e, w } = this.#built;
     // A cluster that has not gathered is still waited for.
     const status = p.state.forming === null ? "active" : "joining";
-    await e.observe(false);
     w.controller.resume();
-    await list.start(e);
+    await e.stand();
     if (status === "active") await this.#takeWork();
     w.inFlight.open();
     p.state.draining = false;
@@ -243,7 +241,7 @@ export class BatonNode extends Lifecycle {
   }
 
   async #followRequests(signal: AbortSignal): Promise<void> {
-    const { p, b, e, w, list } = this.#built;
+    const { p, b, w, list } = this.#built;
     let callOff = new AbortController();
     for await (const request of b.membership.requests(signal)) {
       // A resume does not wait until the node has drained, and what runs is not interrupted for nothing.
@@ -255,7 +253,6 @@ export class BatonNode extends Lifecycle {
         p.log.info({}, request === "drain" ? "asked to drain" : "asked to take work again");
         if (request === "drain") {
           if (await this.#drain(calledOff)) await list.stop(w.push?.inbox, w.worker);
-          await e.observe(true);
         } else await this.#resume();
       });
     }

@@ -3,7 +3,7 @@
  * are the fifth layer.
  */
 
-import type { BeforeLeading } from "../leadership/gated-leadership.ts";
+import type { BeforeLeading } from "../leadership/elector.ts";
 import { LeaderElections } from "../leadership/leader-elections.ts";
 import type { Backend } from "./backend.ts";
 import type { Platform } from "./platform.ts";

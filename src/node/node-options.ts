@@ -1,6 +1,6 @@
 /** The options with which a program creates a node. */
 
-import type { BeforeLeading } from "../leadership/gated-leadership.ts";
+import type { BeforeLeading } from "../leadership/elector.ts";
 import type { Settings } from "../config/settings.ts";
 import type { NodeLoad } from "../core/node.ts";
 import type { AnyTask } from "../jobs/tasks/task.ts";

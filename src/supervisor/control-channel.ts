@@ -6,7 +6,7 @@
  */
 
 import type { NodeServices } from "../api/node-services.ts";
-import type { BeforeLeading } from "../leadership/gated-leadership.ts";
+import type { BeforeLeading } from "../leadership/elector.ts";
 import type { Settings } from "../config/settings.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/leadership/role.ts";

@@ -1,5 +1,5 @@
 import type { LeaseLock } from "../../src/leadership/coordination.ts";
-import { Elector } from "../../src/leadership/elector.ts";
+import { Elector, type LeaderGate } from "../../src/leadership/elector.ts";
 import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
@@ -16,6 +16,8 @@ interface StanderOptions {
   /** Of its clocks, against the world's. */
   readonly rate?: number;
   readonly settings?: ElectorSettings;
+  readonly stands?: () => boolean;
+  readonly gate?: LeaderGate;
 }
 
 export interface Stander {
@@ -23,8 +25,8 @@ export interface Stander {
   readonly elector: Elector;
   readonly clock: NodeClock;
   readonly lock: FaultyLock;
-  /** What `changes()` told so far: epochs, and null where a term ended. */
-  readonly told: (number | null)[];
+  /** What `changes()` reported so far: epochs, and null where a term ended. */
+  readonly heard: (number | null)[];
   readonly logged: string[];
 }
 
@@ -52,11 +54,13 @@ export class Election implements AsyncDisposable {
       clock,
       random: seededRandom(this.#standers.length),
       settings: options.settings ?? SETTINGS,
-      log: { info: note, warn: note },
+      log: { info: note, warn: note, error: note },
+      ...(options.stands && { stands: options.stands }),
+      gate: options.gate,
     });
-    const told: (number | null)[] = [];
-    void this.#note(elector.changes(this.#over.signal), told);
-    const stander: Stander = { name, elector, clock, lock, told, logged };
+    const heard: (number | null)[] = [];
+    void this.#note(elector.changes(this.#over.signal), heard);
+    const stander: Stander = { name, elector, clock, lock, heard, logged };
     this.#standers.push(stander);
     return stander;
   }
@@ -73,8 +77,8 @@ export class Election implements AsyncDisposable {
     return this.world.advance(ms);
   }
 
-  async #note(changes: AsyncIterable<Term | null>, told: (number | null)[]): Promise<void> {
-    for await (const term of changes) told.push(term?.epoch ?? null);
+  async #note(changes: AsyncIterable<Term | null>, heard: (number | null)[]): Promise<void> {
+    for await (const term of changes) heard.push(term?.epoch ?? null);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -22,10 +22,10 @@ describe("an elector whose process or clock misbehaves", () => {
     ada.clock.resume();
     assert.equal(ada.elector.held(), null);
     await election.pass(0);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
     await election.pass(1.25 * retryMs);
     assert.deepEqual(ada.elector.current(), bob.elector.held());
-    assert.deepEqual(bob.told, [2]);
+    assert.deepEqual(bob.heard, [2]);
   });
 
   test("S05: paused for 0.4 of a lease, it keeps its term", async () => {
@@ -40,7 +40,7 @@ describe("an elector whose process or clock misbehaves", () => {
       ada.clock.resume();
       await election.pass(renewMs);
     }
-    assert.deepEqual(ada.told, [1]);
+    assert.deepEqual(ada.heard, [1]);
     assert.equal(bob.elector.held(), null);
   });
 
@@ -69,8 +69,8 @@ describe("an elector whose process or clock misbehaves", () => {
       assert.deepEqual(ada.elector.held(), ada.term);
       await election.pass(5 * leaseMs);
       assert.deepEqual(ada.elector.held(), ada.term);
-      assert.deepEqual(ada.told, [1]);
-      assert.deepEqual(bob.told, []);
+      assert.deepEqual(ada.heard, [1]);
+      assert.deepEqual(bob.heard, []);
     });
   }
 
@@ -114,7 +114,7 @@ describe("an elector whose process or clock misbehaves", () => {
     ada.clock.wake();
     assert.equal(ada.elector.held(), null, "its monotonic clock stood still, so only the wall tells");
     await election.pass(0);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
     await election.pass(1.25 * retryMs);
     assert.deepEqual(ada.elector.current(), bob.elector.held());
   });
@@ -127,7 +127,7 @@ describe("an elector whose process or clock misbehaves", () => {
     await granted(election.lock, candidate("bob"), leaseMs);
     ada.clock.wake();
     await election.pass(renewMs);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
   });
 
   test("S13: after a suspend a lock that cannot be asked ends the term", async () => {
@@ -138,7 +138,7 @@ describe("an elector whose process or clock misbehaves", () => {
       ada.lock.break(fault, "renew", "acquire");
       assert.equal(ada.elector.held(), null);
       await election.pass((windowMs - renewMs) / 2);
-      assert.deepEqual(ada.told, [1, null], fault);
+      assert.deepEqual(ada.heard, [1, null], fault);
     }
   });
 
@@ -170,7 +170,7 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.mend();
     await election.pass(windowMs);
     assert.deepEqual(ada.elector.held(), ada.term);
-    assert.deepEqual(ada.told, [1]);
+    assert.deepEqual(ada.heard, [1]);
   });
 
   for (const fault of ["throws", "hangs", "arrives late", "answers late"] as const) {
@@ -185,7 +185,7 @@ describe("an elector whose lock misbehaves", () => {
       assert.ok(ada.lock.calls.renew >= 2);
       ada.lock.answer();
       await election.pass(leaseMs);
-      assert.deepEqual(ada.told, [1]);
+      assert.deepEqual(ada.heard, [1]);
     });
   }
 
@@ -209,9 +209,9 @@ describe("an elector whose lock misbehaves", () => {
     const ada = await election.leader("ada");
     ada.lock.break("hangs", "acquire", "renew", "release", "read");
     await election.pass(windowMs - 1);
-    assert.deepEqual(ada.told, [1]);
+    assert.deepEqual(ada.heard, [1]);
     await election.pass(1);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
     const before = ada.lock.calls.acquire;
     await election.pass(5 * leaseMs);
     assert.ok(ada.lock.calls.acquire > before + 3);
@@ -227,18 +227,18 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.break("loses the reply", "renew");
     ada.lock.break("throws", "acquire");
     await election.pass(windowMs);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
     assert.equal(await election.lock.read(), null);
   });
 
-  test("the end of the window is told in time also when the next try would be later", async () => {
+  test("the end of the window is heard in time also when the next try would be later", async () => {
     await using election = new Election();
     const ada = await election.leader("ada", { settings: { ...SETTINGS, retryMs: 450 } });
     ada.lock.break("throws", "renew", "acquire");
     await election.pass(windowMs - 1);
-    assert.deepEqual(ada.told, [1]);
+    assert.deepEqual(ada.heard, [1]);
     await election.pass(1);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
   });
 
   test("an answer that comes after the window does not revive the term", async () => {
@@ -247,11 +247,11 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.break("answers late", "renew");
     ada.lock.break("hangs", "acquire");
     await election.pass(windowMs);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
     ada.lock.answer();
     await election.pass(0);
     assert.equal(ada.elector.held(), null);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
   });
 
   test("an answer that lay there while the thread was held up past the window does not revive the term", async () => {
@@ -266,7 +266,7 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.answer();
     await election.pass(0);
     assert.equal(ada.elector.held(), null);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
   });
 
   test("a grant that lay there while the thread was held up past the window is given back", async () => {
@@ -280,7 +280,7 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.break("throws", "acquire");
     ada.lock.answer();
     await election.pass(0);
-    assert.deepEqual(ada.told, []);
+    assert.deepEqual(ada.heard, []);
     assert.equal(await election.lock.read(), null);
   });
 
@@ -290,7 +290,7 @@ describe("an elector whose lock misbehaves", () => {
     await election.lock.release(ada.term);
     const bob = await granted(election.lock, candidate("bob"), leaseMs);
     await election.pass(renewMs);
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
     assert.equal(ada.elector.held(), null);
     assert.deepEqual(ada.elector.current(), bob);
     assert.deepEqual(await election.lock.read(), bob, "the later term was touched");
@@ -303,7 +303,7 @@ describe("an elector whose lock misbehaves", () => {
     await granted(election.lock, candidate("bob"), leaseMs);
     await election.pass(leaseMs + 1.25 * retryMs);
     assert.equal(ada.elector.held()?.epoch, 3);
-    assert.deepEqual(ada.told, [1, null, 3]);
+    assert.deepEqual(ada.heard, [1, null, 3]);
   });
 
   test("a grant whose reply is late is given back in the background", async () => {
@@ -319,7 +319,7 @@ describe("an elector whose lock misbehaves", () => {
     await election.pass(0);
     assert.equal(await election.lock.read(), null);
     assert.equal(ada.elector.held(), null);
-    assert.deepEqual(ada.told, []);
+    assert.deepEqual(ada.heard, []);
   });
 
   test("a grant whose reply was lost blocks nobody for longer than a lease", async () => {
@@ -349,7 +349,7 @@ describe("an elector whose lock misbehaves", () => {
     ada.lock.answer();
     await stopping;
     assert.equal(await election.lock.read(), null);
-    assert.deepEqual(ada.told, []);
+    assert.deepEqual(ada.heard, []);
   });
 
   for (const fault of ["throws", "hangs"] as const) {

@@ -24,7 +24,7 @@ describe("an elector", () => {
 
   test("holds nothing before its start and after its stop", async () => {
     await using election = new Election();
-    const { elector, told } = election.stander("ada");
+    const { elector, heard } = election.stander("ada");
     assert.equal(elector.held(), null);
     await elector.start();
     await election.pass(0);
@@ -33,7 +33,7 @@ describe("an elector", () => {
     assert.equal(elector.held(), null);
     assert.equal(elector.current(), null);
     await election.pass(0);
-    assert.deepEqual(told, [1, null]);
+    assert.deepEqual(heard, [1, null]);
     assert.equal(await election.lock.read(), null, "the term was not released");
   });
 
@@ -58,14 +58,14 @@ describe("an elector", () => {
 
   test("keeps its term as long as renewals are acknowledged, with one of them under way at a time", async () => {
     await using election = new Election();
-    const { elector, term, lock, told } = await election.leader("ada");
+    const { elector, term, lock, heard } = await election.leader("ada");
     for (let i = 0; i < 100; i++) {
       await election.pass(leaseMs / 8);
       assert.deepEqual(elector.held(), term);
     }
     assert.equal(lock.inFlightMax.renew, 1);
     assert.equal(lock.calls.acquire, 1);
-    assert.deepEqual(told, [1]);
+    assert.deepEqual(heard, [1]);
   });
 
   test("takes over from a dead leader when its lease has run out, and not before", async () => {
@@ -122,7 +122,7 @@ describe("an elector", () => {
     await election.lock.release(ada.term);
     await election.pass(0);
     assert.equal(ada.lock.calls.renew, 2);
-    assert.deepEqual(ada.told.slice(0, 2), [1, null]);
+    assert.deepEqual(ada.heard.slice(0, 2), [1, null]);
   });
 
   test("answers a storm of hints with one renewal at a time", async () => {
@@ -205,7 +205,7 @@ describe("an elector", () => {
     await election.pass(3 * leaseMs);
     assert.equal(bob.elector.held()?.epoch, 2);
     assert.deepEqual(ada.elector.current(), bob.elector.held());
-    assert.deepEqual(ada.told, [1, null]);
+    assert.deepEqual(ada.heard, [1, null]);
   });
 
   test("leads again under a new epoch when it resigned and nobody else stood", async () => {
@@ -216,7 +216,7 @@ describe("an elector", () => {
     assert.equal(ada.elector.held(), null);
     await election.pass(2 * retryMs);
     assert.equal(ada.elector.held()?.epoch, 2);
-    assert.deepEqual(ada.told, [1, null, 2]);
+    assert.deepEqual(ada.heard, [1, null, 2]);
   });
 
   test("takes a resignation without a term for nothing", async () => {
@@ -245,7 +245,7 @@ describe("an elector", () => {
     const expected = [1, null, 2, null, 3, null, 4];
     assert.deepEqual(await epochs(slow), expected);
     assert.deepEqual(await epochs(other), expected);
-    assert.deepEqual(ada.told, expected);
+    assert.deepEqual(ada.heard, expected);
   });
 
   test("tells the end of a term before the lock is asked to release it", async () => {
@@ -254,8 +254,8 @@ describe("an elector", () => {
     ada.lock.break("arrives late", "release");
     const stopping = ada.elector.stop();
     await election.pass(0);
-    assert.deepEqual(ada.told, [1, null]);
-    assert.ok(await election.lock.read(), "released before the followers were told");
+    assert.deepEqual(ada.heard, [1, null]);
+    assert.ok(await election.lock.read(), "released before the followers were heard");
     ada.lock.answer();
     await stopping;
   });
@@ -309,10 +309,10 @@ describe("an elector", () => {
 });
 
 async function epochs(changes: AsyncIterator<Term | null>): Promise<(number | null)[]> {
-  const told: (number | null)[] = [];
+  const heard: (number | null)[] = [];
   for (;;) {
     const next = await changes.next();
-    if (next.done) return told;
-    told.push(next.value?.epoch ?? null);
+    if (next.done) return heard;
+    heard.push(next.value?.epoch ?? null);
   }
 }
