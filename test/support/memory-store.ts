@@ -126,7 +126,7 @@ class MemoryOwnership implements OwnershipStore {
       if (!request.tasks.has(task) || request.exceptQueues.has(queue) || this.#cache.paused.has(queue))
         continue;
       if ((request.queues && !request.queues.has(queue)) || this.#markOf(job)) continue;
-      const isOne = this.#sql.suspect.get(this.#cache.seqOf(id)!)?.["suspect"] === 1;
+      const isOne = this.#sql.suspect.get(this.#cache.seqOf(id))?.["suspect"] === 1;
       if (isOne && !suspect) continue;
       if (isOne) suspect = false;
       else if (!open || open.jobs.length >= request.size) open = part();
