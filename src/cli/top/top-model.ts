@@ -138,26 +138,23 @@ function isChar(key: Key, char: string): boolean {
   return typeof key !== "string" && key.char.toLowerCase() === char;
 }
 
+const PANE_STEPS = { tab: 1, right: 1, "back-tab": -1, left: -1 } as const;
+
 function moved(
   model: Model,
   key: Exclude<Key, object | "interrupt" | "suspend" | "redraw">,
   page: number,
 ): Step {
   const rows = { up: -1, down: 1, "page-up": -page, "page-down": page, home: -Infinity, end: Infinity };
-  switch (key) {
-    case "tab":
-    case "right":
-      return still(inPane(model, 1));
-    case "back-tab":
-    case "left":
-      return still(inPane(model, -1));
-    case "enter":
-      return still(keysOf(model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
-    case "escape":
-      return still({ ...model, message: null });
-    default:
-      return still(selecting(model, rows[key]));
+  if (key === "escape") return still({ ...model, message: null });
+  if (key === "enter") {
+    return still(keysOf(model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
   }
+  return still(
+    key in rows
+      ? selecting(model, rows[key as keyof typeof rows])
+      : inPane(model, PANE_STEPS[key as keyof typeof PANE_STEPS]),
+  );
 }
 
 function typed(model: Model, char: string): Step {
