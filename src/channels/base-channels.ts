@@ -6,6 +6,7 @@
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import { within } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
 import {
   BATCH_MAX,
@@ -140,9 +141,7 @@ export abstract class BaseChannels<Source extends QueueSource> extends Lifecycle
 
   /** Waits for what is under way, within limits. */
   protected async finish(work: Promise<unknown>): Promise<void> {
-    const over = new AbortController();
-    await Promise.race([work, this.#base.clock.sleep(LAST_WORDS_MS, over.signal)]);
-    over.abort();
+    await within(this.#base.clock, LAST_WORDS_MS, work);
   }
 
   #release(queue: string, restMs: number): void {

@@ -13,6 +13,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import type { TermStore } from "../store/store.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "./coordination.ts";
+import { Mutex } from "../platform/loop.ts";
 import { Feed } from "../platform/feed.ts";
 
 export interface AdmittedLockOptions {
@@ -43,7 +44,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   #floor: number | null = null;
   /** A term of ours that the store has a successor of. */
   #superseded: Term | null = null;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turn = new Mutex();
   #callOffLapse = (): void => {};
 
   constructor(options: AdmittedLockOptions) {
@@ -64,9 +65,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
 
   acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     // One at a time: of two terms of one candidate, the store would admit the later one first.
-    const result = this.#turn.then(() => this.#acquire(candidate, ttlMs));
-    this.#turn = result.catch(() => {});
-    return result;
+    return this.#turn.run(() => this.#acquire(candidate, ttlMs));
   }
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
@@ -106,7 +105,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
   }
 
   async stop(): Promise<void> {
-    await this.#turn;
+    await this.#turn.idle();
     this.#callOffLapse();
     this.#superseded = null;
     this.onStop();

@@ -35,6 +35,7 @@ import { checkElectorSettings } from "./elector-settings.ts";
 import type { ElectorSettings } from "./elector-settings.ts";
 import { Feed } from "../platform/feed.ts";
 import { LockCalls } from "./lock-calls.ts";
+import { Pause } from "../platform/loop.ts";
 
 /** Resolves when the term may be acted on; rejects when it must be given up. The signal says that it is over anyway. */
 export type LeaderGate = (term: Term, signal: AbortSignal) => Promise<void>;
@@ -93,8 +94,8 @@ export class Elector extends Lifecycle implements Leadership {
   #unanswered = false;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
-  #nap = new AbortController();
-  #nudged = false;
+  /** Between two calls of the lock; a hint ends it. */
+  readonly #pause: Pause;
 
   constructor(options: ElectorOptions) {
     super();
@@ -112,6 +113,7 @@ export class Elector extends Lifecycle implements Leadership {
     const { leaseMs, marginMs, renewMs } = options.settings;
     this.#callMs = (leaseMs - marginMs - renewMs) / 2;
     this.#calls = new LockCalls(this.#clock, this.#callMs);
+    this.#pause = new Pause(this.#clock);
   }
 
   /** Null while our own term has not begun: a caller that was sent here would be refused. */
@@ -123,7 +125,7 @@ export class Elector extends Lifecycle implements Leadership {
   held(): Term | null {
     if (!this.#opened || this.#clock.monotonic() >= this.#lapsesAt()) return null;
     if (!this.#doubtful()) return this.#opened;
-    this.#nudge();
+    this.#pause.wake();
     return null;
   }
 
@@ -162,13 +164,13 @@ export class Elector extends Lifecycle implements Leadership {
     if (!term) return;
     // A standby tries within 1.25 x retryMs, hint or not.
     this.#standsFrom = this.#clock.monotonic() + 2 * this.#settings.retryMs;
-    this.#nudge();
+    this.#pause.wake();
     await this.#release(term);
   }
 
   /** `stands()` has changed: ends a term that may not go on, and waits until it is released, or tries at once. */
   async reconsider(): Promise<void> {
-    this.#nudge();
+    this.#pause.wake();
     if (this.#stands()) return;
     const term = this.#end("stopped");
     if (term) await this.#release(term);
@@ -179,13 +181,13 @@ export class Elector extends Lifecycle implements Leadership {
     this.#stopping = new AbortController();
     this.#standsFrom = -Infinity;
     this.#loop = this.#run(this.#stopping.signal);
-    void this.#heedHints(this.#stopping.signal);
+    void this.#followHints(this.#stopping.signal);
   }
 
   protected override async onStop(): Promise<void> {
     const term = this.#end("stopped");
     this.#stopping.abort();
-    this.#nudge();
+    this.#pause.wake();
     await this.#loop;
     if (term) await this.#release(term);
     // A grant may still be on its way to us: wait for it, within limits, so that it does not block the others.
@@ -203,7 +205,7 @@ export class Elector extends Lifecycle implements Leadership {
 
   /** One attempt; true with the term begun, else after the pause that belongs behind it. */
   async #stand(stopping: AbortSignal): Promise<boolean> {
-    this.#nudged = false;
+    this.#pause.clear();
     const sent = this.#stamp();
     const answer = await this.#calls.ask(() => this.#lock.acquire(this.#identity, this.#settings.leaseMs), {
       stopping,
@@ -233,7 +235,7 @@ export class Elector extends Lifecycle implements Leadership {
 
   /** While the backend is away no leader is known. */
   async #observe(stopping: AbortSignal): Promise<void> {
-    this.#nudged = false;
+    this.#pause.clear();
     const answer = await this.#calls.ask(() => this.#lock.read(), { stopping });
     this.#seen = answer.given ? answer.value : null;
     await this.#pauseToRetry(stopping);
@@ -241,7 +243,7 @@ export class Elector extends Lifecycle implements Leadership {
 
   /** Spread by a quarter to both sides: standbys that start together do not ask together for ever. */
   async #pauseToRetry(stopping: AbortSignal): Promise<void> {
-    await this.#pause(this.#settings.retryMs * (0.75 + 0.5 * this.#random.chance()), stopping);
+    await this.#pause.sleep(this.#settings.retryMs * (0.75 + 0.5 * this.#random.chance()), stopping);
   }
 
   /** Renews until the term is over. */
@@ -258,7 +260,7 @@ export class Elector extends Lifecycle implements Leadership {
       const doubtful = this.#doubtful();
       const due = doubtful || hinted ? now : Math.max(this.#confirmed.mono + this.#settings.renewMs, retryAt);
       if (due > now) {
-        hinted = await this.#pause(Math.min(due, lapsesAt) - now, stopping);
+        hinted = await this.#pause.sleep(Math.min(due, lapsesAt) - now, stopping);
         continue;
       }
       hinted = false;
@@ -361,12 +363,12 @@ export class Elector extends Lifecycle implements Leadership {
     return { mono: this.#clock.monotonic(), wall: this.#clock.now() };
   }
 
-  async #heedHints(stopping: AbortSignal): Promise<void> {
+  async #followHints(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
       try {
         for await (const _ of this.#lock.released(stopping)) {
           if (stopping.aborted) return;
-          this.#nudge();
+          this.#pause.wake();
         }
       } catch (error) {
         this.#log?.warn(
@@ -376,22 +378,5 @@ export class Elector extends Lifecycle implements Leadership {
       }
       await this.#clock.sleep(this.#settings.retryMs, stopping);
     }
-  }
-
-  /** True when a hint ended it, or came before it. */
-  async #pause(ms: number, stopping: AbortSignal): Promise<boolean> {
-    if (!this.#nudged && !stopping.aborted) {
-      this.#nap = new AbortController();
-      await this.#clock.sleep(ms, this.#nap.signal);
-    }
-    const nudged = this.#nudged;
-    this.#nudged = false;
-    return nudged;
-  }
-
-  /** Ends the current pause, or skips the next one. */
-  #nudge(): void {
-    this.#nudged = true;
-    this.#nap.abort();
   }
 }

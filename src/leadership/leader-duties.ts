@@ -16,6 +16,7 @@ import type { Leadership } from "./coordination.ts";
 import type { Duty, Term } from "../core/leadership/term.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
+import { Backoff, within } from "../platform/loop.ts";
 import { Lifecycle } from "../platform/service.ts";
 
 export interface LeaderDutiesOptions {
@@ -78,19 +79,20 @@ export class LeaderDuties extends Lifecycle {
   }
 
   async #follow(stopping: AbortSignal): Promise<void> {
-    for (let delayMs = FIRST_RESTART_MS; !stopping.aborted; delayMs = later(delayMs)) {
+    const backoff = new Backoff(FIRST_RESTART_MS, RESTART_MS_MAX);
+    while (!stopping.aborted) {
       try {
         for await (const term of this.#leadership.changes(stopping)) {
           await this.#end();
           if (term && !stopping.aborted) this.#begin(term);
-          delayMs = FIRST_RESTART_MS;
+          backoff.reset();
         }
       } catch (error) {
         this.#log?.error({ err: error }, "leadership cannot be followed; duties stop until it can");
       }
       // Without news of the term nobody may go on acting on it.
       await this.#end();
-      if (!stopping.aborted) await this.#clock.sleep(delayMs, stopping);
+      if (!stopping.aborted) await this.#clock.sleep(backoff.next(), stopping);
     }
   }
 
@@ -105,14 +107,16 @@ export class LeaderDuties extends Lifecycle {
   }
 
   async #keepRunning(name: string, duty: Duty, term: Term, ending: AbortSignal): Promise<void> {
-    for (let delayMs = FIRST_RESTART_MS; !ending.aborted; delayMs = later(delayMs)) {
+    const backoff = new Backoff(FIRST_RESTART_MS, RESTART_MS_MAX);
+    while (!ending.aborted) {
       const startedAt = this.#clock.monotonic();
       try {
         await duty(term, ending);
         return;
       } catch (error) {
         if (ending.aborted) return;
-        if (this.#clock.monotonic() - startedAt >= STEADY_MS) delayMs = FIRST_RESTART_MS;
+        if (this.#clock.monotonic() - startedAt >= STEADY_MS) backoff.reset();
+        const delayMs = backoff.next();
         this.#log?.error(
           { duty: name, epoch: term.epoch, err: error, delayMs },
           "a leader's duty failed; it starts again",
@@ -126,9 +130,9 @@ export class LeaderDuties extends Lifecycle {
     const tenure = this.#tenure;
     if (!tenure) return;
     tenure.ending.abort();
-    const limit = new AbortController();
-    await Promise.race([tenure.done, this.#patience(limit.signal)]);
-    limit.abort();
+    const { signal: stopping } = this.#stopping;
+    await within(this.#clock, this.#graceMs, tenure.done, stopping);
+    if (stopping.aborted) await within(this.#clock, Math.min(this.#graceMs, STOP_GRACE_MS), tenure.done);
     if (tenure.busy.size > 0) {
       this.#log?.error(
         { duties: [...tenure.busy], epoch: tenure.term.epoch },
@@ -137,14 +141,4 @@ export class LeaderDuties extends Lifecycle {
     }
     this.#tenure = null;
   }
-
-  async #patience(over: AbortSignal): Promise<void> {
-    const { signal: stopping } = this.#stopping;
-    await this.#clock.sleep(this.#graceMs, AbortSignal.any([over, stopping]));
-    if (stopping.aborted) await this.#clock.sleep(Math.min(this.#graceMs, STOP_GRACE_MS), over);
-  }
-}
-
-function later(delayMs: number): number {
-  return Math.min(delayMs * 2, RESTART_MS_MAX);
 }

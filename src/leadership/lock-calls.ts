@@ -5,6 +5,7 @@
 
 import { BatonError } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
+import { within } from "../platform/loop.ts";
 import type { LockSilence } from "./coordination.ts";
 
 export type Answer<Value> =
@@ -75,9 +76,7 @@ export class LockCalls {
 
   /** Waits for what is still under way, no longer than a deadline. */
   async settle(): Promise<void> {
-    const limit = new AbortController();
-    await Promise.race([this.#allDone(), this.#clock.sleep(this.#deadlineMs, limit.signal)]);
-    limit.abort();
+    await within(this.#clock, this.#deadlineMs, this.#allDone());
   }
 
   async #allDone(): Promise<void> {

@@ -5,6 +5,7 @@
  */
 
 import type { Clock } from "./clock.ts";
+import { within } from "./loop.ts";
 
 export interface CachedValueOptions<Value> {
   readonly clock: Clock;
@@ -60,9 +61,7 @@ export class CachedValue<Value> {
     if (this.ageMs < Math.max(freshMs, this.#tookMs / SHARE_MAX)) return this.#value;
     this.#looking ??= { done: this.#look(), since: clock.monotonic() };
     if (withinMs <= 0) return this.#value;
-    const over = new AbortController();
-    await Promise.race([this.#looking.done, clock.sleep(withinMs, over.signal)]);
-    over.abort();
+    await within(clock, withinMs, this.#looking.done);
     return this.#value;
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from "../../platform/clock.ts";
+import { within } from "../../platform/loop.ts";
 
 /** Waits until nothing runs any more, for so long at most. */
 export class IdleWait {
@@ -14,13 +15,8 @@ export class IdleWait {
   /** Ends early when `hurry` is aborted. */
   async within(ms: number, hurry?: AbortSignal): Promise<void> {
     if (!this.#busy() || ms <= 0 || hurry?.aborted) return;
-    const over = new AbortController();
-    const end = (): void => over.abort();
-    hurry?.addEventListener("abort", end, { once: true });
     const idle = new Promise<void>((resolve) => this.#waiters.push(resolve));
-    await Promise.race([idle, this.#clock.sleep(ms, over.signal)]);
-    hurry?.removeEventListener("abort", end);
-    end();
+    await within(this.#clock, ms, idle, hurry);
   }
 
   /** Nothing runs. */

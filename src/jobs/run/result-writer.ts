@@ -8,6 +8,7 @@ import type { JobId } from "../../core/ids.ts";
 import type { JobStatus } from "../../core/jobs/job.ts";
 import { traceFields } from "../../core/trace.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { within } from "../../platform/loop.ts";
 import type { Log } from "../../platform/log.ts";
 import type { ClaimedJob, Outcome, Report, Settlement } from "../../store/store.ts";
 import type { JobRun } from "./job-run.ts";
@@ -121,9 +122,7 @@ export class ResultWriter {
   async #patiently(written: Promise<void>): Promise<void> {
     const { results, clock } = this.#o;
     if (results.patienceMs === undefined) return written;
-    const over = new AbortController();
-    await Promise.race([written, clock.sleep(results.patienceMs, over.signal)]);
-    over.abort();
+    await within(clock, results.patienceMs, written);
   }
 
   #takeReports(): Report[] {

@@ -5,6 +5,7 @@
 
 import type { Clock } from "../../platform/clock.ts";
 import type { Random } from "../../platform/random.ts";
+import { Backoff, within } from "../../platform/loop.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Gateway } from "./gateway.ts";
 import { range, readWatch, type WatchEvent } from "./key-value.ts";
@@ -44,9 +45,7 @@ export class WatchStream extends Lifecycle {
     this.#stopping = new AbortController();
     this.#opened = Promise.withResolvers();
     this.#loop = this.#run(this.#stopping.signal);
-    const waited = new AbortController();
-    await Promise.race([this.#opened.promise, clock.sleep(openMs, waited.signal)]);
-    waited.abort();
+    await within(clock, openMs, this.#opened.promise);
   }
 
   protected async onStop(): Promise<void> {
@@ -56,16 +55,16 @@ export class WatchStream extends Lifecycle {
 
   async #run(stopping: AbortSignal): Promise<void> {
     const { clock, random } = this.#o;
-    let pauseMs = FIRST_PAUSE_MS;
+    const backoff = new Backoff(FIRST_PAUSE_MS, PAUSE_MS_MAX);
     while (!stopping.aborted) {
       try {
         await this.#watch(stopping);
       } catch {
         // It is opened again; the calls report what is wrong.
       }
-      pauseMs = this.#open ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, PAUSE_MS_MAX);
+      if (this.#open) backoff.reset();
       this.#open = false;
-      await clock.sleep(pauseMs * (0.5 + random.chance()), stopping);
+      await clock.sleep(backoff.next() * (0.5 + random.chance()), stopping);
     }
   }
 

@@ -16,6 +16,7 @@ import { isNotPermitted } from "../../platform/drivers/postgres/errors.ts";
 import { applicationPrefix } from "../../platform/drivers/postgres/application-name.ts";
 import type { Log } from "../../platform/log.ts";
 import { requireRunning, type LeaseLock, type Tenure } from "../coordination.ts";
+import { Mutex } from "../../platform/loop.ts";
 import { Feed } from "../../platform/feed.ts";
 import { leaderLock } from "./advisory-keys.ts";
 import { AdvisoryLock } from "./advisory-lock.ts";
@@ -54,7 +55,7 @@ export class PostgresLock implements LeaseLock {
   #standing: Term | null = null;
   #broken: Term | null = null;
   #evictionRefused = false;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turn = new Mutex();
   #callOffLapse = (): void => {};
   #callOffUnused = (): void => {};
 
@@ -71,7 +72,7 @@ export class PostgresLock implements LeaseLock {
 
   acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
     // One at a time: what the advisory lock proves to one candidate is used up by its grant.
-    return this.#inTurn(() => this.#acquire(candidate, ttlMs));
+    return this.#turn.run(() => this.#acquire(candidate, ttlMs));
   }
 
   async renew(term: Term, ttlMs: number): Promise<boolean> {
@@ -130,7 +131,7 @@ export class PostgresLock implements LeaseLock {
     this.#callOffUnused();
     // In this order: what is asked of a silent server ends with its session, and not with its deadline.
     await this.#advisory?.stop();
-    await this.#turn;
+    await this.#turn.idle();
     this.#advisory = null;
     this.#standing = null;
     this.#broken = null;
@@ -260,14 +261,10 @@ export class PostgresLock implements LeaseLock {
 
   /** Nobody here stands any more: others must not wait behind us. */
   #stepBack(): void {
-    void this.#inTurn(async () => {
-      if (!this.#standing) await this.#advisory?.leave();
-    }).catch(() => {}); // the session is gone, and our place in the line with it
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
+    void this.#turn
+      .run(async () => {
+        if (!this.#standing) await this.#advisory?.leave();
+      })
+      .catch(() => {}); // the session is gone, and our place in the line with it
   }
 }

@@ -10,6 +10,7 @@ import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../../core/nod
 import type { Term } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
+import { Loop, Mutex } from "../../platform/loop.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import type { Membership, NodeRequest } from "../coordination.ts";
 import { PendingRequest } from "../pending-request.ts";
@@ -49,16 +50,17 @@ export class PostgresMembership extends Lifecycle implements Membership {
   #failing = false;
   #displaced: string | null = null;
   #watched: { readonly term: number; readonly watch: Watch | null } = { term: 0, watch: NOTHING_SEEN };
-  #stopping = new AbortController();
-  #nap = new AbortController();
-  #hurry = false;
-  #loop: Promise<void> = Promise.resolve();
-  #beating: Promise<void> = Promise.resolve();
+  readonly #loop: Loop;
+  readonly #beats = new Mutex();
 
   constructor(options: PostgresMembershipOptions) {
     super();
     this.#o = options;
     this.registry = options.registry;
+    this.#loop = new Loop(options.clock, async () => {
+      await this.#beat((heard) => this.registry.beat(heard));
+      return options.settings.heartbeatMs;
+    });
   }
 
   nodes(): readonly NodeInfo[] {
@@ -120,23 +122,19 @@ export class PostgresMembership extends Lifecycle implements Membership {
 
   /** Sends the next heartbeat now: a request is waiting, or the connection is new. */
   hurry(): void {
-    this.#hurry = true;
-    this.#nap.abort();
+    this.#loop.wake();
   }
 
   protected async onStart(): Promise<void> {
     await this.#takeName();
-    this.#stopping = new AbortController();
     this.#watched = { term: 0, watch: NOTHING_SEEN };
     await this.#beat((heard) => this.registry.beat(heard));
-    this.#loop = this.#run(this.#stopping.signal);
+    this.#loop.start(this.#o.settings.heartbeatMs);
   }
 
   protected async onStop(): Promise<void> {
-    this.#stopping.abort();
-    this.#nap.abort();
-    await this.#loop;
-    await this.#beating;
+    await this.#loop.stop();
+    await this.#beats.idle();
     try {
       await this.registry.deregister();
     } catch (error) {
@@ -157,20 +155,9 @@ export class PostgresMembership extends Lifecycle implements Membership {
     }
   }
 
-  async #run(stopping: AbortSignal): Promise<void> {
-    while (!stopping.aborted) {
-      if (!this.#hurry) {
-        this.#nap = new AbortController();
-        await this.#o.clock.sleep(this.#o.settings.heartbeatMs, this.#nap.signal);
-      }
-      this.#hurry = false;
-      if (!stopping.aborted) await this.#beat((heard) => this.registry.beat(heard));
-    }
-  }
-
   /** One behind the other, so that the answer of the last one is what we remember. */
   #beat(send: (heard: string | null) => Promise<NodeList>): Promise<void> {
-    const beat = this.#beating.then(async () => {
+    return this.#beats.run(async () => {
       try {
         const list = await send(this.#heard);
         this.#seenMono = this.#o.clock.monotonic();
@@ -188,8 +175,6 @@ export class PostgresMembership extends Lifecycle implements Membership {
         this.#displaced = displaced ?? this.#displaced;
       }
     });
-    this.#beating = beat;
-    return beat;
   }
 
   #hear(request: string): void {

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { Backoff } from "../loop.ts";
 import type { Random } from "../random.ts";
 
 const FIRST_PAUSE_MS = 10;
@@ -11,12 +12,13 @@ export async function reconnect(
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   signal: AbortSignal,
 ): Promise<void> {
-  for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+  const backoff = new Backoff(FIRST_PAUSE_MS, PAUSE_MS_MAX);
+  while (!signal.aborted) {
     try {
       await connect();
       return;
     } catch {
-      await clock.sleep(pauseMs * (0.5 + random.chance()), signal);
+      await clock.sleep(backoff.next() * (0.5 + random.chance()), signal);
     }
   }
 }

@@ -17,6 +17,7 @@ import { hasCode } from "../../core/errors.ts";
 import { isSuspect, type Budgets } from "../../core/jobs/job.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { Pause } from "../../platform/loop.ts";
 import type { Log } from "../../platform/log.ts";
 import type { NodeEvents } from "../../platform/node-events.ts";
 import type { OwnershipStore } from "../../store/ownership.ts";
@@ -38,7 +39,7 @@ export interface DispatchTermOptions {
 }
 
 /** The net below hints: so long may a job wait at worst if all of them fail. */
-const LOOK_MS = 1_000;
+const READ_MS = 1_000;
 /** Shorter, and a flood of hints becomes as many small portions. The first after a rest does not wait. */
 const SPACING_MS = 2;
 const STORE_RETRY_MS = 250;
@@ -54,15 +55,15 @@ export class DispatchTerm {
   /** Scopes of groups for which nothing was left. */
   readonly #exhausted = new Set<string>();
   #ready = true;
-  #woken = false;
-  #resume: () => void = () => {};
-  #lookAt = -Infinity;
+  readonly #pause: Pause;
+  #readAt = -Infinity;
   #upkeepAt = -Infinity;
   #failed = false;
 
   constructor(options: DispatchTermOptions) {
     const { channels, clock, log, term } = options;
     this.#o = options;
+    this.#pause = new Pause(clock);
     this.#publisher = new DispatchPublisher({ channels, clock, log, leaderEpoch: term.epoch });
   }
 
@@ -74,14 +75,12 @@ export class DispatchTerm {
   /** Jobs may have become due. */
   wake(): void {
     this.#ready = true;
-    this.#rouse();
+    this.#pause.wake();
   }
 
   /** Until the signal is aborted. */
   async run(): Promise<void> {
     const { channels, signal } = this.#o;
-    const rouse = (): void => this.#rouse();
-    signal.addEventListener("abort", rouse, { once: true });
     const subscriptions = [
       channels.subscribe(topics.jobsReady, () => this.wake()),
       channels.subscribe(topics.workerHeartbeat, ({ body }) => this.#heard(body as WorkerHeartbeat)),
@@ -90,7 +89,6 @@ export class DispatchTerm {
       this.#publisher.announce([], true);
       while (!signal.aborted) await this.#step();
     } finally {
-      signal.removeEventListener("abort", rouse);
       await Promise.all([this.#publisher.idle(), ...subscriptions.map((each) => each.close())]);
     }
   }
@@ -98,12 +96,12 @@ export class DispatchTerm {
   async #step(): Promise<void> {
     const { clock, log, signal } = this.#o;
     const startedAt = clock.monotonic();
-    this.#woken = false;
+    this.#pause.clear();
     try {
       if (startedAt >= this.#upkeepAt) await this.#upkeep();
-      await this.#look(startedAt);
+      await this.#dispatchDue(startedAt);
       this.#failed = false;
-      await this.#rest(Math.min(this.#lookAt, this.#upkeepAt) - clock.monotonic());
+      await this.#pause.sleep(Math.min(this.#readAt, this.#upkeepAt) - clock.monotonic(), signal);
     } catch (error) {
       if (signal.aborted) return;
       if (hasCode(error, "STALE_EPOCH")) throw error;
@@ -116,11 +114,11 @@ export class DispatchTerm {
     if (early > 0) await clock.sleep(early, signal);
   }
 
-  async #look(now: number): Promise<void> {
-    if (this.#ready || now >= this.#lookAt) {
+  async #dispatchDue(now: number): Promise<void> {
+    if (this.#ready || now >= this.#readAt) {
       this.#ready = false;
       this.#exhausted.clear();
-      this.#lookAt = now + LOOK_MS;
+      this.#readAt = now + READ_MS;
     }
     for (const { scope } of this.#demand.groups()) {
       if (this.#exhausted.has(scope) || this.#o.signal.aborted) continue;
@@ -141,14 +139,14 @@ export class DispatchTerm {
     const request = { tasks, queues, exceptQueues, limit, size, suspect };
     const dispatching = ownership.dispatch(request, term);
     const { assignments, nextDueInMs } = await events.fenced("ownership.dispatch", dispatching);
-    if (nextDueInMs !== null) this.#lookAt = Math.min(this.#lookAt, clock.monotonic() + nextDueInMs);
+    if (nextDueInMs !== null) this.#readAt = Math.min(this.#readAt, clock.monotonic() + nextDueInMs);
     let dispatched = 0;
     for (const { jobs } of assignments) {
       dispatched += jobs.length;
       if (isSuspect(jobs[0]?.crashes ?? 0, budgets)) this.#demand.sentSuspect();
     }
     if (dispatched < limit) this.#exhausted.add(group.scope);
-    else this.#woken = true; // more of them may be due and wanted
+    else this.#pause.wake(); // more of them may be due and wanted
     if (dispatched === 0) return;
     const counts = await this.#publisher.publish(assignments, group, groups);
     for (const [channel, jobs] of counts) this.#demand.sent(channel, jobs);
@@ -174,24 +172,6 @@ export class DispatchTerm {
     if (this.#o.isGone(heartbeat.incarnation)) return;
     const isNew = this.#demand.heard(heartbeat, this.#o.clock.monotonic());
     if (isNew) this.#publisher.announce(this.channels);
-    if (heartbeat.wants > 0) this.#rouse();
-  }
-
-  #rouse(): void {
-    this.#woken = true;
-    this.#resume();
-  }
-
-  #rest(ms: number): Promise<void> {
-    if (this.#woken || this.#o.signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = (): void => {
-        callOff();
-        this.#resume = () => {};
-        resolve();
-      };
-      const callOff = this.#o.clock.after(ms, done);
-      this.#resume = done;
-    });
+    if (heartbeat.wants > 0) this.#pause.wake();
   }
 }

@@ -7,6 +7,7 @@
 import { Batcher } from "../../platform/batcher.ts";
 import type { Held } from "../../store/ownership.ts";
 import type { OwnedAssignment, OwnedAssignments, OwnershipListener } from "./owned-assignments.ts";
+import { Loop } from "../../platform/loop.ts";
 import type { OwnerOptions } from "./owner-options.ts";
 import type { OwnershipClaims } from "./ownership-claims.ts";
 import type { StoreRetry } from "./store-retry.ts";
@@ -31,23 +32,27 @@ const ASKED_MAX = 5_000;
 export class AssignmentCleaner implements OwnershipListener {
   readonly #o: AssignmentCleanerOptions;
   readonly #forgotten: Batcher<Held, undefined>;
+  readonly #loop: Loop;
   #over = new AbortController();
-  #running: Promise<void> = Promise.resolve();
 
   constructor(options: AssignmentCleanerOptions) {
     this.#o = options;
     this.#forgotten = new Batcher({ flush: (batch) => this.#forget(batch) });
+    this.#loop = new Loop(options.clock, async (over) => {
+      await this.#check(over);
+      return CHECK_MS;
+    });
   }
 
   start(): void {
     this.#over = new AbortController();
-    this.#running = this.#run(this.#over.signal);
+    this.#loop.start(CHECK_MS);
   }
 
   /** Finished assignments that are not forgotten yet are removed by the leader, as they have no jobs. */
   async stop(): Promise<void> {
     this.#over.abort();
-    await this.#running;
+    await this.#loop.stop();
   }
 
   /** Asks the store about all whose number of jobs is a guess, for at most `patienceMs`. */
@@ -68,19 +73,15 @@ export class AssignmentCleaner implements OwnershipListener {
     else if (owned.left === 0) owned.checkAt = 0;
   }
 
-  async #run(over: AbortSignal): Promise<void> {
+  async #check(over: AbortSignal): Promise<void> {
     const { owned, claims, clock, log } = this.#o;
-    while (!over.aborted) {
-      await clock.sleep(CHECK_MS, over);
-      if (over.aborted) return;
-      const now = clock.monotonic();
-      const due = owned.all().filter(({ writing, checkAt }) => writing === 0 && checkAt <= now);
-      try {
-        await claims.recall();
-        await this.#ask(due, over);
-      } catch (error) {
-        if (!over.aborted) log.error({ err: error }, "could not check quiet assignments; trying again");
-      }
+    const now = clock.monotonic();
+    const due = owned.all().filter(({ writing, checkAt }) => writing === 0 && checkAt <= now);
+    try {
+      await claims.recall();
+      await this.#ask(due, over);
+    } catch (error) {
+      if (!over.aborted) log.error({ err: error }, "could not check quiet assignments; trying again");
     }
   }
 

@@ -1,6 +1,7 @@
 import type { CoordinatorHeartbeat } from "../../channels/messages.ts";
 import { topics } from "../../channels/channel-names.ts";
 import type { OwnedAssignments } from "./owned-assignments.ts";
+import { Loop } from "../../platform/loop.ts";
 import type { OwnerOptions } from "./owner-options.ts";
 
 export interface CoordinatorHeartbeatServiceOptions extends Pick<
@@ -13,21 +14,24 @@ export interface CoordinatorHeartbeatServiceOptions extends Pick<
 /** Publishes how many jobs this node owns, at intervals and on demand. */
 export class CoordinatorHeartbeatService {
   readonly #o: CoordinatorHeartbeatServiceOptions;
-  #over = new AbortController();
-  #beating: Promise<void> = Promise.resolve();
+  readonly #loop: Loop;
 
   constructor(options: CoordinatorHeartbeatServiceOptions) {
     this.#o = options;
+    const { clock, random, settings } = options;
+    this.#loop = new Loop(clock, async () => {
+      await this.beat();
+      // Jitter, so that many nodes do not publish at the same moment.
+      return settings.heartbeatMs * (0.9 + random.chance() / 5);
+    });
   }
 
   start(): void {
-    this.#over = new AbortController();
-    this.#beating = this.#run(this.#over.signal);
+    this.#loop.start();
   }
 
-  async stop(): Promise<void> {
-    this.#over.abort();
-    await this.#beating;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   /** A lost heartbeat does no harm: the next one says the same. */
@@ -46,15 +50,6 @@ export class CoordinatorHeartbeatService {
       await channels.publish(topics.coordinatorHeartbeat, [{ key: identity.name, body: heartbeat }]);
     } catch {
       // The channels log when they are unavailable.
-    }
-  }
-
-  async #run(over: AbortSignal): Promise<void> {
-    const { clock, random, settings } = this.#o;
-    while (!over.aborted) {
-      await this.beat();
-      // Jitter, so that many nodes do not publish at the same moment.
-      await clock.sleep(settings.heartbeatMs * (0.9 + random.chance() / 5), over);
     }
   }
 }

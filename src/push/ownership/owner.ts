@@ -11,6 +11,7 @@
 
 import type { DrainProgress, NodeIdentity } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
+import { within } from "../../platform/loop.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { AssignmentCleaner } from "./assignment-cleaner.ts";
 import { AssignmentSubscriber } from "./assignment-subscriber.ts";
@@ -157,9 +158,7 @@ export class Owner extends Lifecycle {
     if (this.#owned.size > 0) await this.#drains.releaseAll();
     this.#writer.stop();
     for (const one of this.#owned.all()) this.#owned.end(one, "given");
-    const waited = new AbortController();
-    await Promise.race([this.#owned.allClosed(), clock.sleep(LAST_WRITES_MS, waited.signal)]);
-    waited.abort();
+    await within(clock, LAST_WRITES_MS, this.#owned.allClosed());
     await Promise.all([
       this.#cleaner.stop(),
       this.#acks.stop(),

@@ -6,6 +6,7 @@ import type { JobHandoffPublisher } from "./job-handoff-publisher.ts";
 import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
 import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
 import type { OwnedAssignments } from "./owned-assignments.ts";
+import { Loop } from "../../platform/loop.ts";
 import type { OwnerOptions } from "./owner-options.ts";
 
 export interface RebalancerOptions extends Pick<
@@ -21,37 +22,31 @@ export interface RebalancerOptions extends Pick<
 
 export class Rebalancer {
   readonly #o: RebalancerOptions;
-  #over = new AbortController();
-  #running: Promise<void> = Promise.resolve();
+  readonly #loop: Loop;
   #movedAt = -Infinity;
 
   constructor(options: RebalancerOptions) {
     this.#o = options;
+    this.#loop = new Loop(options.clock, async (over) => {
+      await this.#balance(over).catch((error: unknown) =>
+        options.log.error({ err: error }, "owned jobs could not be balanced; trying again later"),
+      );
+      return this.#waitMs();
+    });
   }
 
   start(): void {
-    this.#over.abort();
-    this.#over = new AbortController();
-    if (this.#o.settings.rebalance) this.#running = this.#run(this.#over.signal);
+    if (this.#o.settings.rebalance) this.#loop.start(this.#waitMs());
   }
 
-  async stop(): Promise<void> {
-    this.#over.abort();
-    await this.#running;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  async #run(over: AbortSignal): Promise<void> {
-    const { clock, random, settings, log } = this.#o;
-    while (!over.aborted) {
-      // Jitter, so that no two nodes decide at the same moment by the same old numbers.
-      await clock.sleep(settings.rebalanceMs * (1 + random.chance() / 4), over);
-      if (over.aborted) return;
-      try {
-        await this.#balance(over);
-      } catch (error) {
-        log.error({ err: error }, "owned jobs could not be balanced; trying again later");
-      }
-    }
+  /** Jitter, so that no two nodes decide at the same moment by the same old numbers. */
+  #waitMs(): number {
+    const { settings, random } = this.#o;
+    return settings.rebalanceMs * (1 + random.chance() / 4);
   }
 
   async #balance(over: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 import { BatonError, hasCode } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { Backoff } from "../../platform/loop.ts";
 import type { Log } from "../../platform/log.ts";
 
 export interface StoreRetryOptions {
@@ -24,12 +25,14 @@ export class StoreRetry {
   async call<Answer>(call: () => Promise<Answer>, over: AbortSignal, patienceMs = Infinity): Promise<Answer> {
     const { clock } = this.#o;
     const giveUpAt = clock.monotonic() + patienceMs;
-    for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
+    const backoff = new Backoff(FIRST_RETRY_MS, RETRY_MS_MAX);
+    for (;;) {
       try {
         const answer = await call();
         this.#log(null);
         return answer;
       } catch (error) {
+        const delayMs = backoff.next();
         if (!isTransient(error) || over.aborted || clock.monotonic() + delayMs > giveUpAt) throw error;
         this.#log(error);
         await clock.sleep(delayMs, over);

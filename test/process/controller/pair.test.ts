@@ -49,7 +49,7 @@ describe("two node-controllers", () => {
   async function assertOrder(node: ControllerProcess, writtenAt: number): Promise<number> {
     const last = node.beats().at(-1)!;
     const [off] = node.log("the agent is off; the controller may lead").slice(-1);
-    const [begun] = node.log("the way is free").slice(-1);
+    const [begun] = node.log("the gate is open").slice(-1);
     const [offAt, begunAt] = [Date.parse(off!.time), Date.parse(begun!.time)];
     assert.ok(last.at <= offAt, `agent alive at ${last.at}, said to be off at ${offAt}`);
     assert.ok(offAt <= begunAt, `off at ${offAt}, duties at ${begunAt}`);

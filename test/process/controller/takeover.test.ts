@@ -26,7 +26,7 @@ describe("a takeover", () => {
 
     process.kill(leader.report()!.controller.pid!, "SIGKILL");
     await standby.leading();
-    const begunAt = Date.parse(standby.log("the way is free").at(-1)!.time);
+    const begunAt = Date.parse(standby.log("the gate is open").at(-1)!.time);
     const again = await jobWhen(standby, id!, (job) => job.attempts === 2 && job.status === "processing");
     const tookMs = Date.parse(again.started_at!) - begunAt;
     t.diagnostic(`runs again ${tookMs} ms after the takeover, with ${again.worker}`);

@@ -120,7 +120,8 @@ describe("three nodes on one database, under load", () => {
     cluster.forget(name);
     const next = await takeover(cluster, name, epoch);
     t.diagnostic(`successor after ${next.ms.toFixed(0)} ms`);
-    assert.ok(next.ms < 700, `a successor after ${next.ms} ms`);
+    // A successor that waits for the lease needs 4 s.
+    assert.ok(next.ms < 3_500, `a successor after ${next.ms} ms`);
     const { code, tookMs } = await exited;
     assert.equal(code, 0);
     t.diagnostic(`exit after ${tookMs.toFixed(0)} ms`);
