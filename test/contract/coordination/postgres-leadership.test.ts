@@ -17,12 +17,12 @@ import type { MemberOptions } from "../../support/lock-cluster.ts";
 import { PostgresCluster } from "../../support/lock-postgres.ts";
 import { HolderProcess } from "../../support/lock-process.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { raceOn } from "./race.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
 });
 after(() => server.stop());
 
