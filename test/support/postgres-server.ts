@@ -19,6 +19,7 @@ import {
   rmSync,
   symlinkSync,
 } from "node:fs";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -49,7 +50,7 @@ const env = { PATH: process.env["PATH"], LC_ALL: "C" };
 class RunningPostgres {
   readonly port: number;
   readonly #empty: string[] = [];
-  #databases = 0;
+  static #databases = 0;
 
   constructor(port: number) {
     this.port = port;
@@ -63,7 +64,7 @@ class RunningPostgres {
   async createDatabase(): Promise<string> {
     const used = this.#empty.pop();
     if (used !== undefined) return used;
-    const name = `baton_${process.pid}_${++this.#databases}`;
+    const name = `baton_${process.pid}_${++RunningPostgres.#databases}`;
     await this.query(`CREATE DATABASE ${name}`);
     return this.url(name);
   }
@@ -95,6 +96,8 @@ class RunningPostgres {
 }
 
 export type SharedPostgres = Pick<RunningPostgres, keyof RunningPostgres>;
+
+let alone: Promise<PostgresServer> | null = null;
 
 export class PostgresServer extends RunningPostgres {
   readonly #dir: string;
@@ -140,8 +143,16 @@ export class PostgresServer extends RunningPostgres {
 
   /** The server of this run of `npm test`, or a new one for a file that is run alone. Its databases are its own. */
   static async shared(): Promise<SharedPostgres> {
-    const port = process.env[SHARED_POSTGRES];
-    return port === undefined ? await PostgresServer.start() : new RunningPostgres(Number(port));
+    const port = process.env[SHARED_POSTGRES] ?? (await (alone ??= PostgresServer.#startUnobserved())).port;
+    return new RunningPostgres(Number(port));
+  }
+
+  /** One that does not keep the process running, and ends with it. */
+  static async #startUnobserved(): Promise<PostgresServer> {
+    const server = await PostgresServer.start({ settings: ["max_connections=400"] });
+    server.#process.unref();
+    (server.#process.stderr as Socket | null)?.unref();
+    return server;
   }
 
   get pid(): number {
