@@ -25,7 +25,6 @@ export async function servePeers(app: FastifyInstance, options: PeerRoutesOption
     scope.route({
       method: [...METHODS],
       url: "/peer/*",
-      schema: { hide: true },
       config: { access: "peer" },
       exposeHeadRoute: false,
       handler: (request, reply) => serve(request, reply, options),

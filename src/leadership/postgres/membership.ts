@@ -1,18 +1,19 @@
 /**
- * Membership where all nodes register in one list: one call per heartbeat writes our entry and reads the others, so
- * that `nodes()` never waits. A backend supplies the list.
+ * Membership of nodes that share a database: one statement per heartbeat writes our row and reads the others, so that
+ * `nodes()` never waits. The rows themselves are node-registry.ts.
  */
 
-import { BatonError, hasCode } from "../core/errors.ts";
-import { judge, NOTHING_SEEN, type NodeSign, type Watch } from "../core/leadership/failure-detector.ts";
-import type { NodeName } from "../core/ids.ts";
-import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../core/node.ts";
-import type { Term } from "../core/leadership/term.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import { Lifecycle } from "../platform/service.ts";
-import type { Membership, NodeRequest } from "./coordination.ts";
-import { PendingRequest } from "./pending-request.ts";
+import { BatonError, hasCode } from "../../core/errors.ts";
+import { judge, NOTHING_SEEN, type Watch } from "../../core/leadership/failure-detector.ts";
+import type { NodeName } from "../../core/ids.ts";
+import type { NodeIdentity, NodeInfo, NodeStatus, OwnInfo } from "../../core/node.ts";
+import type { Term } from "../../core/leadership/term.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import { Lifecycle } from "../../platform/service.ts";
+import type { Membership, NodeRequest } from "../coordination.ts";
+import { PendingRequest } from "../pending-request.ts";
+import type { Namesake, NodeList, NodeRegistry, Registered } from "./node-registry.ts";
 
 export interface MembershipSettings {
   readonly heartbeatMs: number;
@@ -22,59 +23,8 @@ export interface MembershipSettings {
   readonly forgetAfterMs: number;
 }
 
-/** What a heartbeat brings back. */
-export interface NodeList {
-  /** By the clock of the backend. */
-  readonly at: number;
-  readonly others: readonly Registered[];
-  readonly request: string | null;
-}
-
-export interface Registered {
-  readonly node: Omit<NodeInfo, "alive">;
-  /** Since its last heartbeat. */
-  readonly ageMs: number;
-}
-
-/** Another incarnation that has our name. */
-export interface Namesake {
-  readonly hostname: string;
-  readonly version: string;
-  readonly startedAt: number;
-}
-
-/** What a leader sees of all nodes. */
-export interface NodeSigns {
-  /** Changes when the server that keeps the list starts anew. */
-  readonly server: string;
-  readonly serverUpMs: number;
-  readonly signs: readonly (NodeSign & NodeIdentity)[];
-  /** Dead, and their work not taken back yet. */
-  readonly unrecovered: readonly NodeIdentity[];
-}
-
-/** The list of nodes, keyed by incarnation, as one of them writes and reads it. */
-export interface Registry {
-  /** As we show ourselves. */
-  readonly status: NodeStatus;
-  /** Enters this node, unless another live incarnation has its name: then returns that one. */
-  register(): Promise<Namesake | null>;
-  /** Sends a heartbeat; `heard` is the request that this node has received, so that it can be cleared. */
-  beat(heard: string | null): Promise<NodeList>;
-  setStatus(status: NodeStatus, heard: string | null): Promise<NodeList>;
-  deregister(): Promise<void>;
-  ask(node: NodeName, request: NodeRequest): Promise<boolean>;
-  /** Forgets recovered nodes that have been silent for so long. */
-  snapshot(fence: Term, forgetAfterMs: number): Promise<NodeSigns>;
-  /** Only those who were not heard since they were seen; answers with their incarnations. */
-  markDead(signs: readonly NodeSign[], fence: Term): Promise<ReadonlySet<string>>;
-  markRecovered(nodes: readonly NodeIdentity[], fence: Term): Promise<unknown>;
-}
-
-export interface RegisteredMembershipOptions<List extends Registry> {
-  readonly registry: List;
-  /** The backend, for the log. */
-  readonly at: string;
+export interface PostgresMembershipOptions {
+  readonly registry: NodeRegistry;
   readonly identity: NodeIdentity;
   readonly info: () => OwnInfo;
   readonly clock: Clock;
@@ -86,9 +36,9 @@ export interface RegisteredMembershipOptions<List extends Registry> {
 const NAME_RETRY_MS = 100;
 const REQUESTS: ReadonlySet<string> = new Set<NodeRequest>(["drain", "resume"]);
 
-export class RegisteredMembership<List extends Registry> extends Lifecycle implements Membership {
-  readonly registry: List;
-  readonly #o: RegisteredMembershipOptions<List>;
+export class PostgresMembership extends Lifecycle implements Membership {
+  readonly registry: NodeRegistry;
+  readonly #o: PostgresMembershipOptions;
   readonly #pending = new PendingRequest();
   /** The request that was received here and is not cleared in our entry yet. */
   #heard: string | null = null;
@@ -105,7 +55,7 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
   #loop: Promise<void> = Promise.resolve();
   #beating: Promise<void> = Promise.resolve();
 
-  constructor(options: RegisteredMembershipOptions<List>) {
+  constructor(options: PostgresMembershipOptions) {
     super();
     this.#o = options;
     this.registry = options.registry;
@@ -222,18 +172,18 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
   #beat(send: (heard: string | null) => Promise<NodeList>): Promise<void> {
     const beat = this.#beating.then(async () => {
       try {
-        const roll = await send(this.#heard);
+        const list = await send(this.#heard);
         this.#seenMono = this.#o.clock.monotonic();
-        this.#seenAt = roll.at;
-        this.#others = roll.others;
+        this.#seenAt = list.at;
+        this.#others = list.others;
         this.#failing = false;
         this.#displaced = null;
         this.#heard = null;
-        if (roll.request !== null) this.#hear(roll.request);
+        if (list.request !== null) this.#hear(list.request);
       } catch (error) {
         const displaced = hasCode(error, "NAME_IN_USE") ? error.message : null;
-        const { log, at } = this.#o;
-        if (!this.#failing) log.warn({ err: error }, displaced ?? `no heartbeat reaches ${at}; trying on`);
+        if (!this.#failing)
+          this.#o.log.warn({ err: error }, displaced ?? "no heartbeat reaches the database; trying again");
         this.#failing = true;
         this.#displaced = displaced ?? this.#displaced;
       }
@@ -254,15 +204,6 @@ export class RegisteredMembership<List extends Registry> extends Lifecycle imple
 function byNameAndIncarnation(a: NodeInfo, b: NodeInfo): number {
   if (a.name !== b.name) return a.name < b.name ? -1 : 1;
   return Number(a.status === "dead") - Number(b.status === "dead") || b.startedAt - a.startedAt;
-}
-
-/** For a heartbeat. Whoever has the name now is in the list, and the others send to it what is meant for us. */
-export function nameTaken({ name }: NodeIdentity): BatonError {
-  return new BatonError(
-    "NAME_IN_USE",
-    `this node was taken for dead, and another has taken the name ${name} meanwhile: it is not in the list of nodes and does not lead; restart it under another name`,
-    { field: "name", name },
-  );
 }
 
 function nameInUse({ name }: NodeIdentity, { hostname, version, startedAt }: Namesake): BatonError {
