@@ -19,7 +19,7 @@ import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { traceIn } from "../transport/hop-headers.ts";
-import { AuthenticationHook, type Authenticate, type Gatekeeper } from "./authenticate.ts";
+import { AuthenticationHook, type Gatekeeper } from "./authenticate.ts";
 import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
 import { serveDashboard } from "./dashboard.ts";
 import type { DashboardOptions } from "./dashboard.ts";
@@ -27,7 +27,6 @@ import { EventStreams } from "./event-streams.ts";
 import { OriginGuard, isLoopback } from "./origin-guard.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { collectRoutes, serveDocs } from "./openapi.ts";
-import { servePeers } from "./peer-routes.ts";
 import { countRequests, type RequestSink } from "./request-counter.ts";
 import { bindOperations, leaderHeaders } from "./operation-routes.ts";
 
@@ -37,8 +36,8 @@ export interface AppOptions {
   readonly bodyLimitBytes: number;
   readonly log: Log;
   readonly clock: Clock;
-  /** Requests of other nodes under `/peer/*`, and those to operations that they have signed; null where there are none. */
-  readonly peers?: { readonly requests: PeerRequestHandler; readonly authenticate: Authenticate } | null;
+  /** Requests of other nodes, whose event streams end when the server closes; null where there are none. */
+  readonly peers?: Pick<PeerRequestHandler, "endStreams" | "streams"> | null;
   /** A prefix under which everything answers too; `/` for none. */
   readonly basePath?: string;
   /** None unless told otherwise. */
@@ -107,7 +106,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.server.maxHeadersCount = HEADERS_MAX;
 
   app.decorateRequest("bodyText", "");
-  app.decorateRequest("peerInbound", null);
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
@@ -117,8 +115,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   const audit = new AuditTrail({ journal: services.journal, clock });
   const access = options.access ?? nobodyBut(isLoopback(options.host));
-  const authenticate = peers?.authenticate ?? null;
-  const authentication = new AuthenticationHook({ access, limits, audit, executor, authenticate });
+  const authentication = new AuthenticationHook({ access, limits, audit });
   app.addHook("onRoute", authentication.onRoute);
   app.addHook("onClose", () => audit.flush());
   const guard = new OriginGuard({ host: options.host, name: services.identity.name });
@@ -126,14 +123,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
   app.addHook("preClose", () => {
     closing.now = true;
-    peers?.requests.endStreams();
+    peers?.endStreams();
     return streams.endAll();
   });
   app.setErrorHandler(failWith);
   app.setNotFoundHandler((request, reply) => failWith(noSuchRoute(request), request, reply));
 
   await collectRoutes(app, services.version);
-  app.decorate("openStreams", () => streams.size + (peers?.requests.streams ?? 0));
+  app.decorate("openStreams", () => streams.size + (peers?.streams ?? 0));
   bindOperations(app, {
     operations: OPERATIONS,
     executor,
@@ -145,7 +142,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     secure: options.secure ?? false,
     prefix,
   });
-  if (peers) await servePeers(app, { ...peers, streams });
   await serveDocs(app);
   if (options.dashboard) await serveDashboard(app, options.dashboard);
   if (prefix !== "") {

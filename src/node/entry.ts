@@ -16,11 +16,9 @@ import { WorkerHealthCheck } from "../observe/worker-health-check.ts";
 import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/shown-settings.ts";
 import type { JoinServer } from "../peers/open-peers.ts";
-import { authenticateBy } from "../http/authenticate.ts";
 import { HttpServer } from "../http/http-server.ts";
 import { FunctionCalls } from "../jobs/submit/function-calls.ts";
 import { observeNode } from "../observe/observe-node.ts";
-import { authenticated } from "../transport/signing/authenticator.ts";
 import { VERSION } from "../platform/version.ts";
 import type { PeerBackend } from "./backend-peers.ts";
 import type { Backend } from "./backend.ts";
@@ -47,7 +45,7 @@ export async function entry(p: Platform, b: Backend, e: LeaderElections, w: Work
   const executor = new OperationExecutor({ services, inFlight: w.inFlight, tracing: p.tracing });
   const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
   const http = listens ? listener(p, b, executor, requests, entrance) : null;
-  const joinServer = requests && (await joinServerOf(p, b.peers!, requests));
+  const joinServer = b.peers && (await joinServerOf(p, b.peers));
   if (requests) b.peers!.transport.serve(requests.handle);
   if (http) {
     p.state.publish({
@@ -192,17 +190,16 @@ function listener(
     secure: http.url.startsWith("https:"),
     ...(peers &&
       requests && {
-        peers: { requests, authenticate: authenticateBy(peers.authenticator) },
+        peers: requests,
         attach: (server) => peers.transport.attach(server),
       }),
   });
 }
 
-/** A node that joins knows no other address, so calls of nodes are answered there too. */
+/** A node that joins knows no other address, so connections of nodes are accepted there too. */
 async function joinServerOf(
   { settings, clock, log }: Platform,
-  { coordination, authenticator }: PeerBackend,
-  requests: PeerRequestHandler,
+  { coordination, transport }: PeerBackend,
 ): Promise<JoinServer | null> {
   const { addr, user, pass } = settings.manager;
   const address = parseAddress(addr);
@@ -214,7 +211,7 @@ async function joinServerOf(
     user,
     pass,
     coordination,
-    peers: authenticated(authenticator, requests.handle),
+    attach: (server) => transport.attach(server),
     clock,
     log,
   });
