@@ -26,6 +26,8 @@ export interface Session {
   readonly log: Log;
   readonly pingMs: number;
   readonly silentMs: number;
+  /** A shared connection writes much all the time; thousands of others hardly anything. */
+  readonly slabBytes: number;
 }
 
 export interface FrameSocketEvents {
@@ -55,7 +57,7 @@ export class FrameSocket {
     const { socket, dialled, keys, clock, pingMs, silentMs } = session;
     this.#session = session;
     this.#events = events;
-    this.#writer = new FrameWriter(keys.send);
+    this.#writer = new FrameWriter(keys.send, session.slabBytes);
     this.#reader = new FrameReader(keys.receive);
     // The server's proof came with the upgrade; that of the dialler is its first frame.
     this.#proven = dialled;

@@ -49,17 +49,18 @@ export const HEADERS_LENGTH_MAX = 32 * 1024;
 /** The largest frame that is accepted, whatever a length field says: a full frame and one more large message. */
 export const FRAME_BYTES_MAX = 512 * 1024;
 
-const SLAB_BYTES = 256 * 1024;
-
 export class FrameWriter {
   readonly #key: KeyObject;
-  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  readonly #slabBytes: number;
+  #slab = Buffer.alloc(0);
   #start = 0;
   #at = 0;
   #counter = 0;
 
-  constructor(key: KeyObject) {
+  /** Messages are written into slabs of this size, or of their own size if they are larger. */
+  constructor(key: KeyObject, slabBytes: number) {
     this.#key = key;
+    this.#slabBytes = slabBytes;
   }
 
   /** The number of the frame that is being filled. */
@@ -137,7 +138,7 @@ export class FrameWriter {
     const needed = (begun ? 0 : PREFIX_BYTES) + MESSAGE_HEAD_BYTES + bytesMax;
     if (this.#at + needed > this.#slab.length) {
       // What was taken may still be on its way out of the old slab, so a new one is begun instead of the old one's start.
-      const slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, this.bytes + needed));
+      const slab = Buffer.allocUnsafeSlow(Math.max(this.#slabBytes, this.bytes + needed));
       this.#slab.copy(slab, 0, this.#start, this.#at);
       this.#at = this.bytes;
       this.#start = 0;

@@ -84,6 +84,7 @@ const NOT_SERVING: PeerReply = {
   headers: { "content-type": "application/json", "retry-after": "1" },
   body: JSON.stringify({ error: "STOPPED", message: "this node does not serve calls of nodes yet" }),
 };
+const SLAB_BYTES: Readonly<Record<ConnectionUse, number>> = { shared: 256 * 1024, single: 4 * 1024 };
 const STOP_MS_MAX = 250;
 /** Urls are few; the bound is for those that a node announces by mistake. */
 const LINKS_MAX = 1_024;
@@ -261,8 +262,13 @@ export class MeshTransport extends Lifecycle implements Transport {
 
   // ---------------------------------------------------------------- connections
 
-  async #dial(url: string, to: NodeName | null, use: ConnectionUse): Promise<Dialled> {
-    const { self, clock, random, connectMs = 2_000 } = this.#o;
+  async #dial(
+    url: string,
+    to: NodeName | null,
+    use: ConnectionUse,
+    connectMs = this.#o.connectMs ?? 2_000,
+  ): Promise<Dialled> {
+    const { self, clock, random } = this.#o;
     const claims = { from: self, to, time: clock.now(), nonce: random.uuid(), use };
     const { signal } = this.#stopping;
     const dialled = await dial({ url, keys: this.#keys, claims, clock, connectMs, signal });
@@ -275,7 +281,7 @@ export class MeshTransport extends Lifecycle implements Transport {
   async #connect(url: string, to: NodeName | null): Promise<Reached> {
     const dialled = await this.#dial(url, to, "shared");
     if (dialled.state !== "open") return dialled;
-    const connection = this.#share(this.#session(dialled, true));
+    const connection = this.#share(this.#session(dialled, true, "shared"));
     this.#members.prove(connection);
     // The peer may have dialled this node in the same moment, and that connection is kept.
     return { state: "open", connection: this.#members.get(connection.peer.name) ?? connection };
@@ -290,7 +296,7 @@ export class MeshTransport extends Lifecycle implements Transport {
   }
 
   #accept(accepted: Accepted): void {
-    const session = this.#session(accepted, false);
+    const session = this.#session(accepted, false, accepted.use);
     const all = this.#accepted.get(accepted.server);
     if (accepted.use === "shared") {
       const connection = this.#share(session);
@@ -326,10 +332,11 @@ export class MeshTransport extends Lifecycle implements Transport {
   #session(
     { socket, peer, session }: Pick<Accepted, "socket" | "peer" | "session">,
     dialled: boolean,
+    use: ConnectionUse,
   ): Session {
     const { clock, log } = this.#o;
     const { pingMs, silentMs } = this.#limits;
-    return { socket, peer, keys: session, dialled, clock, log, pingMs, silentMs };
+    return { socket, peer, keys: session, dialled, clock, log, pingMs, silentMs, slabBytes: SLAB_BYTES[use] };
   }
 
   // ---------------------------------------------------------------- calls on connections of their own
@@ -342,10 +349,12 @@ export class MeshTransport extends Lifecycle implements Transport {
   ): Promise<StreamOutcome> {
     const headers = requestHeaders(request);
     if (typeof headers !== "string") return headers;
-    const reached = await this.#reach(link, options, this.#dial(link.url, options.to ?? null, "single"));
+    // Many streams may begin at once, so only the limit of the call itself counts.
+    const dialled = this.#dial(link.url, options.to ?? null, "single", options.headMs);
+    const reached = await this.#reach(link, options, dialled);
     if ("outcome" in reached) return reached;
     const call: SingleCall = new SingleCall(
-      this.#session(reached, true),
+      this.#session(reached, true, "single"),
       { ...request, headers, deadlineMs },
       { ...options, headMs: reached.leftMs },
       () => this.#singles.delete(call),

@@ -32,7 +32,7 @@ describe("a frame of the mesh", () => {
       fc.property(
         fc.array(fc.record({ path: text, body: text, end: fc.boolean() }), { maxLength: 40 }),
         (all) => {
-          const writer = new FrameWriter(key);
+          const writer = new FrameWriter(key, 65_536);
           const reader = new FrameReader(key);
           const seen: unknown[] = [];
           for (const [id, { path, body, end }] of all.entries()) {
@@ -64,7 +64,7 @@ describe("a frame of the mesh", () => {
   });
 
   test("is refused when a bit of it was changed, wherever", () => {
-    const frame = sample(new FrameWriter(key));
+    const frame = sample(new FrameWriter(key, 65_536));
     for (let bit = 0; bit < frame.length * 8; bit += 3) {
       const altered = Buffer.from(frame);
       altered[bit >> 3]! ^= 1 << (bit & 7);
@@ -73,7 +73,7 @@ describe("a frame of the mesh", () => {
   });
 
   test("is refused when it comes twice, out of order, after a gap, or under another key", () => {
-    const writer = new FrameWriter(key);
+    const writer = new FrameWriter(key, 65_536);
     const [first, second] = [sample(writer), sample(writer)];
     const reader = new FrameReader(key);
     assert.equal(read(reader, first).length, 3);
