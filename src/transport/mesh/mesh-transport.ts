@@ -84,7 +84,11 @@ const NOT_SERVING: PeerReply = {
   headers: { "content-type": "application/json", "retry-after": "1" },
   body: JSON.stringify({ error: "STOPPED", message: "this node does not serve calls of nodes yet" }),
 };
-const SLAB_BYTES: Readonly<Record<ConnectionUse, number>> = { shared: 256 * 1024, single: 4 * 1024 };
+/** There may be thousands of connections for a single stream, most of them silent: they get less memory and fewer pings. */
+const USES = {
+  shared: { slabBytes: 256 * 1024, patience: 1 },
+  single: { slabBytes: 4 * 1024, patience: 5 },
+} as const;
 const STOP_MS_MAX = 250;
 /** Urls are few; the bound is for those that a node announces by mistake. */
 const LINKS_MAX = 1_024;
@@ -335,8 +339,10 @@ export class MeshTransport extends Lifecycle implements Transport {
     use: ConnectionUse,
   ): Session {
     const { clock, log } = this.#o;
-    const { pingMs, silentMs } = this.#limits;
-    return { socket, peer, keys: session, dialled, clock, log, pingMs, silentMs, slabBytes: SLAB_BYTES[use] };
+    const { slabBytes, patience } = USES[use];
+    const pingMs = patience * this.#limits.pingMs;
+    const silentMs = patience * this.#limits.silentMs;
+    return { socket, peer, keys: session, dialled, clock, log, pingMs, silentMs, slabBytes };
   }
 
   // ---------------------------------------------------------------- calls on connections of their own

@@ -54,12 +54,12 @@ export class RequestServer {
     const left = this.#calls.get(id);
     if (!left) return;
     this.#calls.delete(id);
-    left.abort();
+    left.abort("the caller has left");
     this.#o.onDone();
   }
 
   leaveAll(): void {
-    for (const left of this.#calls.values()) left.abort();
+    for (const left of this.#calls.values()) left.abort("the caller has left");
     this.#calls.clear();
   }
 

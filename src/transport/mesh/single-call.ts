@@ -155,7 +155,7 @@ export class SingleServer {
     this.#frames = new FrameSocket(session, {
       onMessage: (message) => this.#onMessage(message),
       onOver: () => {
-        this.#left.abort();
+        this.#left.abort("the caller has left");
         options.onOver();
       },
     });

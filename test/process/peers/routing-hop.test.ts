@@ -67,7 +67,7 @@ describe("through a hop", { timeout: 120_000 }, () => {
       const answer = await fetch(`${through.url}/jobs/${id}/logs`, {
         headers: { accept: "text/event-stream" },
       });
-      assert.equal(answer.status, 200);
+      assert.equal(answer.status, 200, answer.status === 200 ? "" : await answer.text());
       assert.equal(answer.headers.get("x-baton-via"), "node");
       let text = "";
       let told = false;
