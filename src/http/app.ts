@@ -12,6 +12,7 @@ import { readJson } from "../api/schema/json-body.ts";
 import type { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { problemOf } from "../api/problem.ts";
 import { OPERATIONS } from "../api/operation-table.ts";
+import { isLoopback } from "../core/access/is-loopback.ts";
 import { LOOPBACK } from "../core/access/permissions.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
@@ -21,14 +22,13 @@ import type { Log } from "../platform/log.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import { AuthenticationHook, type Gatekeeper } from "./authenticate.ts";
 import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
-import { serveDashboard } from "./dashboard.ts";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
-import { OriginGuard, isLoopback } from "./origin-guard.ts";
+import { OriginGuard } from "./origin-guard.ts";
 import { RateLimits } from "./rate-limits.ts";
-import { collectRoutes, serveDocs } from "./openapi.ts";
+import { NO_COMPILERS, servePages } from "./pages.ts";
 import { countRequests, type RequestSink } from "./request-counter.ts";
-import { bindOperations, leaderHeaders } from "./operation-routes.ts";
+import { bindOperations, leaderHeaders, methodNotAllowed } from "./operation-routes.ts";
 
 export interface AppOptions {
   readonly executor: OperationExecutor;
@@ -85,6 +85,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const prefix = prefixOf(options.basePath ?? "/");
   const rewriteUrl = cutPrefix(prefix);
   const app = Fastify({
+    ...NO_COMPILERS,
     ...(rewriteUrl && { rewriteUrl }),
     logger: false,
     bodyLimit: options.bodyLimitBytes,
@@ -109,7 +110,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
-  const limits = await RateLimits.open(app, {
+  const limits = new RateLimits({
     perSecond: options.rateLimit ?? 0,
     nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
   });
@@ -127,9 +128,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     return streams.endAll();
   });
   app.setErrorHandler(failWith);
-  app.setNotFoundHandler((request, reply) => failWith(noSuchRoute(request), request, reply));
+  const onNotFound = (request: FastifyRequest, reply: FastifyReply): void =>
+    failWith(noSuchRoute(request), request, reply);
+  app.setNotFoundHandler(onNotFound);
 
-  await collectRoutes(app, services.version);
   app.decorate("openStreams", () => streams.size + (peers?.streams ?? 0));
   bindOperations(app, {
     operations: OPERATIONS,
@@ -142,15 +144,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     secure: options.secure ?? false,
     prefix,
   });
-  await serveDocs(app);
-  if (options.dashboard) await serveDashboard(app, options.dashboard);
+  servePages(app, {
+    version: services.version,
+    operations: OPERATIONS,
+    dashboard: options.dashboard ?? { enabled: false },
+    onError: failWith,
+    onNotFound,
+  });
   if (prefix !== "") {
     checkPrefix(prefix, ["/docs", "/assets", ...OPERATIONS.map((operation) => operation.path)]);
     // The page's addresses are relative: without the slash they would lead past the prefix.
     const config = { access: "public" } as const;
-    app.get(prefix, { schema: { hide: true }, config }, (_request, reply) =>
-      reply.redirect(`${prefix}/`, 308),
-    );
+    app.get(prefix, { config }, (_request, reply) => reply.redirect(`${prefix}/`, 308));
   }
   await app.ready();
   return app;
@@ -224,8 +229,15 @@ function introduce(executor: OperationExecutor, guard: OriginGuard, authenticati
     const { method } = request;
     const refusal = guard.check(request.headers, method === "GET" || method === "HEAD");
     if (refusal !== null) done(refusal);
-    else if (request.is404) authentication.onNotFound.call(this, request, reply, done);
-    else done();
+    else if (request.is404) {
+      // Before the body is read. A caller that may not read does not learn which paths there are.
+      authentication.onNotFound.call(this, request, reply, (error?: Error) => {
+        const wrong = error ?? methodNotAllowed(request, OPERATIONS);
+        if (wrong instanceof BatonError && typeof wrong.details["allow"] === "string")
+          reply.header("allow", wrong.details["allow"]);
+        done(wrong ?? undefined);
+      });
+    } else done();
   };
 }
 

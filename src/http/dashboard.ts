@@ -40,12 +40,8 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 export async function serveDashboard(app: FastifyInstance, options: DashboardOptions): Promise<void> {
-  if (!options.enabled) return;
   const directory = options.directory ?? BUILT;
   await app.register(async (scope) => {
-    scope.addHook("onRoute", (route) => {
-      route.config = { ...route.config, access: "public" };
-    });
     scope.addHook("onRequest", (_request, reply, done) => {
       reply.headers(PAGE_HEADERS);
       done();

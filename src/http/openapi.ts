@@ -1,15 +1,20 @@
 /**
- * The OpenAPI document and the page that shows it, both built from the routes. The files of the page are part of the
- * package.
+ * The OpenAPI document and the page that shows it, both built from the table of operations. The files of the page are
+ * part of the package.
  */
 
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
+import type { Operation } from "../api/operation.ts";
+import { routerPath } from "../api/peer-request-handler.ts";
+import { schemaOf } from "../api/schema/operation-schema.ts";
 import { SESSION_COOKIE } from "../api/bodies/session-cookie.ts";
 
-/** Before the routes: it collects them as they are declared. */
-export async function collectRoutes(app: FastifyInstance, version: string): Promise<void> {
+export async function serveDocs(
+  app: FastifyInstance,
+  { version, operations }: { readonly version: string; readonly operations: readonly Operation[] },
+): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
@@ -38,9 +43,16 @@ export async function collectRoutes(app: FastifyInstance, version: string): Prom
       ],
     },
   });
-}
-
-export async function serveDocs(app: FastifyInstance): Promise<void> {
+  // Never called: the plugin collects routes as they are declared.
+  for (const operation of operations) {
+    app.route({
+      method: operation.method,
+      url: routerPath(operation.path),
+      schema: schemaOf(operation),
+      exposeHeadRoute: false,
+      handler: () => {},
+    });
+  }
   app.get("/openapi.json", { schema: { hide: true } }, () => app.swagger());
   await app.register(swaggerUi, {
     routePrefix: "/docs",

@@ -1,11 +1,11 @@
 /** The operations as Fastify routes: reads a request, executes the operation (api/execute.ts), writes its reply. */
 
 import type { ServerResponse } from "node:http";
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { AuditTrail } from "../access/audit-trail.ts";
 import type { Executed, OperationExecutor, OperationInput } from "../api/execute.ts";
 import type { NodeServices } from "../api/node-services.ts";
-import { prepared, schemaOf } from "../api/schema/operation-schema.ts";
+import { prepared } from "../api/schema/operation-schema.ts";
 import type { Operation } from "../api/operation.ts";
 import { routerPath } from "../api/peer-request-handler.ts";
 import { sessionCookie, type CookieScope } from "../api/bodies/session-cookie.ts";
@@ -34,7 +34,6 @@ export interface RoutesOptions {
 
 export function bindOperations(app: FastifyInstance, options: RoutesOptions): void {
   for (const operation of options.operations) bind(app, operation, options);
-  refuseOtherMethods(app, options.operations);
 }
 
 function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions): void {
@@ -77,19 +76,17 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     reply.headers(answer.headers);
     if (cookie !== null) reply.header("set-cookie", cookie);
     if (answer.status !== 200) reply.code(answer.status);
-    return answer.body;
+    if (request.method !== "HEAD") return answer.body;
+    reply.header("content-length", Buffer.byteLength(answer.body));
+    return "";
   }
 
   app.route({
-    method: operation.method,
-    url: routerPath(operation.path),
-    // For the document only: requests and replies of nodes are checked and written by the same functions (operation-schema.ts).
-    schema: schemaOf(operation),
-    validatorCompiler: () => () => true,
-    serializerCompiler: () => JSON.stringify,
-    config: { access: permission },
     // A HEAD of a stream would be a stream.
-    exposeHeadRoute: operation.method === "GET" && hasEvents !== true,
+    method: operation.method === "GET" && !hasEvents ? ["GET", "HEAD"] : operation.method,
+    url: routerPath(operation.path),
+    config: { access: permission },
+    exposeHeadRoute: false,
     ...(mutates && { onResponse: audited(operation, options) }),
     // When the answer is known: another node may lead since the request came.
     ...(operation.tag === "controller" && {
@@ -162,33 +159,18 @@ function callerOf(response: ServerResponse, stays: (() => boolean) | null): Call
   };
 }
 
-const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
-
-/** A known path with another method is told apart (405 and Allow) from a path that is not there (404). */
-function refuseOtherMethods(app: FastifyInstance, operations: readonly Operation[]): void {
-  for (const path of new Set(operations.map((operation) => operation.path))) {
-    // A fixed path must not hide a placeholder's route for another method: GET /schedules/preview is a schedule.
-    const served = operations.filter((operation) => covers(operation.path, path));
-    const allowed = new Set<HTTPMethods>(served.map((operation) => operation.method));
-    if (served.some((operation) => operation.method === "GET" && !operation.streams)) allowed.add("HEAD");
-    const allow = [...allowed].sort().join(", ");
-    app.route({
-      method: METHODS.filter((method) => !allowed.has(method)),
-      url: routerPath(path),
-      schema: { hide: true },
-      exposeHeadRoute: false,
-      // Before the body is read: whatever it is, it does not matter.
-      onRequest: (request, reply, done) => {
-        reply.header("allow", allow);
-        done(
-          new BatonError("METHOD_NOT_ALLOWED", `${request.method} is not possible here; use ${allow}`, {
-            allow,
-          }),
-        );
-      },
-      handler: () => {},
-    });
-  }
+/** For a path of the table with another method: 405 and Allow, in place of 404. Null for a path that is not there. */
+export function methodNotAllowed(
+  { method, url }: Pick<FastifyRequest, "method" | "url">,
+  operations: readonly Operation[],
+): BatonError | null {
+  const path = url.split("?", 1)[0]!;
+  const served = operations.filter((operation) => covers(operation.path, path));
+  if (served.length === 0) return null;
+  const allowed = new Set<string>(served.map((operation) => operation.method));
+  if (served.some((operation) => operation.method === "GET" && !operation.streams)) allowed.add("HEAD");
+  const allow = [...allowed].sort().join(", ");
+  return new BatonError("METHOD_NOT_ALLOWED", `${method} is not possible here; use ${allow}`, { allow });
 }
 
 function covers(pattern: string, path: string): boolean {

@@ -4,10 +4,12 @@
  * exchange no counts: these would arrive too late for attempts that are made at all nodes at the same moment.
  */
 
-import rateLimit from "@fastify/rate-limit";
+import type { CreateRateLimitOptions } from "@fastify/rate-limit";
+import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { principalText } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
+import { NO_COMPILERS } from "./pages.ts";
 
 export interface RateLimitsOptions {
   /** Of each caller; 0 for as many as they like. */
@@ -38,21 +40,23 @@ export class RateLimits {
   readonly #failures: Limit;
   readonly #requests: Limit | null;
 
-  private constructor(app: FastifyInstance, { perSecond, nodes }: RateLimitsOptions) {
-    const minute = (max: number | (() => number)): object => ({ max, timeWindow: MINUTE_MS });
+  constructor({ perSecond, nodes }: RateLimitsOptions) {
+    let app: Promise<FastifyInstance> | null = null;
+    const limitOf = (options: CreateRateLimitOptions): Limit => {
+      let limit: Limit | null = null;
+      return async (request) => {
+        app ??= loadPlugin();
+        limit ??= (await app).createRateLimit(options);
+        return limit(request);
+      };
+    };
+    const minute = (max: number | (() => number)): CreateRateLimitOptions => ({ max, timeWindow: MINUTE_MS });
     const share = (all: number) => (): number => loginsOfNode(all, nodes());
-    this.#loginsOfAddress = app.createRateLimit(minute(share(LOGINS_OF_ADDRESS)));
-    this.#loginsOfUser = app.createRateLimit({ ...minute(share(LOGINS_OF_USER)), keyGenerator: userOf });
-    this.#failures = app.createRateLimit(minute(FAILURES_OF_ADDRESS));
+    this.#loginsOfAddress = limitOf(minute(share(LOGINS_OF_ADDRESS)));
+    this.#loginsOfUser = limitOf({ ...minute(share(LOGINS_OF_USER)), keyGenerator: userOf });
+    this.#failures = limitOf(minute(FAILURES_OF_ADDRESS));
     this.#requests =
-      perSecond === 0
-        ? null
-        : app.createRateLimit({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf });
-  }
-
-  static async open(app: FastifyInstance, options: RateLimitsOptions): Promise<RateLimits> {
-    await app.register(rateLimit, { global: false });
-    return new RateLimits(app, options);
+      perSecond === 0 ? null : limitOf({ max: perSecond, timeWindow: 1_000, keyGenerator: callerOf });
   }
 
   get limitsRequests(): boolean {
@@ -74,6 +78,14 @@ export class RateLimits {
   async request(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (this.#requests) await hold(this.#requests, request, reply, "too many requests (http.rate_limit)");
   }
+}
+
+/** In an instance of its own, by the first request that is counted: most nodes count none. */
+async function loadPlugin(): Promise<FastifyInstance> {
+  const app = Fastify(NO_COMPILERS);
+  const { default: rateLimit } = await import("@fastify/rate-limit");
+  await app.register(rateLimit, { global: false });
+  return app;
 }
 
 export function loginsOfNode(all: number, nodes: number): number {

@@ -52,14 +52,14 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
 
   /** For the log, when the store knows a higher epoch than the backend. */
   protected abstract readonly outdated: string;
-  /** `held`: another's lease is valid, and `wait` was called for it. `again`: somebody came between. */
+  /** `held`: another's lease is valid, and `wait` was called for it. `again`: another candidate was faster. */
   protected abstract tryGrant(request: GrantRequest): Promise<Grant | "held" | "again">;
   /** The store has admitted its term. */
   protected abstract onAdmitted(grant: Grant): void;
   protected abstract giveBack(grant: Grant): Promise<void>;
   protected abstract tryRenew(term: Term, ttlMs: number): Promise<boolean>;
-  protected abstract leave(term: Term): Promise<void>;
-  protected abstract look(): Promise<Tenure | null>;
+  protected abstract giveUp(term: Term): Promise<void>;
+  protected abstract readTenure(): Promise<Tenure | null>;
   protected abstract onStop(): void;
 
   acquire(candidate: NodeIdentity, ttlMs: number): Promise<Term | null> {
@@ -79,7 +79,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
 
   async release(term: Term): Promise<void> {
     requireRunning(this.#o.owner);
-    await this.leave(term);
+    await this.giveUp(term);
     this.hint();
   }
 
@@ -92,7 +92,7 @@ export abstract class AdmittedLock<Grant extends { readonly term: Term }> implem
 
   async tenure(): Promise<Tenure | null> {
     requireRunning(this.#o.owner);
-    const tenure = await this.look();
+    const tenure = await this.readTenure();
     if (tenure) this.note(tenure.epoch);
     return tenure;
   }

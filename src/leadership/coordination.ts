@@ -1,7 +1,8 @@
 /**
  * Coordination: the members of the cluster, and its leaders.
  *
- * A backend supplies membership and, for each leader role, a `LeaseLock`; the only election loop is `elector.ts`.
+ * A backend supplies membership and, for each leader role, a `LeaseLock`; the only election loop is `elector.ts`. Where
+ * nodes share a database, their list is always there, also when Redis or etcd elects.
  *
  * Not guaranteed: that there is one leader at every instant. A paused leader may trust its term after another node was
  * granted the next one. That is harmless because the store compares epochs in the transaction of each write (see
@@ -14,12 +15,16 @@ import type { NodeIdentity, NodeInfo, NodeStatus } from "../core/node.ts";
 import type { LeaderRole, Term } from "../core/leadership/term.ts";
 import type { Service } from "../platform/service.ts";
 
-export interface Coordination extends Service {
-  readonly kind: string;
-  /** One lock a role; the same object for the same role. */
-  lock(role: LeaderRole): LeaseLock;
+export interface Coordination extends LeaderLocks {
   readonly membership: Membership;
-  /** What people should know of how leadership works here, for `baton status`; empty when all is as it should be. */
+}
+
+/** The elections of a backend. */
+export interface LeaderLocks extends Service {
+  readonly kind: string;
+  /** One lock for each role; the same object for the same role. */
+  lock(role: LeaderRole): LeaseLock;
+  /** What operators should know about how it works here, for `baton status`; empty when nothing is wrong. */
   notes(): readonly string[];
 }
 

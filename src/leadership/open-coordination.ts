@@ -1,26 +1,36 @@
 /** Opens the backend of the coordination interface. Callers know only the interface, and a backend is loaded when it is used. */
 
-import type { Coordination } from "./coordination.ts";
-import type { EtcdCoordinationOptions } from "./etcd/coordination.ts";
+import type { TermStore } from "../store/store.ts";
+import type { Coordination, LeaderLocks } from "./coordination.ts";
 import type { PostgresCoordinationOptions } from "./postgres/coordination.ts";
-import type { RedisCoordinationOptions } from "./redis/coordination.ts";
 import type { StandaloneOptions } from "./standalone/coordination.ts";
+
+/** A server that elects while PostgreSQL keeps the members; the store admits its terms. */
+interface ElectingServer {
+  readonly terms: TermStore;
+  readonly server: { readonly url: string; readonly prefix?: string };
+}
 
 export type CoordinationChoice =
   | ({ readonly kind: "standalone" } & StandaloneOptions)
   | ({ readonly kind: "postgres" } & PostgresCoordinationOptions)
-  | ({ readonly kind: "redis" } & RedisCoordinationOptions)
-  | ({ readonly kind: "etcd" } & EtcdCoordinationOptions);
+  | ({ readonly kind: "redis" | "etcd" } & PostgresCoordinationOptions & ElectingServer);
 
 export async function openCoordination(choice: CoordinationChoice): Promise<Coordination> {
+  if (choice.kind === "standalone")
+    return (await import("./standalone/coordination.ts")).openStandalone(choice);
+  const { PostgresCoordination } = await import("./postgres/coordination.ts");
+  return new PostgresCoordination(choice, choice.kind === "postgres" ? undefined : await openLocks(choice));
+}
+
+async function openLocks(
+  choice: Extract<CoordinationChoice, { readonly kind: "redis" | "etcd" }>,
+): Promise<LeaderLocks> {
+  const options = { ...choice, ...choice.server };
   switch (choice.kind) {
-    case "standalone":
-      return (await import("./standalone/coordination.ts")).openStandalone(choice);
-    case "postgres":
-      return new (await import("./postgres/coordination.ts")).PostgresCoordination(choice);
     case "redis":
-      return new (await import("./redis/coordination.ts")).RedisCoordination(choice);
+      return new (await import("./redis/locks.ts")).RedisLocks(options);
     case "etcd":
-      return new (await import("./etcd/coordination.ts")).EtcdCoordination(choice);
+      return new (await import("./etcd/locks.ts")).EtcdLocks(options);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The backends of nodes that share a database: it stores the jobs and by default also elects and carries the messages. With Redis, both are
- * left to Redis; with etcd, only the coordination is left to etcd.
+ * The backends of nodes that share a database: it stores the jobs and the list of nodes, and by default also elects and carries the
+ * messages. With Redis, Redis elects and carries the messages; with etcd, etcd elects.
  */
 
 import type { Channels } from "../channels/channels.ts";
@@ -28,29 +28,29 @@ export async function onDatabase(
   database: Database,
   terms: TermStore,
 ): Promise<{ readonly coordination: Coordination; readonly channels: Channels }> {
-  const common = { clock, random, log };
-  const member = { identity, info, settings: settings.node };
+  const { redis, etcd, node } = settings;
+  const member = { ...database, identity, info, settings: node };
   // Hints may have been missed.
   const onGap = (): void => signal.raise();
-  if (settings.redis.url === "") {
-    const { etcd } = settings;
+  if (redis.url === "") {
     return {
       coordination:
         etcd.url === ""
-          ? await openCoordination({ kind: "postgres", ...database, ...member })
-          : await openCoordination({ kind: "etcd", ...common, ...etcd, terms, ...member }),
+          ? await openCoordination({ kind: "postgres", ...member })
+          : await openCoordination({ kind: "etcd", server: etcd, terms, ...member }),
       channels: await openChannels({ kind: "postgres", ...database, onGap }),
     };
   }
-  const redis = { ...common, ...settings.redis };
-  const consumer = consumerName(identity);
   return {
-    coordination: await openCoordination({ kind: "redis", ...redis, terms, ...member }),
+    coordination: await openCoordination({ kind: "redis", server: redis, terms, ...member }),
     channels: await openChannels({
       kind: "redis",
+      clock,
+      random,
+      log,
       ...redis,
       name: database.applicationName,
-      consumer,
+      consumer: consumerName(identity),
       onGap,
     }),
   };

@@ -16,7 +16,7 @@ export type Composed = Awaited<ReturnType<typeof compose>>;
 export async function compose(p: Platform, options: NodeOptions, list: ServiceList) {
   const b = await backend(p, list);
   const e = elections(p, b, options.beforeLeading);
-  const w = work(p, b, e);
+  const w = await work(p, b, e);
   const d = duties(p, b, e, w);
   const x = await entry(p, b, e, w, options.http ?? true);
   registerMetrics(p, b, e, w, x);

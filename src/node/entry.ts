@@ -16,7 +16,7 @@ import { WorkerHealthCheck } from "../observe/worker-health-check.ts";
 import { parseAddress } from "../config/values/address.ts";
 import { shownSettings } from "../config/shown-settings.ts";
 import type { JoinServer } from "../peers/open-peers.ts";
-import { HttpServer } from "../http/http-server.ts";
+import type { HttpServer } from "../http/http-server.ts";
 import { FunctionCalls } from "../jobs/submit/function-calls.ts";
 import { observeNode } from "../observe/observe-node.ts";
 import { VERSION } from "../platform/version.ts";
@@ -44,7 +44,7 @@ export async function entry(p: Platform, b: Backend, e: LeaderElections, w: Work
   const services = servicesOf(p, b, e, w, { backlog, journal, access: entrance.access });
   const executor = new OperationExecutor({ services, inFlight: w.inFlight, tracing: p.tracing });
   const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
-  const http = listens ? listener(p, b, executor, requests, entrance) : null;
+  const http = listens ? await listener(p, b, executor, requests, entrance) : null;
   const joinServer = b.peers && (await joinServerOf(p, b.peers));
   if (requests) b.peers!.transport.serve(requests.handle);
   if (http) {
@@ -166,13 +166,15 @@ function peerRequests(
   });
 }
 
-function listener(
+/** A node without a listener does not load Fastify. */
+async function listener(
   { settings, metrics, log, clock }: Platform,
   { peers }: Backend,
   executor: OperationExecutor,
   requests: PeerRequestHandler | null,
   entrance: AccessEntry,
-): HttpServer {
+): Promise<HttpServer> {
+  const { HttpServer } = await import("../http/http-server.ts");
   const { http, dashboard } = settings;
   return new HttpServer({
     executor,

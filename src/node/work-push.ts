@@ -5,7 +5,6 @@
 
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import { consumerName } from "../channels/channel-names.ts";
-import { isPushed } from "../config/fabric.ts";
 import type { NodeIdentity } from "../core/node.ts";
 import type { Term } from "../core/leadership/term.ts";
 import { Dispatcher } from "../push/dispatch/dispatcher.ts";
@@ -16,13 +15,9 @@ import { WorkSignal } from "../platform/work-signal.ts";
 import type { Backend } from "./backend.ts";
 import type { Platform } from "./platform.ts";
 
-export type Push = ReturnType<typeof openPush>;
+export type Push = ReturnType<typeof pushWork>;
 
-export function pushOf(p: Platform, b: Backend, e: LeaderElections): Push | null {
-  return isPushed(p.settings) ? openPush(p, b, e) : null;
-}
-
-function openPush(p: Platform, b: Backend, { scheduler }: LeaderElections) {
+export function pushWork(p: Platform, b: Backend, { scheduler }: LeaderElections) {
   const { settings, identity, roles, state, events, tasks, budgets, clock, random, log } = p;
   const { store, channels, membership } = b;
   const ownership = store.ownership!;

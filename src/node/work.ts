@@ -30,8 +30,6 @@ import { Worker } from "../jobs/run/worker.ts";
 import type { NewJob } from "../store/store.ts";
 import type { Backend } from "./backend.ts";
 import type { Platform } from "./platform.ts";
-import { peerWork } from "./work-peers.ts";
-import { pushOf } from "./work-push.ts";
 
 /**
  * The embedded store can be opened by one process only, so its file lock proves that a claimant is alive: leases there
@@ -40,9 +38,10 @@ import { pushOf } from "./work-push.ts";
  */
 const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
 
-export type Work = ReturnType<typeof work>;
+export type Work = Awaited<ReturnType<typeof work>>;
 
-export function work(p: Platform, b: Backend, e: LeaderElections) {
+/** What only some fabrics use is loaded only there. */
+export async function work(p: Platform, b: Backend, e: LeaderElections) {
   const { settings, identity, state, events, signal, tasks, budgets, spans, clock, random, log } = p;
   const { store, channels, membership } = b;
   const { shared } = store.guarantees;
@@ -80,7 +79,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
   };
 
   const threads = new ThreadPool({ clock, abortGraceMs: settings.drain.cleanupMs });
-  const push = pushOf(p, b, e);
+  const push = isPushed(settings) ? (await import("./work-push.ts")).pushWork(p, b, e) : null;
   const worker = new Worker({
     store,
     tasks,
@@ -196,7 +195,7 @@ export function work(p: Platform, b: Backend, e: LeaderElections) {
     onReady: announce,
     onChange: (id, status) => news.changed(id, status),
   });
-  const peers = b.peers && peerWork(p, b.peers, e, { store, jobs });
+  const peers = b.peers && (await import("./work-peers.ts")).peerWork(p, b.peers, e, { store, jobs });
   const schedules = new ScheduleService({
     store: peers ?? store,
     submit: (requests) => jobs.submit(requests),

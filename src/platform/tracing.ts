@@ -3,18 +3,23 @@
  * registered, no spans are created or recorded. The trace context of a caller is still stored with its jobs.
  */
 
-import {
-  context,
-  createTraceState,
-  ROOT_CONTEXT,
-  SpanKind,
-  SpanStatusCode,
-  trace as api,
-  TraceFlags,
-} from "@opentelemetry/api";
+import type * as Api from "@opentelemetry/api";
 import type { Context, Span as ApiSpan, Tracer, TracerProvider } from "@opentelemetry/api";
 import { BatonError } from "../core/errors.ts";
 import { spanNameOf, traceText } from "../core/trace.ts";
+import { loadPackage } from "./load-package.ts";
+
+/** Where the API stores what an SDK registers. The package is loaded only if this exists: before, nothing can record. */
+const REGISTERED = Symbol.for("opentelemetry.js.api.1");
+let loaded: typeof Api | null = null;
+
+function api(): typeof Api {
+  return (loaded ??= loadPackage<typeof Api>("@opentelemetry/api"));
+}
+
+function isRegistered(): boolean {
+  return REGISTERED in globalThis;
+}
 
 /** A parent: whatever is active where it is said. */
 export const ACTIVE = Symbol("active");
@@ -59,10 +64,10 @@ export const noTracing: Tracing = {
 };
 
 const KINDS = {
-  producer: SpanKind.PRODUCER,
-  consumer: SpanKind.CONSUMER,
-  client: SpanKind.CLIENT,
-  internal: SpanKind.INTERNAL,
+  producer: "PRODUCER",
+  consumer: "CONSUMER",
+  client: "CLIENT",
+  internal: "INTERNAL",
 } as const;
 
 /** What stands for the provider before an SDK has registered one, and hands on to it afterwards. */
@@ -85,22 +90,24 @@ export class OpenTelemetry implements Tracing {
   }
 
   start(name: string, { kind, parent, attributes, startedAt }: SpanOptions): Span {
+    const { context, ROOT_CONTEXT, SpanKind, trace } = api();
     const within = parent === ACTIVE ? context.active() : parent === null ? ROOT_CONTEXT : remote(parent);
     const options = {
-      kind: KINDS[kind],
+      kind: SpanKind[KINDS[kind]],
       attributes,
       ...(startedAt !== undefined && { startTime: startedAt }),
     };
-    const tracer = this.#find() ?? api.getTracer("baton", this.#version);
+    const tracer = this.#find() ?? trace.getTracer("baton", this.#version);
     return new RecordedSpan(tracer.startSpan(name, options, within), within);
   }
 
   active(): string | null {
-    return textOf(api.getActiveSpan());
+    return isRegistered() ? textOf(api().trace.getActiveSpan()) : null;
   }
 
   #find(): Tracer | null {
-    const provider = api.getTracerProvider() as Proxy;
+    if (!isRegistered()) return null;
+    const provider = api().trace.getTracerProvider() as Proxy;
     if (provider === this.#provider && this.#tracer) return this.#tracer;
     this.#provider = provider;
     // Without this function it is a provider that was put there past the API: all of its tracers record.
@@ -124,7 +131,8 @@ class RecordedSpan implements Span {
   }
 
   run<T>(part: () => T): T {
-    return context.with(api.setSpan(this.#within, this.#span), part);
+    const { context, trace } = api();
+    return context.with(trace.setSpan(this.#within, this.#span), part);
   }
 
   set(attributes: Attributes): void {
@@ -134,7 +142,7 @@ class RecordedSpan implements Span {
   end(failure: { readonly code: string; readonly message: string } | null = null): void {
     if (failure) {
       this.#span.setAttributes({ "error.type": failure.code });
-      this.#span.setStatus({ code: SpanStatusCode.ERROR, message: failure.message });
+      this.#span.setStatus({ code: api().SpanStatusCode.ERROR, message: failure.message });
     }
     this.#span.end();
   }
@@ -149,7 +157,8 @@ function textOf(span: ApiSpan | undefined): string | null {
 /** Where whoever it names goes on: nothing of what is active here, which may be of another job. */
 function remote(trace: string): Context {
   const { traceId, spanId, flags, state } = spanNameOf(trace);
-  return api.setSpanContext(ROOT_CONTEXT, {
+  const { createTraceState, ROOT_CONTEXT, trace: traces, TraceFlags } = api();
+  return traces.setSpanContext(ROOT_CONTEXT, {
     traceId,
     spanId,
     traceFlags: flags & TraceFlags.SAMPLED,

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { Coordination } from "../../src/leadership/coordination.ts";
+import type { LeaderLocks } from "../../src/leadership/coordination.ts";
 import { Elector } from "../../src/leadership/elector.ts";
 import type { ElectorSettings } from "../../src/leadership/elector-settings.ts";
 import { hasCode } from "../../src/core/errors.ts";
@@ -19,12 +19,12 @@ import type { PostgresServer } from "./postgres-server.ts";
 
 export interface Stander extends AsyncDisposable {
   readonly identity: NodeIdentity;
-  readonly coordination: Coordination;
+  readonly coordination: LeaderLocks;
   readonly elector: Elector;
 }
 
 /** A cluster whose terms are kept by a database of its own. */
-export class AdmittedElection<Cluster extends LockCluster<Coordination>> implements AsyncDisposable {
+export class AdmittedElection<Cluster extends LockCluster<LeaderLocks>> implements AsyncDisposable {
   readonly cluster: Cluster;
   readonly store: Store;
   readonly storeAt: { readonly url: string; readonly schema: string };
@@ -42,7 +42,7 @@ export class AdmittedElection<Cluster extends LockCluster<Coordination>> impleme
     this.storeAt = storeAt;
   }
 
-  static async open<Cluster extends LockCluster<Coordination>>(
+  static async open<Cluster extends LockCluster<LeaderLocks>>(
     postgres: PostgresServer,
     cluster: (terms: TermStore) => Cluster,
   ): Promise<AdmittedElection<Cluster>> {

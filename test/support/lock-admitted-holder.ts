@@ -29,7 +29,9 @@ const shared = { identity, clock: systemClock, random: systemRandom };
 
 const postgres = await openPostgresStore({ ...store, clock: systemClock });
 const { terms } = postgres;
-const coordination = await openCoordination({ ...at, terms, info: () => OWN_INFO, ...shared });
+const { kind, ...server } = at;
+const info = () => OWN_INFO;
+const coordination = await openCoordination({ kind, server, terms, info, ...store, ...shared });
 await coordination.start();
 const elector = new Elector({ lock: coordination.lock(ROLE), role: ROLE, settings: election, ...shared });
 await elector.start();

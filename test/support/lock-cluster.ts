@@ -1,7 +1,7 @@
-/** Coordination of several nodes on a real server, for its contracts and for what only one keeper must keep. */
+/** Leader locks of several nodes on a real server, for the contracts and for tests of one backend. */
 
-import type { Coordination } from "../../src/leadership/coordination.ts";
-import type { RegisteredCoordinationOptions } from "../../src/leadership/registered-coordination.ts";
+import type { LeaderLocks } from "../../src/leadership/coordination.ts";
+import type { PostgresCoordinationOptions } from "../../src/leadership/postgres/coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
@@ -16,11 +16,12 @@ interface Reached {
   readonly terms?: TermStore;
 }
 
-export type MemberOptions = Partial<RegisteredCoordinationOptions> & Reached;
-export type GivenOptions = RegisteredCoordinationOptions & Reached;
+type NodeOptions = Omit<PostgresCoordinationOptions, "url">;
+export type MemberOptions = Partial<NodeOptions> & Reached;
+export type GivenOptions = NodeOptions & Reached;
 
 /** Nodes that are stopped with their cluster. */
-export abstract class LockCluster<Member extends Coordination> implements AsyncDisposable {
+export abstract class LockCluster<Member extends LeaderLocks> implements AsyncDisposable {
   readonly #members: Member[] = [];
 
   protected abstract open(given: GivenOptions): Member;
@@ -45,7 +46,7 @@ export abstract class LockCluster<Member extends Coordination> implements AsyncD
 }
 
 /** A cluster with a prefix of its own, and terms that outlive what its server forgets. */
-export abstract class PrefixedCluster<Server, Member extends Coordination> extends LockCluster<Member> {
+export abstract class PrefixedCluster<Server, Member extends LeaderLocks> extends LockCluster<Member> {
   readonly server: Server;
   readonly prefix: string;
   readonly terms: TermStore;
@@ -72,7 +73,7 @@ export interface ClusterLockOptions {
 
 /** The clock by which leases are counted is moved by hand, so that one of a minute runs out at once. */
 export async function openClusterLock(
-  cluster: LockCluster<Coordination>,
+  cluster: LockCluster<LeaderLocks>,
   options: ClusterLockOptions,
 ): Promise<LockWorld> {
   const { rounds, url, time = new ManualClock(), elapse = (ms) => time.advance(ms) } = options;

@@ -1,6 +1,6 @@
-/** Coordination on a real etcd. */
+/** Leader locks on a real etcd. */
 
-import { EtcdCoordination } from "../../src/leadership/etcd/coordination.ts";
+import { EtcdLocks } from "../../src/leadership/etcd/locks.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import type { EtcdServer } from "./etcd-server.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";
@@ -8,14 +8,14 @@ import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-clus
 import type { LockWorld } from "./lock-world.ts";
 import type { PostgresServer } from "./postgres-server.ts";
 
-export class EtcdCluster extends PrefixedCluster<EtcdServer, EtcdCoordination> {
+export class EtcdCluster extends PrefixedCluster<EtcdServer, EtcdLocks> {
   key(...parts: readonly string[]): string {
     return [this.prefix, ...parts].join("/");
   }
 
-  protected open(given: GivenOptions): EtcdCoordination {
+  protected open(given: GivenOptions): EtcdLocks {
     const { prefix, terms } = this;
-    return new EtcdCoordination({ url: this.server.url(), prefix, terms, ...given });
+    return new EtcdLocks({ url: this.server.url(), prefix, terms, ...given });
   }
 }
 

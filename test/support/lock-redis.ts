@@ -1,20 +1,20 @@
-/** Coordination on a real Redis. */
+/** Leader locks on a real Redis. */
 
-import { RedisCoordination } from "../../src/leadership/redis/coordination.ts";
+import { RedisLocks } from "../../src/leadership/redis/locks.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
 import type { PostgresServer } from "./postgres-server.ts";
 import type { RedisServer } from "./redis-server.ts";
 
-export class RedisCluster extends PrefixedCluster<RedisServer, RedisCoordination> {
+export class RedisCluster extends PrefixedCluster<RedisServer, RedisLocks> {
   key(...parts: readonly string[]): string {
     return `{${this.prefix}}:coordinator:${parts.join(":")}`;
   }
 
-  protected open(given: GivenOptions): RedisCoordination {
+  protected open(given: GivenOptions): RedisLocks {
     const { prefix, terms } = this;
-    return new RedisCoordination({ url: this.server.url(), prefix, terms, ...given });
+    return new RedisLocks({ url: this.server.url(), prefix, terms, ...given });
   }
 }
 

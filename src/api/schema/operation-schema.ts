@@ -3,23 +3,23 @@
  * compiled on the first use of an operation, once per process, by the compilers that Fastify uses.
  */
 
-import compilerOf from "@fastify/ajv-compiler";
-import fastJson from "fast-json-stringify";
+import type compilerOf from "@fastify/ajv-compiler";
+import type fastJson from "fast-json-stringify";
+import { loadPackage } from "../../platform/load-package.ts";
 import { invalidInput, type Finding, type Part } from "./invalid-input.ts";
 import { jsonSchema, type JsonSchema } from "./json-schema.ts";
 import type { Input, Operation } from "../operation.ts";
 import { ProblemBody } from "../problem.ts";
 
-/** A refusal with NOT_LEADER under `/v1` has no message. */
-const PROBLEM = { ...jsonSchema(ProblemBody, "output"), required: ["error"] };
-
 export function schemaOf(operation: Operation): JsonSchema {
+  /** A refusal with NOT_LEADER under `/v1` has no message. */
+  const problem = { ...jsonSchema(ProblemBody, "output"), required: ["error"] };
   const response: JsonSchema = {};
   for (const [status, body] of Object.entries(operation.replies)) {
     response[status] = { description: operation.summary, ...jsonSchema(body as never, "output") };
   }
-  response["4xx"] = { description: "A refusal", ...PROBLEM };
-  response["5xx"] ??= { description: "A failure", ...PROBLEM };
+  response["4xx"] = { description: "A refusal", ...problem };
+  response["5xx"] ??= { description: "A failure", ...problem };
   return {
     operationId: operation.name,
     summary: operation.summary,
@@ -35,19 +35,25 @@ export function schemaOf(operation: Operation): JsonSchema {
 type Validate = ((value: unknown) => unknown) & { errors?: readonly Finding[] | null };
 type Write = (body: unknown) => string;
 
+type Compile = (route: { readonly schema: unknown }) => Validate;
+let compiler: Compile | null = null;
+
+function compile(schema: unknown): Validate {
+  return (compiler ??= newCompiler())({ schema });
+}
+
 /** Values are taken as they are: coercion would make 0 of an empty text. */
-const compile = compilerOf()(
-  {},
-  {
-    customOptions: {
-      coerceTypes: false,
-      removeAdditional: false,
-      useDefaults: true,
-      allErrors: false,
-      verbose: true,
-    },
-  },
-) as unknown as (route: { readonly schema: unknown }) => Validate;
+function newCompiler(): Compile {
+  const customOptions = {
+    coerceTypes: false,
+    removeAdditional: false,
+    useDefaults: true,
+    allErrors: false,
+    verbose: true,
+  } as const;
+  const factory = loadPackage<typeof compilerOf>("@fastify/ajv-compiler")();
+  return factory({}, { customOptions }) as Compile;
+}
 
 const known = new WeakMap<Operation, PreparedOperation>();
 
@@ -73,7 +79,7 @@ export class PreparedOperation {
     ] as const;
     this.#parts = parts
       .filter(([part]) => schema[part] !== undefined)
-      .map(([part, field]) => [part, field, compile({ schema: schema[part] })]);
+      .map(([part, field]) => [part, field, compile(schema[part])]);
     const query = schema["querystring"] as { properties: Record<string, JsonSchema> } | undefined;
     this.#numbers = Object.entries(query?.properties ?? {})
       .filter(([, { type }]) => type === "integer")
@@ -96,7 +102,9 @@ export class PreparedOperation {
     let write = this.#write.get(status);
     if (!write) {
       const schema = this.#replies[String(status)];
-      write = schema ? (fastJson(schema as never) as Write) : JSON.stringify;
+      write = schema
+        ? (loadPackage<typeof fastJson>("fast-json-stringify")(schema as never) as Write)
+        : JSON.stringify;
       this.#write.set(status, write);
     }
     return write(body);

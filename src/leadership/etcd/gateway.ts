@@ -30,11 +30,6 @@ interface Request {
 
 /** Longer, and a member that is cut off uses up the deadlines of the calls that should go on to the next one. */
 const CONNECT_MS_MAX = 500;
-/**
- * An etcd that takes longer may have stood still, and leases may have ended because it did not hear of their renewal. Shorter, and
- * a slow disk looks like that.
- */
-const SLOW_MS = 500;
 /** The gateway has had this path and these answers since then. */
 const VERSION_MIN = [3, 4] as const;
 
@@ -46,8 +41,6 @@ export class Gateway extends Lifecycle {
   #token: Promise<string | null> | null = null;
   /** Why each member failed when it was asked last. */
   readonly #failures = new Map<string, string>();
-  #breaks = 0;
-  #steadySince = 0;
 
   constructor(options: GatewayOptions) {
     super();
@@ -64,22 +57,12 @@ export class Gateway extends Lifecycle {
     return this.#address.endpoints;
   }
 
-  /** How often etcd was away or slow since the start, and how long it has been neither. */
-  get steady(): { readonly breaks: number; readonly ms: number } {
-    return { breaks: this.#breaks, ms: this.#o.clock.monotonic() - this.#steadySince };
-  }
-
   /** What etcd answers. Rejects with an `EtcdRefusal`, or with what is told to people. */
   async call<Reply>(path: string, body: unknown, deadlineMs = this.#o.commandMs): Promise<Reply> {
-    const { clock } = this.#o;
-    const startedAt = clock.monotonic();
     try {
       return (await this.#authorised((token) => this.#send({ path, body }, token, deadlineMs))) as Reply;
     } catch (error) {
-      if (!(error instanceof EtcdRefusal) || error.elsewhere) this.#unsteady();
       throw error instanceof EtcdRefusal ? translated(error) : error;
-    } finally {
-      if (clock.monotonic() - startedAt > SLOW_MS) this.#unsteady();
     }
   }
 
@@ -137,7 +120,6 @@ export class Gateway extends Lifecycle {
     );
     this.#current = 0;
     this.#token = null;
-    this.#steadySince = this.#o.clock.monotonic();
     try {
       await this.#check();
     } catch (error) {
@@ -246,11 +228,6 @@ export class Gateway extends Lifecycle {
   #leave(at: number, reason: string): void {
     this.#failures.set(this.endpoints[at]!, reason);
     if (this.#current === at) this.#current = (at + 1) % this.endpoints.length;
-  }
-
-  #unsteady(): void {
-    this.#breaks += 1;
-    this.#steadySince = this.#o.clock.monotonic();
   }
 }
 

@@ -20,14 +20,13 @@ export interface Transaction {
   /** All must hold. */
   readonly if?: readonly Comparison[];
   readonly then: readonly Operation[];
-  readonly else?: readonly Operation[];
 }
 
 export interface TransactionAnswer {
   readonly succeeded: boolean;
   /** Of the whole etcd, after the transaction. */
   readonly revision: number;
-  /** What each `get` and `getAll` of the branch that was taken has found, in their order. */
+  /** What each `get` has found, in their order. */
   readonly found: readonly (readonly KeyValue[])[];
 }
 
@@ -50,24 +49,12 @@ export interface WatchEvent {
   readonly deleted: boolean;
 }
 
-export const NO_LEASE = "";
-
 export function get(key: string): Operation {
   return { request_range: { key: encoded(key) } };
 }
 
-/** Whatever is below a folder, whose name ends with a slash. */
-export function getAll(folder: string): Operation {
-  return { request_range: range(folder) };
-}
-
-export function put(key: string, value: string, lease = NO_LEASE): Operation {
-  // "0" is no lease.
-  return { request_put: { key: encoded(key), value: encoded(value), lease: lease || "0" } };
-}
-
-export function remove(key: string): Operation {
-  return { request_delete_range: { key: encoded(key) } };
+export function put(key: string, value: string, lease: string): Operation {
+  return { request_put: { key: encoded(key), value: encoded(value), lease } };
 }
 
 /** The key was not written since; 0: it is not there. */
@@ -79,22 +66,13 @@ export function isUnder(key: string, lease: string): Comparison {
   return { key: encoded(key), target: "LEASE", result: "EQUAL", lease };
 }
 
-export function exists(key: string): Comparison {
-  return { key: encoded(key), target: "CREATE", result: "GREATER", create_revision: "0" };
+/** All keys in a folder, whose name ends with a slash. */
+export function range(folder: string): Readonly<Record<string, string>> {
+  return { key: encoded(folder), range_end: encoded(`${folder.slice(0, -1)}0`) }; // "0" comes after "/"
 }
 
-export function hasValue(key: string, value: string): Comparison {
-  return { key: encoded(key), target: "VALUE", result: "EQUAL", value: encoded(value) };
-}
-
-/** A key, or a folder, as watches and ranges name it. */
-export function range(name: string): Readonly<Record<string, string>> {
-  if (!name.endsWith("/")) return { key: encoded(name) };
-  return { key: encoded(name), range_end: encoded(`${name.slice(0, -1)}0`) }; // "0" comes after "/"
-}
-
-export function transactionBody({ if: compare = [], then, else: failure = [] }: Transaction): object {
-  return { compare, success: then, failure };
+export function transactionBody({ if: compare = [], then }: Transaction): object {
+  return { compare, success: then };
 }
 
 export function readAnswer(raw: unknown): TransactionAnswer {
@@ -125,7 +103,7 @@ export function readWatch(
   return { created: result.created === true, canceled: result.canceled === true, events };
 }
 
-function keyValue({ key, value = "", mod_revision = "0", lease = NO_LEASE }: RawKeyValue): KeyValue {
+function keyValue({ key, value = "", mod_revision = "0", lease = "" }: RawKeyValue): KeyValue {
   return { key: decoded(key), value: decoded(value), revision: Number(mod_revision), lease };
 }
 

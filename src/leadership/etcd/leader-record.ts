@@ -10,24 +10,24 @@
  */
 
 import type { NodeIdentity } from "../../core/node.ts";
-import { sameTerm, type LeaderRole, type Term } from "../../core/leadership/term.ts";
+import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import type { ControlSession } from "./control-session.ts";
 import { get, isUnder, put, unchanged, type KeyValue } from "./key-value.ts";
 
-/** Who sits in a role. */
+/** The lease of a role. */
 export interface LeaseRecord {
   readonly term: Term;
   readonly lease: string;
   readonly revision: number;
-  /** Nobody else may be granted the role for so long after this revision. */
+  /** No other node may be granted the role for so long after this revision. */
   readonly ttlMs: number;
-  /** By the clock of the holder, for people only. */
+  /** By the clock of the holder, only to be shown. */
   readonly acquiredAt: number;
   readonly renewedAt: number;
 }
 
 export interface LeaseSnapshot {
-  readonly seat: LeaseRecord | null;
+  readonly held: LeaseRecord | null;
   /** Of the key; 0 when it is not there. */
   readonly keyRevision: number;
   /** Of the whole etcd: above it lies every epoch to come. */
@@ -57,13 +57,13 @@ export class LeaderRecord {
     this.#key = leaderKey(control, role);
   }
 
-  async look(deadlineMs?: number): Promise<LeaseSnapshot> {
+  async read(deadlineMs?: number): Promise<LeaseSnapshot> {
     const { revision, found } = await this.#control.transact({ then: [get(this.#key)] }, deadlineMs);
     const entry = found[0]?.[0];
-    return { seat: entry ? seatIn(this.#role, entry) : null, keyRevision: entry?.revision ?? 0, revision };
+    return { held: entry ? recordIn(this.#role, entry) : null, keyRevision: entry?.revision ?? 0, revision };
   }
 
-  /** Null when somebody else was quicker. */
+  /** Null when another candidate was faster. */
   async grant({ candidate, ttlMs, epoch, seen, deadlineMs }: GrantRequest): Promise<LeaseRecord | null> {
     const control = this.#control;
     const { name: leader, incarnation } = candidate;
@@ -78,7 +78,7 @@ export class LeaderRecord {
         },
         deadlineMs,
       );
-      if (succeeded) return seatOf(this.#role, written, lease, revision);
+      if (succeeded) return recordOf(this.#role, written, lease, revision);
     } catch (error) {
       control.dropLease(lease);
       throw error;
@@ -87,10 +87,10 @@ export class LeaderRecord {
     return null;
   }
 
-  /** The seat as it is then; null when that term is over. */
-  async renew(seat: LeaseRecord, ttlMs: number, deadlineMs: number): Promise<LeaseRecord | null> {
+  /** The lease as it is then; null when that term is over. */
+  async renew(held: LeaseRecord, ttlMs: number, deadlineMs: number): Promise<LeaseRecord | null> {
     const control = this.#control;
-    const { term, lease, acquiredAt } = seat;
+    const { term, lease, acquiredAt } = held;
     const { leader, incarnation, epoch } = term;
     const written: Written = {
       leader,
@@ -100,14 +100,14 @@ export class LeaderRecord {
       acquiredAt,
       renewedAt: control.time.now(),
     };
-    const [lives, { succeeded, revision }] = await Promise.all([
+    const [alive, { succeeded, revision }] = await Promise.all([
       control.keepAlive(lease, deadlineMs),
       control.transact(
         { if: [isUnder(this.#key, lease)], then: [put(this.#key, JSON.stringify(written), lease)] },
         deadlineMs,
       ),
     ]);
-    return lives && succeeded ? seatOf(this.#role, written, lease, revision) : null;
+    return alive && succeeded ? recordOf(this.#role, written, lease, revision) : null;
   }
 
   async release({ lease }: LeaseRecord): Promise<void> {
@@ -119,27 +119,21 @@ export function leaderKey(control: ControlSession, role: LeaderRole): string {
   return control.key("leader", role);
 }
 
-/** Whether the entry is that of this very term. */
-export function isOf(entry: KeyValue | undefined, term: Term): boolean {
-  const seat = entry && seatIn(term.role, entry);
-  return seat !== null && seat !== undefined && sameTerm(seat.term, term);
-}
-
-/** What nobody can read, or what is under no lease, keeps nobody out: an operator has written it. */
-function seatIn(role: LeaderRole, { value, lease, revision }: KeyValue): LeaseRecord | null {
+/** A value that cannot be read, or that is under no lease, excludes no candidate: an operator has written it. */
+function recordIn(role: LeaderRole, { value, lease, revision }: KeyValue): LeaseRecord | null {
   const written = parsed(value);
-  return written && lease !== "" ? seatOf(role, written, lease, revision) : null;
+  return written && lease !== "" ? recordOf(role, written, lease, revision) : null;
 }
 
-function seatOf(role: LeaderRole, written: Written, lease: string, revision: number): LeaseRecord {
+function recordOf(role: LeaderRole, written: Written, lease: string, revision: number): LeaseRecord {
   const { leader, incarnation, epoch, ttlMs, acquiredAt, renewedAt } = written;
   return { term: { role, leader, incarnation, epoch }, lease, revision, ttlMs, acquiredAt, renewedAt };
 }
 
 function parsed(value: string): Written | null {
   try {
-    const told = JSON.parse(value) as Partial<Written> | null;
-    const { leader, incarnation, epoch, ttlMs, acquiredAt = 0, renewedAt = 0 } = told ?? {};
+    const read = JSON.parse(value) as Partial<Written> | null;
+    const { leader, incarnation, epoch, ttlMs, acquiredAt = 0, renewedAt = 0 } = read ?? {};
     if (typeof leader !== "string" || typeof incarnation !== "string") return null;
     if (!Number.isSafeInteger(epoch) || typeof ttlMs !== "number") return null;
     return { leader, incarnation, epoch: epoch!, ttlMs, acquiredAt, renewedAt };

@@ -15,7 +15,6 @@ import { AdmittedLock, type AdmittedLockOptions, type GrantRequest } from "../ad
 import type { Tenure } from "../coordination.ts";
 import type { ControlSession } from "./control-session.ts";
 import { LeaderRecord, type LeaseRecord } from "./leader-record.ts";
-import { UnchangedTimer } from "./unchanged-timer.ts";
 
 export interface EtcdLockOptions extends AdmittedLockOptions {
   readonly control: ControlSession;
@@ -25,7 +24,8 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
   protected readonly outdated = "etcd does not know the last epoch";
   readonly #o: EtcdLockOptions;
   readonly #keys: LeaderRecord;
-  readonly #stillness: UnchangedTimer;
+  /** The newest revision of the key that was seen here, and since when by our clock. */
+  #seen = { revision: 0, since: 0 };
   /** What was granted or renewed here last. */
   #own: LeaseRecord | null = null;
 
@@ -33,13 +33,12 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
     super(options);
     this.#o = options;
     this.#keys = new LeaderRecord(options.control, options.role);
-    this.#stillness = new UnchangedTimer(options.control.time);
   }
 
-  /** The watch tells of the key. */
-  told(revision: number, deleted: boolean): void {
+  /** The watch reports a change of the key. It may be late: only a revision above the one that was read counts. */
+  changed(revision: number, deleted: boolean): void {
     if (deleted) this.hint();
-    else this.#stillness.hear(this.#o.role, revision);
+    else if (this.#seen.revision < revision) this.#see(revision);
   }
 
   protected async tryGrant({
@@ -48,47 +47,47 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
     floor,
   }: GrantRequest): Promise<LeaseRecord | "held" | "again"> {
     const deadlineMs = this.#deadlineMs(ttlMs);
-    const seen = await this.#keys.look(deadlineMs);
-    const { seat, revision } = seen;
-    if (seat && !heldBy(seat.term, candidate) && this.#leftMs(seat) > 0) {
-      this.wait(seat.term.epoch, this.#leftMs(seat));
+    const seen = await this.#keys.read(deadlineMs);
+    const { held, revision } = seen;
+    if (held && !heldBy(held.term, candidate) && this.#leftMs(held) > 0) {
+      this.wait(held.term.epoch, this.#leftMs(held));
       return "held";
     }
-    const epoch = Math.max(floor, revision, seat?.term.epoch ?? 0) + 1;
+    const epoch = Math.max(floor, revision, held?.term.epoch ?? 0) + 1;
     const granted = await this.#keys.grant({ candidate, ttlMs, epoch, seen, deadlineMs });
     if (!granted) return "again";
     this.#leftMs(granted);
     return granted;
   }
 
-  protected onAdmitted(seat: LeaseRecord): void {
-    this.#own = seat;
+  protected onAdmitted(held: LeaseRecord): void {
+    this.#own = held;
   }
 
-  protected giveBack(seat: LeaseRecord): Promise<void> {
-    return this.#keys.release(seat);
+  protected giveBack(held: LeaseRecord): Promise<void> {
+    return this.#keys.release(held);
   }
 
   protected async tryRenew(term: Term, ttlMs: number): Promise<boolean> {
     const deadlineMs = this.#deadlineMs(ttlMs);
-    const seat = await this.#seatOf(term, deadlineMs);
-    const renewed = seat && (await this.#keys.renew(seat, ttlMs, deadlineMs));
+    const held = await this.#recordOf(term, deadlineMs);
+    const renewed = held && (await this.#keys.renew(held, ttlMs, deadlineMs));
     if (renewed) this.#own = renewed;
     return renewed !== null;
   }
 
-  protected async leave(term: Term): Promise<void> {
-    const seat = await this.#seatOf(term);
-    if (seat) await this.#keys.release(seat);
+  protected async giveUp(term: Term): Promise<void> {
+    const held = await this.#recordOf(term);
+    if (held) await this.#keys.release(held);
   }
 
   /** Its times are those of the holder's clock. */
-  protected async look(): Promise<Tenure | null> {
-    const { seat } = await this.#keys.look();
-    if (!seat) return null;
-    this.note(seat.term.epoch);
-    if (this.#leftMs(seat) <= 0) return null;
-    const { term, acquiredAt, renewedAt, ttlMs } = seat;
+  protected async readTenure(): Promise<Tenure | null> {
+    const { held } = await this.#keys.read();
+    if (!held) return null;
+    this.note(held.term.epoch);
+    if (this.#leftMs(held) <= 0) return null;
+    const { term, acquiredAt, renewedAt, ttlMs } = held;
     return { ...term, acquiredAt, leaseUntil: renewedAt + ttlMs };
   }
 
@@ -96,15 +95,25 @@ export class EtcdLock extends AdmittedLock<LeaseRecord> {
     this.#own = null;
   }
 
-  /** Where this very term sits, or null when it does not any more. */
-  async #seatOf(term: Term, deadlineMs?: number): Promise<LeaseRecord | null> {
+  /** The lease of this very term, or null when it is over. */
+  async #recordOf(term: Term, deadlineMs?: number): Promise<LeaseRecord | null> {
     if (this.#own && sameTerm(this.#own.term, term)) return this.#own;
-    const { seat } = await this.#keys.look(deadlineMs);
-    return seat && sameTerm(seat.term, term) ? seat : null;
+    const { held } = await this.#keys.read(deadlineMs);
+    return held && sameTerm(held.term, term) ? held : null;
   }
 
+  /**
+   * Etcd does not report its time, and its leases count whole seconds. So a lease ends when the same revision was seen for the
+   * whole lease, counted from when it was first seen, which is never before it was written. Rejected: comparing times that the
+   * holder noted, because two machines whose clocks differ by more than a lease would take leadership from each other for ever.
+   */
   #leftMs({ revision, ttlMs }: LeaseRecord): number {
-    return ttlMs - this.#stillness.ageMs(this.#o.role, revision);
+    if (this.#seen.revision !== revision) this.#see(revision);
+    return ttlMs - (this.#o.control.time.monotonic() - this.#seen.since);
+  }
+
+  #see(revision: number): void {
+    this.#seen = { revision, since: this.#o.control.time.monotonic() };
   }
 
   /** A quarter of the lease at most: after a renewal that hangs there is time for another one, at another member. */

@@ -1,5 +1,5 @@
 /**
- * A stream of changes to some keys, reopened whenever it breaks. It only delivers hints: after each opening the
+ * A stream of changes to the keys of a folder, reopened whenever it breaks. It only delivers hints: after each opening the
  * listener has to read the keys, because changes in between are lost.
  */
 
@@ -13,15 +13,13 @@ export interface WatchStreamOptions {
   readonly gateway: Gateway;
   readonly clock: Clock;
   readonly random: Random;
-  /** Keys, and folders with a slash at their end. */
-  readonly names: readonly string[];
-  /** All of them are watched, again after each loss. */
+  /** With a slash at its end. */
+  readonly folder: string;
+  /** It is watched, again after each loss. */
   readonly onOpen: () => void;
   readonly onEvent: (event: WatchEvent) => void;
   /** How long the start waits for the first opening. */
   readonly openMs: number;
-  /** An echo that is not there after so long does not come any more. */
-  readonly echoMs: number;
 }
 
 const FIRST_PAUSE_MS = 10;
@@ -31,31 +29,13 @@ const PAUSE_MS_MAX = 1_000;
 export class WatchStream extends Lifecycle {
   readonly #o: WatchStreamOptions;
   #stopping = new AbortController();
-  #current = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #opened = Promise.withResolvers<void>();
   #open = false;
-  /** How often an echo was expected since anything came, and since when. */
-  #unechoed = { times: 0, since: 0 };
 
   constructor(options: WatchStreamOptions) {
     super();
     this.#o = options;
-  }
-
-  get open(): boolean {
-    return this.#open;
-  }
-
-  /**
-   * We have just written one of the watched keys. If nothing at all came after the last times, the other end of the stream is gone
-   * and nobody has told us: it is opened anew. Twice, because the echo may come before the answer to the write.
-   */
-  expectEcho(): void {
-    const now = this.#o.clock.monotonic();
-    const { times, since } = this.#unechoed;
-    if (this.#open && times >= 2 && now - since >= this.#o.echoMs) this.#current.abort();
-    this.#unechoed = { times: times + 1, since: times === 0 ? now : since };
   }
 
   /** A stream that cannot be opened yet is no reason not to start: it only hints. */
@@ -78,11 +58,10 @@ export class WatchStream extends Lifecycle {
     const { clock, random } = this.#o;
     let pauseMs = FIRST_PAUSE_MS;
     while (!stopping.aborted) {
-      this.#current = new AbortController();
       try {
-        await this.#watch(AbortSignal.any([stopping, this.#current.signal]));
+        await this.#watch(stopping);
       } catch {
-        // It is opened again; the calls tell people what is wrong.
+        // It is opened again; the calls report what is wrong.
       }
       pauseMs = this.#open ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, PAUSE_MS_MAX);
       this.#open = false;
@@ -91,16 +70,13 @@ export class WatchStream extends Lifecycle {
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    const { gateway, names, onEvent } = this.#o;
-    const body = names.map((name) => JSON.stringify({ create_request: range(name) })).join("");
-    let missing = names.length;
-    this.#unechoed = { times: 0, since: 0 };
+    const { gateway, folder, onEvent } = this.#o;
+    const body = JSON.stringify({ create_request: range(folder) });
     await gateway.stream("/v3/watch", body, signal, (message) => {
-      const told = readWatch(message);
-      if (!told || told.canceled) throw new Error("the watch was called off");
-      this.#unechoed = { times: 0, since: 0 };
-      if (told.created && --missing === 0) this.#ready();
-      for (const event of told.events) onEvent(event);
+      const seen = readWatch(message);
+      if (!seen || seen.canceled) throw new Error("the watch was cancelled");
+      if (seen.created) this.#ready();
+      for (const event of seen.events) onEvent(event);
     });
   }
 

@@ -29,7 +29,7 @@ export interface ControlOptions {
   /** The session is open, again after each loss. */
   readonly onReady: () => void;
   /** A notification within our cluster, such as `leader/scheduler`. */
-  readonly onTold: (subject: string) => void;
+  readonly onNotification: (subject: string) => void;
 }
 
 /** The instant of a statement: the database's, unless a test gives one as $1. */
@@ -40,10 +40,13 @@ export const REQUEST_CHANNEL = "baton_request";
 
 const LISTEN = [RELEASE_CHANNEL, REQUEST_CHANNEL].map((channel) => write("", `LISTEN ${channel}`));
 const PID = read("control-pid", "SELECT pg_backend_pid() AS pid");
-const LOCK_LIFE = write("life-lock", `SELECT pg_try_advisory_lock(${incarnationLock("$1")}) AS held`);
-/** A session of ours that the server takes for alive, although we have lost it. */
-const EVICT_OLD_SELF = write(
-  "life-evict",
+const LOCK_INCARNATION = write(
+  "incarnation-lock",
+  `SELECT pg_try_advisory_lock(${incarnationLock("$1")}) AS held`,
+);
+/** A session of ours that we have lost and the server has not. */
+const END_OLD_SESSION = write(
+  "incarnation-evict",
   `SELECT count(pg_terminate_backend(pid)) FROM (${HELD_LOCKS}) held
    WHERE key = ${incarnationLock("$1")} AND pid <> pg_backend_pid()`,
 );
@@ -54,7 +57,7 @@ export class ControlSession extends Lifecycle {
   readonly schema: string;
   readonly #o: ControlOptions;
   readonly #session: PostgresSession;
-  /** Unknown until the first start has looked. */
+  /** Unknown until the first start has checked it. */
   #pooled: boolean | null = null;
   #locked = false;
   #pid = 0;
@@ -73,7 +76,10 @@ export class ControlSession extends Lifecycle {
         if (this.#pooled !== null) options.onReady();
       },
       onLost: () => (this.#locked = false),
-      onNotification: (_, payload) => this.#told(payload),
+      onNotification: (_, payload) => {
+        const own = this.payload("");
+        if (payload.startsWith(own)) options.onNotification(payload.slice(own.length));
+      },
     });
   }
 
@@ -88,7 +94,7 @@ export class ControlSession extends Lifecycle {
     return this.#pooled ?? false;
   }
 
-  /** Whether this session holds the lock of our life. */
+  /** Whether this session holds the lock of our incarnation. */
   get locked(): boolean {
     return this.#locked;
   }
@@ -111,10 +117,10 @@ export class ControlSession extends Lifecycle {
     return this.#session.query(statement, values);
   }
 
-  /** Tries again to get the lock of our life, if it is not ours: an old session of ours may have had it. */
+  /** Tries again to get the lock of our incarnation, if it is not ours: an old session of ours may have had it. */
   async ensureLocked(): Promise<void> {
     if (this.pooled || this.#locked || !this.#session.open) return;
-    this.#locked = await lockLife(this.#session, this.#o.identity);
+    this.#locked = await lockIncarnation(this.#session, this.#o.identity);
   }
 
   protected async onStart(): Promise<void> {
@@ -141,21 +147,16 @@ export class ControlSession extends Lifecycle {
     this.#pid = self!.pid;
     const { clock, identity } = this.#o;
     for (let tries = 0; tries < LOCK_TRIES; tries++) {
-      this.#locked = await lockLife(session, identity);
+      this.#locked = await lockIncarnation(session, identity);
       if (this.#locked) return;
-      // Refused where we may not end sessions: heartbeats alone tell of us then.
-      await session.query(EVICT_OLD_SELF, [identity.incarnation]).catch(() => {});
+      // Refused where we may not end sessions: then others see only our heartbeats.
+      await session.query(END_OLD_SESSION, [identity.incarnation]).catch(() => {});
       await clock.sleep(LOCK_PAUSE_MS);
     }
   }
-
-  #told(payload: string): void {
-    const own = this.payload("");
-    if (payload.startsWith(own)) this.#o.onTold(payload.slice(own.length));
-  }
 }
 
-async function lockLife(session: Queryable, { incarnation }: NodeIdentity): Promise<boolean> {
-  const [row] = await session.query<{ held: boolean }>(LOCK_LIFE, [incarnation]);
+async function lockIncarnation(session: Queryable, { incarnation }: NodeIdentity): Promise<boolean> {
+  const [row] = await session.query<{ held: boolean }>(LOCK_INCARNATION, [incarnation]);
   return row!.held;
 }

@@ -20,8 +20,6 @@ import { isUniqueViolation } from "../../platform/drivers/postgres/errors.ts";
 import type { Statement } from "../../platform/drivers/postgres/postgres.ts";
 import type { NodeRequest } from "../coordination.ts";
 import { REQUEST_CHANNEL, type ControlSession } from "./control-session.ts";
-import { nameTaken } from "../registered-membership.ts";
-import type { Namesake, NodeSigns, Registered, Registry, NodeList } from "../registered-membership.ts";
 import * as rows from "./node-records.ts";
 
 export interface RegistryOptions {
@@ -32,9 +30,40 @@ export interface RegistryOptions {
   readonly deadAfterMs: number;
 }
 
+/** What a heartbeat brings back. */
+export interface NodeList {
+  /** By the clock of the backend. */
+  readonly at: number;
+  readonly others: readonly Registered[];
+  readonly request: string | null;
+}
+
+export interface Registered {
+  readonly node: Omit<NodeInfo, "alive">;
+  /** Since its last heartbeat. */
+  readonly ageMs: number;
+}
+
+/** Another incarnation that has our name. */
+export interface Namesake {
+  readonly hostname: string;
+  readonly version: string;
+  readonly startedAt: number;
+}
+
+/** What a leader sees of all nodes. */
+export interface NodeSigns {
+  /** Changes when the server that keeps the list starts anew. */
+  readonly server: string;
+  readonly serverUpMs: number;
+  readonly signs: readonly (NodeSign & NodeIdentity)[];
+  /** Dead, and their work not taken back yet. */
+  readonly unrecovered: readonly NodeIdentity[];
+}
+
 const IDLE: NodeLoad = { jobs: 0, connections: 0, cpu: 0, memory: 0, loopLagMs: 0 };
 
-export class NodeRegistry implements Registry {
+export class NodeRegistry {
   readonly #o: RegistryOptions;
   readonly #control: ControlSession;
   #status: NodeStatus = "joining";
@@ -48,7 +77,7 @@ export class NodeRegistry implements Registry {
     return this.#status;
   }
 
-  /** Our row, unless another life with our name is alive: then who it is. */
+  /** Writes our row, unless another live incarnation has our name: then returns that one. */
   async register(): Promise<Namesake | null> {
     this.#status = "joining";
     try {
@@ -223,4 +252,13 @@ function stale(fence: Term): BatonError {
   return new BatonError("STALE_EPOCH", `epoch ${epoch} of ${role} is over; nobody is taken for dead by it`, {
     epoch,
   });
+}
+
+/** For a heartbeat. The node that has the name now is in the list, and the others send to it what is meant for us. */
+function nameTaken({ name }: NodeIdentity): BatonError {
+  return new BatonError(
+    "NAME_IN_USE",
+    `this node was taken for dead, and another has taken the name ${name} meanwhile: it is not in the list of nodes and does not lead; restart it under another name`,
+    { field: "name", name },
+  );
 }

@@ -1,15 +1,14 @@
 /**
- * A node's own connection for coordination, separate from those of the channels: leases, heartbeats, reads and
- * notifications never wait for messages.
+ * A node's own connection for elections, separate from those of the channels: leases, reads and notifications never
+ * wait for messages.
  *
  * While it is open, the node is subscribed to the channel of its own incarnation. Redis drops the subscription at the
- * moment the connection breaks, so the number of subscribers shows at once that a node was killed. Keys do not help,
+ * moment the connection breaks, so the number of subscribers shows at once that a leader was killed. Keys do not help,
  * because no key of Redis ends with a connection. Rejected: finding the connection in `CLIENT LIST`, because the server
  * walks through all connections and scripts may not call it; and a socket to the leader's own port, because the leader
  * may listen on none, and an open connection without a request delays its stop.
  *
- * Where the number of subscribers is not available (a proxy, a user without the permission), leases and heartbeats
- * alone decide.
+ * Where the number of subscribers is not available (a proxy, a user without the permission), leases alone decide.
  */
 
 import type { NodeIdentity } from "../../core/node.ts";
@@ -34,7 +33,7 @@ export interface ControlOptions {
   readonly onReady: () => void;
   readonly onLost: () => void;
   /** A notification within our cluster, such as `leader/scheduler`. */
-  readonly onTold: (subject: string) => void;
+  readonly onNotification: (subject: string) => void;
 }
 
 /** First in every script that needs the time: `at`, in ms. Numbers are written with `%d`: Lua would write 1.8e+12. */
@@ -46,20 +45,16 @@ if not at then
 end
 `;
 
-/** How many are subscribed to the channel of a life: more than none, and its node is connected. */
-export const SUBSCRIBERS = `
-local function subscribers(life) return redis.call('PUBSUB', 'NUMSUB', life)[2] end
-`;
-
 export class ControlSession extends Lifecycle {
   readonly commandMs: number;
   readonly #o: ControlOptions;
   readonly #redis: Redis;
   readonly #session: RedisSession;
-  readonly #told: string;
-  readonly #ownLife: string;
+  /** Where notifications are published. */
+  readonly notifications: string;
+  readonly #ownChannel: string;
   readonly #serverTime: ServerTime;
-  /** Whether the server tells of our subscription. */
+  /** Whether the server reports our subscription. */
   #counted = false;
   #evicts: string | null = null;
 
@@ -77,18 +72,18 @@ export class ControlSession extends Lifecycle {
       commandMs,
       ...(prefix === undefined ? {} : { prefix }),
     });
-    this.#told = this.#redis.keys.channel("coordinator", "told");
-    this.#ownLife = this.#redis.keys.channel("coordinator", "life", identity.incarnation);
+    this.notifications = this.#redis.keys.channel("coordinator", "notifications");
+    this.#ownChannel = this.#redis.keys.channel("coordinator", "incarnation", identity.incarnation);
     this.#serverTime = new ServerTime(clock);
     this.#session = this.#redis.dedicated({
-      channels: [this.#told, this.#ownLife],
+      channels: [this.notifications, this.#ownChannel],
       onMessage: (channel, subject) => {
-        if (channel === this.#told) options.onTold(subject);
+        if (channel === this.notifications) options.onNotification(subject);
       },
       onOpen: async (session) => {
         const sentAt = clock.monotonic();
         const asked = session.send<[string, string]>(["TIME"]);
-        this.#counted = await isCounted(session, this.#ownLife);
+        this.#counted = await isCounted(session, this.#ownChannel);
         const [seconds, micros] = await asked;
         this.#serverTime.learn(Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000), sentAt);
       },
@@ -104,19 +99,14 @@ export class ControlSession extends Lifecycle {
     return this.#session.open;
   }
 
-  /** The channel whose subscription is our life; empty where nobody could see it end. */
-  get life(): string {
-    return this.#counted ? this.#ownLife : "";
+  /** The channel of our incarnation; empty where others cannot see its subscription end. */
+  get ownChannel(): string {
+    return this.#counted ? this.#ownChannel : "";
   }
 
-  /** The policy by which the server throws keys away when its memory is full; null when it throws away none. */
+  /** The policy by which the server deletes keys when its memory is full; null when it deletes none. */
   get evicts(): string | null {
     return this.#evicts;
-  }
-
-  /** Where notifications are published. */
-  get toldChannel(): string {
-    return this.#told;
   }
 
   key(...parts: readonly string[]): string {
@@ -167,9 +157,9 @@ export class ControlSession extends Lifecycle {
   }
 }
 
-async function isCounted(session: RedisCommands, life: string): Promise<boolean> {
+async function isCounted(session: RedisCommands, channel: string): Promise<boolean> {
   try {
-    const [, count] = await session.send<[string, number]>(["PUBSUB", "NUMSUB", life]);
+    const [, count] = await session.send<[string, number]>(["PUBSUB", "NUMSUB", channel]);
     return count > 0;
   } catch {
     return false; // not permitted, or not known to whatever is in between

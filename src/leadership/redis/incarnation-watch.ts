@@ -1,5 +1,5 @@
 /**
- * Checks whether the incarnations that callers wait for are still alive, with one small command for all of them, and
+ * Polls whether the incarnations that callers wait for are still connected, with one small command for all of them, and
  * reports each end at most once. A report is only a reason to try: the script of the grant checks again.
  */
 
@@ -7,27 +7,26 @@ import type { Clock } from "../../platform/clock.ts";
 import type { ControlSession } from "./control-session.ts";
 
 export interface IncarnationWatchOptions {
-  readonly control: ControlSession;
+  readonly control: Pick<ControlSession, "send">;
   readonly clock: Clock;
-  readonly lookMs?: number;
 }
 
 interface Watched {
   readonly onGone: () => void;
-  /** Whether it was there in any look of this connection. */
+  /** Whether any poll of this connection found it. */
   seen: boolean;
-  /** Since when it was missing in every look; null when it was there in the last one. */
+  /** Since when every poll has missed it; null when the last one found it. */
   missingSince: number | null;
 }
 
-/** Twenty looks a second take 1 % of a slow core. Shorter, and an idle standby costs more than the moment is worth. */
-const LOOK_MS = 50;
+/** Twenty polls a second take 1 % of a slow core. Shorter, and an idle standby costs more than the moment is worth. */
+const POLL_MS = 50;
 /** Shorter, and a leader that only has to connect again, which takes some 10 ms, loses its term. */
 const GONE_MS = 20;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 2;
 /**
- * Of one that was never there since we connected ourselves, as after a restart of Redis. Shorter, and the leader loses its term
+ * For one that was never found since we connected ourselves, as after a restart of Redis. Shorter, and the leader loses its term
  * because it pauses longer than we do between its attempts to connect, up to 1.5 s.
  */
 const NEVER_SEEN_MS = 2_000;
@@ -35,7 +34,7 @@ const NEVER_SEEN_MS = 2_000;
 export class IncarnationWatch {
   readonly #o: IncarnationWatchOptions;
   readonly #watched = new Map<string, Set<Watched>>();
-  /** The run of looks under way; another object after a stop. */
+  /** The polling under way; another object after a stop. */
   #run: { callOff: () => void } | null = null;
 
   constructor(options: IncarnationWatchOptions) {
@@ -43,16 +42,16 @@ export class IncarnationWatch {
   }
 
   /** The returned function ends the watch. */
-  watch(life: string, onGone: () => void): () => void {
+  watch(channel: string, onGone: () => void): () => void {
     const watched: Watched = { onGone, seen: false, missingSince: null };
-    const group = this.#watched.get(life) ?? new Set();
-    this.#watched.set(life, group.add(watched));
-    // At once: whoever dies in a moment must have been seen before.
+    const group = this.#watched.get(channel) ?? new Set();
+    this.#watched.set(channel, group.add(watched));
+    // At once: one that dies in a moment must have been seen before.
     if (!this.#run) {
       this.#run = { callOff: () => {} };
       this.#schedule(this.#run, 0);
     }
-    return () => this.#forget(life, watched);
+    return () => this.#forget(channel, watched);
   }
 
   /** The connection broke: what it showed says nothing about what the next one shows. */
@@ -71,39 +70,38 @@ export class IncarnationWatch {
     this.#run = null;
   }
 
-  #forget(life: string, watched: Watched): void {
-    const group = this.#watched.get(life);
-    if (group?.delete(watched) && group.size === 0) this.#watched.delete(life);
+  #forget(channel: string, watched: Watched): void {
+    const group = this.#watched.get(channel);
+    if (group?.delete(watched) && group.size === 0) this.#watched.delete(channel);
   }
 
   #schedule(run: { callOff: () => void }, inMs: number): void {
-    run.callOff = this.#o.clock.after(inMs, () => void this.#look(run));
+    run.callOff = this.#o.clock.after(inMs, () => void this.#poll(run));
   }
 
-  async #look(run: { callOff: () => void }): Promise<void> {
-    const lives = [...this.#watched.keys()];
-    if (lives.length === 0) {
+  async #poll(run: { callOff: () => void }): Promise<void> {
+    const channels = [...this.#watched.keys()];
+    if (channels.length === 0) {
       this.#run = null;
       return;
     }
     let missing = false;
     try {
-      const counts = await this.#o.control.send<(string | number)[]>(["PUBSUB", "NUMSUB", ...lives]);
+      const counts = await this.#o.control.send<(string | number)[]>(["PUBSUB", "NUMSUB", ...channels]);
       const at = this.#o.clock.monotonic();
       for (let i = 0; i < counts.length; i += 2) {
         if (this.#found(String(counts[i]), Number(counts[i + 1]) > 0, at)) missing = true;
       }
     } catch {
-      // Not connected: `lost` was called, and a later look finds out.
+      // Not connected: `lost` was called, and a later poll finds out.
     }
-    if (this.#run === run)
-      this.#schedule(run, missing ? GONE_MS + TIMER_SLACK_MS : (this.#o.lookMs ?? LOOK_MS));
+    if (this.#run === run) this.#schedule(run, missing ? GONE_MS + TIMER_SLACK_MS : POLL_MS);
   }
 
-  /** Whether another look decides soon. */
-  #found(life: string, there: boolean, at: number): boolean {
+  /** Whether another poll decides soon. */
+  #found(channel: string, there: boolean, at: number): boolean {
     let open = false;
-    for (const watched of this.#watched.get(life) ?? []) {
+    for (const watched of this.#watched.get(channel) ?? []) {
       if (there) {
         watched.seen = true;
         watched.missingSince = null;
@@ -114,7 +112,7 @@ export class IncarnationWatch {
         open ||= watched.seen;
         continue;
       }
-      this.#forget(life, watched);
+      this.#forget(channel, watched);
       watched.onGone();
     }
     return open;

@@ -13,19 +13,19 @@ import type { NodeIdentity } from "../../core/node.ts";
 import type { LeaderRole, Term } from "../../core/leadership/term.ts";
 import { redisScript } from "../../platform/drivers/redis/script.ts";
 import type { Tenure } from "../coordination.ts";
-import { NOW, SUBSCRIBERS, type ControlSession } from "./control-session.ts";
+import { NOW, type ControlSession } from "./control-session.ts";
 
 /** What became of an attempt. */
 export type Grant =
   | { readonly granted: true; readonly term: Term }
-  | { readonly granted: false; readonly seat: LeaseRecord };
+  | { readonly granted: false; readonly held: LeaseRecord };
 
-/** Whoever sits in a role with a valid lease. */
+/** The valid lease of a role. */
 export interface LeaseRecord {
   readonly epoch: number;
   readonly leftMs: number;
-  /** The channel of its life; empty when nobody can see its end. */
-  readonly life: string;
+  /** The channel of the holder's incarnation; empty when its end cannot be seen. */
+  readonly channel: string;
 }
 
 export interface GrantRequest {
@@ -33,7 +33,7 @@ export interface GrantRequest {
   readonly ttlMs: number;
   /** The highest epoch that anything remembers. */
   readonly floor: number;
-  /** A life that was seen to end: a term that stands on it may be taken, if that is still so. */
+  /** The channel of an incarnation that was seen to end: its term may be taken, if the channel is still empty. */
   readonly gone: string;
   readonly deadlineMs: number;
 }
@@ -46,16 +46,16 @@ const IN_TIME = `${NOW}
 if ARGV[2] ~= '' and at > tonumber(ARGV[2]) then return { ${LATE}, at } end
 `;
 const HELD = `
-local held = redis.call('HMGET', KEYS[1], 'leader', 'incarnation', 'epoch', 'until', 'life', 'acquired')
+local held = redis.call('HMGET', KEYS[1], 'leader', 'incarnation', 'epoch', 'until', 'channel', 'acquired')
 local valid = held[3] and tonumber(held[4]) > at
 `;
 const OURS = "held[1] == ARGV[3] and held[2] == ARGV[4]";
 
 const GRANT = redisScript(
   "leader-grant",
-  `${IN_TIME}${HELD}${SUBSCRIBERS}
+  `${IN_TIME}${HELD}
 if valid and not (${OURS}) then
-  local gone = ARGV[8] ~= '' and held[5] == ARGV[8] and subscribers(held[5]) == 0
+  local gone = ARGV[8] ~= '' and held[5] == ARGV[8] and redis.call('PUBSUB', 'NUMSUB', held[5])[2] == 0
   if not gone then return { ${REFUSED}, at, tonumber(held[3]), tonumber(held[4]) - at, held[5] } end
 end
 local known = math.max(tonumber(redis.call('GET', KEYS[2]) or '0'), tonumber(held[3] or '0'), tonumber(ARGV[6]))
@@ -64,7 +64,7 @@ local now = string.format('%d', at)
 redis.call('SET', KEYS[2], epoch)
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'leader', ARGV[3], 'incarnation', ARGV[4], 'epoch', epoch, 'acquired', now,
-  'until', string.format('%d', at + tonumber(ARGV[5])), 'life', ARGV[7])
+  'until', string.format('%d', at + tonumber(ARGV[5])), 'channel', ARGV[7])
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return { 1, at, known + 1 }`,
 );
@@ -72,7 +72,7 @@ const RENEW = redisScript(
   "leader-renew",
   `${IN_TIME}${HELD}
 if not (valid and ${OURS} and held[3] == ARGV[5]) then return { ${REFUSED}, at } end
-redis.call('HSET', KEYS[1], 'until', string.format('%d', at + tonumber(ARGV[6])), 'life', ARGV[7])
+redis.call('HSET', KEYS[1], 'until', string.format('%d', at + tonumber(ARGV[6])), 'channel', ARGV[7])
 redis.call('PEXPIRE', KEYS[1], ARGV[6])
 return { 1, at }`,
 );
@@ -110,16 +110,16 @@ export class LeaderRecord {
   async grant({ candidate, ttlMs, floor, gone, deadlineMs }: GrantRequest): Promise<Grant | null> {
     const { name: leader, incarnation } = candidate;
     const control = this.#control;
-    const [outcome, , epoch, leftMs, life] = await control.timed<
-      readonly [outcome: number, at: number, epoch: number, leftMs: number, life: string]
+    const [outcome, , epoch, leftMs, channel] = await control.timed<
+      readonly [outcome: number, at: number, epoch: number, leftMs: number, channel: string]
     >(
       GRANT,
       [this.#leaderKey, this.#epochKey],
-      [control.latestBy(deadlineMs), leader, incarnation, ttlMs, floor, control.life, gone],
+      [control.latestBy(deadlineMs), leader, incarnation, ttlMs, floor, control.ownChannel, gone],
       { deadlineMs },
     );
     if (outcome === LATE) return null;
-    if (outcome === REFUSED) return { granted: false, seat: { epoch, leftMs, life } };
+    if (outcome === REFUSED) return { granted: false, held: { epoch, leftMs, channel } };
     return { granted: true, term: { role: this.#role, leader, incarnation, epoch } };
   }
 
@@ -129,7 +129,7 @@ export class LeaderRecord {
     const [outcome] = await control.timed<Timed>(
       RENEW,
       [this.#leaderKey],
-      [control.latestBy(deadlineMs), ...holder(term), ttlMs, control.life],
+      [control.latestBy(deadlineMs), ...holder(term), ttlMs, control.ownChannel],
       { deadlineMs },
     );
     return outcome === LATE ? null : outcome !== REFUSED;
@@ -137,7 +137,7 @@ export class LeaderRecord {
 
   async release(term: Term): Promise<void> {
     const control = this.#control;
-    const args = ["", ...holder(term), control.toldChannel, subjectOf(this.#role)];
+    const args = ["", ...holder(term), control.notifications, subjectOf(this.#role)];
     await control.timed<Timed>(RELEASE, [this.#leaderKey], args);
   }
 

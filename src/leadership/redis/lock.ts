@@ -27,9 +27,9 @@ export class RedisLock extends AdmittedLock<Granted> {
   protected readonly outdated = "Redis had forgotten the last epoch";
   readonly #o: RedisLockOptions;
   readonly #scripts: LeaderRecord;
-  /** A life on which the current term stands and that was seen to end. */
+  /** The channel of the incarnation that holds the current term, if it was seen to end. */
   #gone = "";
-  #watching: { readonly life: string; readonly end: () => void } | null = null;
+  #watching: { readonly channel: string; readonly end: () => void } | null = null;
 
   constructor(options: RedisLockOptions) {
     super(options);
@@ -42,19 +42,19 @@ export class RedisLock extends AdmittedLock<Granted> {
     const grant = await this.#scripts.grant({ ...request, gone: this.#gone, deadlineMs });
     if (!grant) throw tooLate(deadlineMs);
     if (grant.granted) return grant;
-    const { epoch, leftMs, life } = grant.seat;
-    this.#watch(this.#o.control.life === "" ? "" : life);
-    // Whoever does not ask again by then does not stand any more.
-    this.wait(epoch, leftMs, () => this.#watchNobody());
+    const { epoch, leftMs, channel } = grant.held;
+    this.#watch(this.#o.control.ownChannel === "" ? "" : channel);
+    // One that does not ask again by then is no longer a candidate.
+    this.wait(epoch, leftMs, () => this.#unwatch());
     return "held";
   }
 
   protected onAdmitted(): void {
-    this.#watchNobody();
+    this.#unwatch();
   }
 
   protected giveBack({ term }: Granted): Promise<void> {
-    return this.leave(term);
+    return this.giveUp(term);
   }
 
   protected async tryRenew(term: Term, ttlMs: number): Promise<boolean> {
@@ -64,32 +64,32 @@ export class RedisLock extends AdmittedLock<Granted> {
     return renewed;
   }
 
-  protected leave(term: Term): Promise<void> {
+  protected giveUp(term: Term): Promise<void> {
     return this.#scripts.release(term);
   }
 
-  protected look(): Promise<Tenure | null> {
+  protected readTenure(): Promise<Tenure | null> {
     return this.#scripts.tenure();
   }
 
   protected onStop(): void {
-    this.#watchNobody();
+    this.#unwatch();
   }
 
-  /** A watch goes on from attempt to attempt: a new one would have to see the life first. */
-  #watch(life: string): void {
-    if (life !== "" && this.#watching?.life === life) return;
-    this.#watchNobody();
-    if (life === "") return;
-    const end = this.#o.watch.watch(life, () => {
+  /** A watch goes on from attempt to attempt: a new one would have to see the channel first. */
+  #watch(channel: string): void {
+    if (channel !== "" && this.#watching?.channel === channel) return;
+    this.#unwatch();
+    if (channel === "") return;
+    const end = this.#o.watch.watch(channel, () => {
       this.#watching = null;
-      this.#gone = life;
+      this.#gone = channel;
       this.hint();
     });
-    this.#watching = { life, end };
+    this.#watching = { channel, end };
   }
 
-  #watchNobody(): void {
+  #unwatch(): void {
     this.#watching?.end();
     this.#watching = null;
     this.#gone = "";

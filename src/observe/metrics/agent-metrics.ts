@@ -27,7 +27,6 @@ export class AgentMetrics implements AgentSink {
       {
         name: "baton_agent_results_total",
         help: "Results of agents. repeated: said before; refused: the job has moved on; the others as in baton_jobs_finished_total.",
-        labels: ["outcome"],
       },
       () => Object.entries(this.#results).map(([outcome, count]): Reading => [{ outcome }, count]),
     );

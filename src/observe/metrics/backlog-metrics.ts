@@ -33,7 +33,6 @@ export function describeBacklog(instruments: Instruments, options: BacklogMetric
     {
       name: "baton_queue_jobs",
       help: "Jobs in the store, by queue and status.",
-      labels: ["queue", "status"],
     },
     () =>
       queues().flatMap(({ queue, counts }) =>
@@ -44,7 +43,6 @@ export function describeBacklog(instruments: Instruments, options: BacklogMetric
     {
       name: "baton_queue_oldest_seconds",
       help: "How long the job has been due that waits longest; 0 when none waits.",
-      labels: ["queue"],
     },
     () => {
       const now = clock.now();
@@ -54,9 +52,8 @@ export function describeBacklog(instruments: Instruments, options: BacklogMetric
       ]);
     },
   );
-  instruments.gauge(
-    { name: "baton_queue_paused", help: "1 while the queue is paused.", labels: ["queue"] },
-    () => queues().map(({ queue, paused }): Reading => [{ queue }, paused ? 1 : 0]),
+  instruments.gauge({ name: "baton_queue_paused", help: "1 while the queue is paused." }, () =>
+    queues().map(({ queue, paused }): Reading => [{ queue }, paused ? 1 : 0]),
   );
   instruments.gauge(
     {
@@ -68,20 +65,17 @@ export function describeBacklog(instruments: Instruments, options: BacklogMetric
       return known && known.ageMs / 1_000;
     },
   );
-  instruments.gauge(
-    { name: "baton_agents", help: "Agents that the store knows.", labels: ["state"] },
-    (): Reading[] => {
-      const known = backlog.known();
-      if (!known) return [];
-      const counts: Record<Exclude<AgentState, "removed">, number> = { alive: 0, stale: 0 };
-      const now = clock.now();
-      for (const agent of known.agents) {
-        const state = agentState(agent, now, agentStaleMs);
-        if (state !== "removed") counts[state]++;
-      }
-      return Object.entries(counts).map(([state, count]) => [{ state }, count]);
-    },
-  );
+  instruments.gauge({ name: "baton_agents", help: "Agents that the store knows." }, (): Reading[] => {
+    const known = backlog.known();
+    if (!known) return [];
+    const counts: Record<Exclude<AgentState, "removed">, number> = { alive: 0, stale: 0 };
+    const now = clock.now();
+    for (const agent of known.agents) {
+      const state = agentState(agent, now, agentStaleMs);
+      if (state !== "removed") counts[state]++;
+    }
+    return Object.entries(counts).map(([state, count]) => [{ state }, count]);
+  });
 }
 
 function toldOf(backlog: Pick<BacklogReader, "known">): Told[] {

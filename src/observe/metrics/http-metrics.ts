@@ -26,7 +26,6 @@ export class HttpMetrics {
       {
         name: "baton_http_requests_total",
         help: "Requests that were answered, by route and class of status.",
-        labels: ["method", "route", "status"],
       },
       () =>
         [...this.#routes.values()].flatMap(({ labels, counts }) =>

@@ -3,7 +3,9 @@
  * plain numbers, which are read at each scrape.
  */
 
-import { Counter, Gauge, Registry, type Metric } from "@prometheus-io/client";
+import type * as Prometheus from "@prometheus-io/client";
+import type { Metric, Registry } from "@prometheus-io/client";
+import { loadPackage } from "../../platform/load-package.ts";
 import type { FastHistogram } from "./fast-histogram.ts";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -13,81 +15,64 @@ export interface Described {
   /** With the prefix `baton_`, in base units. */
   readonly name: string;
   readonly help: string;
-  readonly labels?: readonly string[];
 }
 
 /** One number, or one for each set of labels; null when nothing is known. */
 type Read = () => number | null | Iterable<Reading>;
 
 export class Instruments {
-  readonly #registry = new Registry();
+  readonly contentType = "text/plain; version=0.0.4; charset=utf-8";
+  readonly #metrics: Metric<string>[] = [];
+  #registry: Registry | null = null;
 
-  get contentType(): string {
-    return this.#registry.contentType;
-  }
-
-  /** All of them as text. */
+  /** All of them as text. The library is loaded by the first scrape: it takes a tenth of a second, and few nodes are scraped. */
   text(): Promise<string> {
+    if (this.#registry === null) {
+      const { Registry } = loadPackage<typeof Prometheus>("@prometheus-io/client");
+      this.#registry = new Registry();
+    }
+    for (const metric of this.#metrics.splice(0)) this.#registry.registerMetric(metric);
     return this.#registry.metrics();
   }
 
   counter(described: Described, read: Read): void {
-    const { name, help, labels: labelNames = [] } = described;
-    const counter = new Counter({
-      name,
-      help,
-      labelNames,
-      registers: [],
-      collect() {
-        this.reset();
-        for (const [labels, value] of readings(read())) this.inc({ ...labels }, value);
-      },
-    });
-    this.#registry.registerMetric(counter);
+    this.#add("counter", described, () => readings(read()));
   }
 
+  /** One that is not known is left out: zero would be wrong. */
   gauge(described: Described, read: Read): void {
-    const { name, help, labels: labelNames = [] } = described;
-    const gauge = new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [],
-      collect() {
-        this.reset();
-        const value = read();
-        // One that is not known is left out: a zero would be a lie.
-        if (value === null) return this.remove({});
-        for (const [labels, number] of readings(value)) this.set({ ...labels }, number);
-      },
-    });
-    this.#registry.registerMetric(gauge);
+    this.#add("gauge", described, () => readings(read()));
   }
 
   histogram(
     described: Described,
     read: () => Iterable<readonly [labels: Labels, tally: FastHistogram]>,
   ): void {
-    const { name, help } = described;
+    this.#add("histogram", described, () => samples(described.name, read()));
+  }
+
+  #add(type: string, { name, help }: Described, values: () => Sample[]): void {
     const metric = {
       name,
       help,
-      type: "histogram",
+      type,
       aggregator: "sum",
-      get: async () => ({ name, help, type: "histogram", aggregator: "sum", values: samples(name, read()) }),
+      get: async () => ({ name, help, type, aggregator: "sum", values: values() }),
       reset: () => {},
     };
     // All that a registry asks of a metric; its type names the library's own classes.
-    this.#registry.registerMetric(metric as unknown as Metric<string>);
+    this.#metrics.push(metric as unknown as Metric<string>);
   }
 }
 
-function readings(value: ReturnType<Read>): Iterable<Reading> {
-  return typeof value === "number" ? [[{}, value]] : (value ?? []);
+function readings(read: ReturnType<Read>): Sample[] {
+  if (typeof read === "number") return [{ labels: {}, value: read }];
+  return Array.from(read ?? [], ([labels, value]) => ({ labels, value }));
 }
 
 interface Sample {
-  readonly metricName: string;
+  /** Left out where it is the name of the metric. */
+  readonly metricName?: string;
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
 }

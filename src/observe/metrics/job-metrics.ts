@@ -32,8 +32,6 @@ class KindCounts {
   readonly wait = new FastHistogram(WAIT_BOUNDS);
 }
 
-const LABELS = ["queue", "task"] as const;
-
 export class JobMetrics implements WorkerSink {
   readonly #kinds = new QueueTaskLabels(() => new KindCounts());
   readonly #claims = new FastHistogram(CLAIM_BOUNDS);
@@ -113,18 +111,17 @@ export class JobMetrics implements WorkerSink {
     const tallies = (of: (counts: KindCounts) => FastHistogram) => (): [Labels, FastHistogram][] =>
       this.#kinds.all().map(({ labels, counted }) => [{ ...labels }, of(counted)]);
     instruments.counter(
-      { name: "baton_jobs_submitted_total", help: "Jobs that this node has stored.", labels: LABELS },
+      { name: "baton_jobs_submitted_total", help: "Jobs that this node has stored." },
       each(({ submitted }) => submitted),
     );
     instruments.counter(
-      { name: "baton_jobs_started_total", help: "Runs of jobs that have begun here.", labels: LABELS },
+      { name: "baton_jobs_started_total", help: "Runs of jobs that have begun here." },
       each(({ started }) => started),
     );
     instruments.counter(
       {
         name: "baton_jobs_finished_total",
         help: "Runs of jobs that have ended here. retry: failed, and tried again; failed: for good; interrupted: by a drain; lease_lost: taken away.",
-        labels: [...LABELS, "outcome"],
       },
       () =>
         this.#kinds
@@ -145,7 +142,6 @@ export class JobMetrics implements WorkerSink {
       {
         name: "baton_jobs_recovered_total",
         help: "Jobs that this node, as the leader, took back from dead workers or from runs long past their timeout, by what became of them.",
-        labels: ["status"],
       },
       () => Object.entries(this.#recovered).map(([status, count]): Reading => [{ status }, count]),
     );
@@ -160,7 +156,7 @@ export class JobMetrics implements WorkerSink {
 
   #describeWorker(instruments: Instruments): void {
     instruments.counter(
-      { name: "baton_claims_total", help: "Claims of the worker, by what they gave.", labels: ["result"] },
+      { name: "baton_claims_total", help: "Claims of the worker, by what they gave." },
       () => Object.entries(this.#claimed).map(([result, count]): Reading => [{ result }, count]),
     );
     instruments.histogram(

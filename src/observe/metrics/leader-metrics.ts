@@ -26,26 +26,24 @@ export class LeaderMetrics {
     const byRole = (value: (role: LeaderRole) => number) => (): Reading[] =>
       LEADER_ROLES.map((role) => [{ role }, value(role)]);
     instruments.gauge(
-      { name: "baton_leader", help: "1 while this node leads in that role.", labels: ["role"] },
+      { name: "baton_leader", help: "1 while this node leads in that role." },
       byRole((role) => (leadership(role).held() ? 1 : 0)),
     );
     instruments.gauge(
       {
         name: "baton_leader_epoch",
         help: "The epoch of whoever leads, as this node last saw it; 0 while nobody is known.",
-        labels: ["role"],
       },
       byRole((role) => leadership(role).current()?.epoch ?? 0),
     );
     instruments.counter(
-      { name: "baton_leader_terms_total", help: "Terms that this node has begun.", labels: ["role"] },
+      { name: "baton_leader_terms_total", help: "Terms that this node has begun." },
       byRole((role) => this.#started[role]),
     );
     instruments.counter(
       {
         name: "baton_leader_terms_ended_total",
         help: "Terms of this node that have ended. lapsed: not renewed in time; superseded: taken over; slept: the machine slept; resigned and stopped: on purpose.",
-        labels: ["role", "reason"],
       },
       () => [...this.#ended.values()].map(({ labels, count }): Reading => [labels, count]),
     );
@@ -53,7 +51,6 @@ export class LeaderMetrics {
       {
         name: "baton_stale_writes_total",
         help: "Writes that the store refused because somebody else has a newer number. run: results and logs; lease: renewals; owner: events; leader: what an earlier leader would write.",
-        labels: ["what"],
       },
       () => STALE_WRITERS.map((what): Reading => [{ what }, this.#refused[what]]),
     );

@@ -14,7 +14,7 @@ import { FastHistogram } from "./fast-histogram.ts";
 /** Where the numbers come from. */
 export interface NodeMetricsOptions {
   readonly identity: NodeIdentity;
-  readonly about: Readonly<Record<(typeof ABOUT)[number], string>>;
+  readonly about: Readonly<Record<"version" | "store" | "coordination" | "channels" | "dispatch", string>>;
   readonly startedAt: number;
   readonly slots: number;
   readonly watch: Pick<WorkerMonitor, "claims">;
@@ -26,7 +26,6 @@ export interface NodeMetricsOptions {
   readonly owner: Pick<Owner, "jobs" | "assignments" | "orphans"> | null;
 }
 
-const ABOUT = ["version", "store", "coordination", "channels", "dispatch"] as const;
 const LAG_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const STATUSES = ["joining", "active", "draining", "dead"] as const;
 
@@ -53,8 +52,7 @@ export class NodeMetrics {
   }
 
   #describeNode(instruments: Instruments, { identity, about, startedAt, http }: NodeMetricsOptions): void {
-    const labels = ["node", "runtime", ...ABOUT];
-    instruments.gauge({ name: "baton_build_info", help: "What runs here; always 1.", labels }, () => [
+    instruments.gauge({ name: "baton_build_info", help: "What runs here; always 1." }, () => [
       [{ node: identity.name, runtime: process.version, ...about }, 1],
     ]);
     instruments.gauge({ name: "baton_start_time_seconds", help: "Since when, since 1970." }, () => {
@@ -105,7 +103,6 @@ export class NodeMetrics {
       {
         name: "baton_duty_busy_seconds",
         help: "For how long a duty of this node, as the leader, has not come to a rest.",
-        labels: ["duty"],
       },
       () => watchdog.busy().map(({ duty, busyMs }): Reading => [{ duty }, busyMs / 1_000]),
     );
@@ -113,27 +110,22 @@ export class NodeMetrics {
       {
         name: "baton_duty_failures_total",
         help: "How often a duty of this node, as the leader, failed and was started again.",
-        labels: ["duty"],
       },
       () => watchdog.failures().map(({ duty, failures }): Reading => [{ duty }, failures]),
     );
   }
 
   #describeOthers(instruments: Instruments, { identity, membership, owner }: NodeMetricsOptions): void {
-    instruments.gauge(
-      { name: "baton_nodes", help: "Nodes of the cluster as this one sees them.", labels: ["status"] },
-      () => {
-        const nodes = membership.nodes();
-        return STATUSES.map((status): Reading => {
-          return [{ status }, nodes.filter((node) => node.status === status).length];
-        });
-      },
-    );
+    instruments.gauge({ name: "baton_nodes", help: "Nodes of the cluster as this one sees them." }, () => {
+      const nodes = membership.nodes();
+      return STATUSES.map((status): Reading => {
+        return [{ status }, nodes.filter((node) => node.status === status).length];
+      });
+    });
     instruments.gauge(
       {
         name: "baton_peers_reachable",
         help: "Other nodes, by whether this one has lately heard of them or reached them.",
-        labels: ["reachable"],
       },
       (): Reading[] => {
         const nodes = membership.nodes();
@@ -170,7 +162,6 @@ export class NodeMetrics {
       {
         name: "baton_handoffs_total",
         help: "Assignments that this node took over from another, by why they changed hands.",
-        labels: ["reason"],
       },
       () => [...this.#handoffs].map(([reason, count]): Reading => [{ reason }, count]),
     );

@@ -23,20 +23,17 @@ export function describeProcess(instruments: Instruments, startedAt: number): vo
   });
   gauge("process_start_time_seconds", "When this node was made, since 1970.", () => startedAt / 1_000);
   gauge("process_resident_memory_bytes", "Memory that the process holds.", () => process.memoryUsage.rss());
+  instruments.gauge({ name: "nodejs_heap_size_bytes", help: "The heap of the engine." }, (): Reading[] => {
+    const { heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage();
+    return [
+      [{ kind: "total" }, heapTotal],
+      [{ kind: "used" }, heapUsed],
+      [{ kind: "external" }, external],
+      [{ kind: "array_buffers" }, arrayBuffers],
+    ];
+  });
   instruments.gauge(
-    { name: "nodejs_heap_size_bytes", help: "The heap of the engine.", labels: ["kind"] },
-    (): Reading[] => {
-      const { heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage();
-      return [
-        [{ kind: "total" }, heapTotal],
-        [{ kind: "used" }, heapUsed],
-        [{ kind: "external" }, external],
-        [{ kind: "array_buffers" }, arrayBuffers],
-      ];
-    },
-  );
-  instruments.gauge(
-    { name: "nodejs_active_resources", help: "What keeps the event loop busy.", labels: ["type"] },
+    { name: "nodejs_active_resources", help: "What keeps the event loop busy." },
     (): Reading[] => {
       const counts = new Map<string, number>();
       for (const type of process.getActiveResourcesInfo()) counts.set(type, (counts.get(type) ?? 0) + 1);

@@ -36,7 +36,6 @@ export class ScheduleMetrics implements ScheduleSink {
       {
         name: "baton_schedule_fires_total",
         help: "Occurrences of schedules. skipped: the one before had not ended; already: another leader had noted it; changed: the schedule was; failed: tried again.",
-        labels: ["result"],
       },
       () => Object.entries(this.#fires).map(([result, count]): Reading => [{ result }, count]),
     );

@@ -9,7 +9,6 @@ export function describeStoreErrors(
     {
       name: "baton_store_errors_total",
       help: "Calls of the store that did not succeed. claim: the worker asked for jobs; results: it brought them; submit: new jobs were to be stored; backlog: a look for metrics.",
-      labels: ["call"],
     },
     () => Object.entries(errors()).map(([call, count]): Reading => [{ call }, count]),
   );

@@ -1,7 +1,7 @@
 /** A server beside the store that forgets, stands still or is restarted: who leads, and under which epoch the store takes writes. */
 
 import assert from "node:assert/strict";
-import type { Coordination } from "../../../src/leadership/coordination.ts";
+import type { LeaderLocks } from "../../../src/leadership/coordination.ts";
 import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
@@ -32,8 +32,8 @@ export interface FaultyWorld<Server extends Breakable> {
   readonly server: () => Server;
   /** One whose data outlives it. */
   readonly start: () => Promise<Server>;
-  readonly cluster: (server: Server) => PrefixedCluster<Server, Coordination>;
-  readonly election: (server: Server) => Promise<AdmittedElection<PrefixedCluster<Server, Coordination>>>;
+  readonly cluster: (server: Server) => PrefixedCluster<Server, LeaderLocks>;
+  readonly election: (server: Server) => Promise<AdmittedElection<PrefixedCluster<Server, LeaderLocks>>>;
 }
 
 export const ELECTION: ElectorSettings = { leaseMs: 1_500, renewMs: 300, marginMs: 300, retryMs: 150 };
@@ -53,7 +53,7 @@ export async function withServer<Server extends { stop(): Promise<void> }>(
 }
 
 /** Two nodes, one of which leads, and a fault; afterwards somebody leads under a higher epoch, and the old term may not write. */
-export async function survives<Election extends AdmittedElection<PrefixedCluster<unknown, Coordination>>>(
+export async function survives<Election extends AdmittedElection<PrefixedCluster<unknown, LeaderLocks>>>(
   opening: Promise<Election>,
   settings: ElectorSettings,
   fault: (election: Election) => Promise<unknown>,

@@ -1,101 +1,92 @@
-/** An etcd that is away for longer than everybody's lease: who lives. */
+/** An etcd that forgets, stands still or is restarted: who leads, and under which epoch the store takes writes. */
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
+import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { systemRandom } from "../../../src/platform/random.ts";
 import { EtcdServer } from "../../support/etcd-server.ts";
-import { candidate, granted } from "../../support/lock-candidates.ts";
-import { EtcdCluster } from "../../support/lock-etcd.ts";
 import { until } from "../../support/lock-admitted-election.ts";
+import { candidate } from "../../support/lock-candidates.ts";
+import { EtcdCluster, openEtcdElection } from "../../support/lock-etcd.ts";
 import { ROLE } from "../../support/lock-world.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
+import { admittedFaults, ELECTION, QUICK, survives, withServer } from "./admitted-faults.ts";
 
-const SETTINGS = { heartbeatMs: 500, deadAfterMs: 2_000, forgetAfterMs: 3_600_000 };
+let etcd: EtcdServer;
+let postgres: PostgresServer;
+before(async () => {
+  [etcd, postgres] = await Promise.all([EtcdServer.start(), PostgresServer.start()]);
+});
+after(() => Promise.all([etcd.stop(), postgres.stop()]));
 
-const FAULTS: Readonly<Record<string, (server: EtcdServer, awayMs: number) => Promise<void>>> = {
-  "a pause": async (server, awayMs) => {
-    server.pause();
-    await systemClock.sleep(awayMs);
-    server.resume();
-  },
-  "kill -9 and a restart": async (server, awayMs) => {
-    await server.halt();
-    await systemClock.sleep(awayMs);
-    await server.relaunch();
-  },
-  "kill -9 and a restart with nothing left": async (server, awayMs) => {
-    await server.halt();
-    await systemClock.sleep(awayMs);
-    await server.relaunch("empty");
-  },
-};
+/** The first renewal is far away: whoever steps down before was told. */
+const SELDOM: ElectorSettings = { leaseMs: 30_000, renewMs: 10_000, marginMs: 7_500, retryMs: 150 };
 
-/** A node whose watch is broken: nothing but its own next heartbeat tells it of the end of its life. */
-class Unwatched {
-  readonly #server: EtcdServer;
-  readonly #cluster: EtcdCluster;
-  readonly #incarnation = systemRandom.uuid();
-  #lease = "1";
+admittedFaults("an etcd", {
+  server: () => etcd,
+  start: () => EtcdServer.start(),
+  cluster: (server) => new EtcdCluster(server),
+  election: (server) => openEtcdElection(server, postgres),
+});
 
-  constructor(server: EtcdServer, cluster: EtcdCluster) {
-    this.#server = server;
-    this.#cluster = cluster;
-  }
+void describe("an etcd that forgets", () => {
+  void test("a key that an operator deleted: the holder steps down at once, and the next epoch is higher", () =>
+    survives(openEtcdElection(etcd, postgres), SELDOM, ({ cluster }) =>
+      etcd.remove(cluster.key("leader", ROLE)),
+    ));
 
-  async beat(): Promise<void> {
-    const server = this.#server;
-    const kept = await server.call<{ result?: { TTL?: string } }>("lease/keepalive", { ID: this.#lease });
-    if (kept.result?.TTL === undefined) {
-      const body = { TTL: String(SETTINGS.deadAfterMs / 1_000) };
-      this.#lease = (await server.call<{ ID: string }>("lease/grant", body)).ID;
-      await server.put(this.#cluster.key("name", "cyd"), this.#incarnation, this.#lease);
-    }
-    const entry = { name: "cyd", status: "active", at: systemClock.now(), recovered: false, info: {} };
-    await server.put(this.#cluster.key("node", this.#incarnation), JSON.stringify(entry));
-  }
-}
+  void test("a lease that an operator revoked: the same", () =>
+    survives(openEtcdElection(etcd, postgres), SELDOM, async ({ cluster }) => {
+      const [leader] = await etcd.entries(cluster.key("leader", ""));
+      await etcd.revoke(leader!.lease);
+    }));
 
-void describe("an etcd that is away for longer than everybody's lease", () => {
-  for (const [fault, happens] of Object.entries(FAULTS)) {
-    void test(`${fault}: nobody is taken for dead, and everybody goes on`, async (t) => {
-      const server = await EtcdServer.start();
-      t.after(() => server.stop());
-      await using cluster = new EtcdCluster(server);
-      const identity = candidate("ada", systemRandom.uuid());
-      const ada = await cluster.start("ada", { identity, settings: SETTINGS });
-      const bob = await cluster.start("bob", { settings: SETTINGS });
-      const cyd = new Unwatched(server, cluster);
-      let silent = false;
-      const lock = ada.lock(ROLE);
-      let term = await granted(lock, identity, 60_000);
-      const looks = async (ms: number): Promise<number> => {
-        let answered = 0;
-        for (const end = systemClock.monotonic() + ms; systemClock.monotonic() < end;) {
-          if (!silent) await cyd.beat();
-          try {
-            assert.deepEqual(await ada.membership.findDead(term), []);
-            answered += 1;
-          } catch (error) {
-            if (hasCode(error, "STALE_EPOCH")) term = (await lock.acquire(identity, 60_000)) ?? term;
-            else assert.ok(hasCode(error, "STORE_UNAVAILABLE"), String(error));
-          }
-          await systemClock.sleep(50);
-        }
-        return answered;
-      };
-      await looks(SETTINGS.deadAfterMs + 100); // missing lives would count by now
-      silent = true;
-      const during = looks(4_500);
-      await happens(server, 1.4 * SETTINGS.deadAfterMs);
-      await systemClock.sleep(700); // until its next heartbeat
-      silent = false;
-      await during;
-      assert.ok((await looks(2 * SETTINGS.deadAfterMs)) > 10);
-      await bob.membership.setStatus("active");
-      await until("bob is heard", () =>
-        ada.membership.nodes().some((node) => node.name === "bob" && node.status === "active" && node.alive),
-      );
-    });
-  }
+  void test("a key that somebody wrote over: the same, with the next renewal", () =>
+    survives(openEtcdElection(etcd, postgres), ELECTION, ({ cluster }) =>
+      etcd.put(cluster.key("leader", ROLE), "mine"),
+    ));
+
+  void test("everything of the cluster deleted: the same", () =>
+    survives(openEtcdElection(etcd, postgres), SELDOM, ({ cluster }) => etcd.removeAll(cluster.key(""))));
+
+  void test("a restart with nothing left: the same, though its revisions begin anew", () =>
+    withServer(
+      () => EtcdServer.start(),
+      async (server) => {
+        // So that epochs of before are above what the new one would give out.
+        for (let i = 0; i < 300; i++) await server.put("ballast", String(i));
+        await survives(openEtcdElection(server, postgres), ELECTION, async () => {
+          await server.halt();
+          await server.relaunch("empty");
+        });
+      },
+    ));
+});
+
+void describe("an etcd that does not answer", () => {
+  void test("a call ends with its deadline, its outcome is unknown, and a grant that comes late keeps nobody out for long", () =>
+    withServer(
+      () => EtcdServer.start(),
+      async (server) => {
+        await using cluster = new EtcdCluster(server);
+        const settings = QUICK;
+        const [ada, bob] = [
+          await cluster.start("ada", { settings }),
+          await cluster.start("bob", { settings }),
+        ];
+        server.pause();
+        const startedAt = systemClock.monotonic();
+        await assert.rejects(ada.lock(ROLE).acquire(candidate("ada"), 3_000), (error: unknown) => {
+          assert.ok(hasCode(error, "STORE_UNAVAILABLE"), String(error));
+          assert.equal(error.details["outcome"], "unknown");
+          return true;
+        });
+        assert.ok(systemClock.monotonic() - startedAt < 1_800, "waited longer than its deadline");
+        server.resume();
+        const ask = () => bob.lock(ROLE).acquire(candidate("bob"), 3_000);
+        const term = await until("bob's term", () => ask().catch(() => null));
+        assert.equal(term.leader, "bob");
+      },
+    ));
 });

@@ -12,28 +12,19 @@ import type { Promises } from "../promises.ts";
 import { eventually } from "./membership.ts";
 import { CALM, leader, QUICK, sees, type NodesWorld } from "./nodes-world.ts";
 
-export interface DeathOptions {
-  /** A leader that has not known the server for `deadAfterMs` takes no missing life for a death. */
-  readonly leaderDoubts?: boolean;
-  /** By how much a wait may seem shorter, because it began before it was measured. */
-  readonly slackMs?: number;
-}
-
 function sign({ incarnation }: NodeIdentity, heartbeat: number): NodeSign {
   return { incarnation, status: "active", heartbeat, locked: true, held: false };
 }
 
 const isStale = (error: unknown): boolean => hasCode(error, "STALE_EPOCH");
 
-export const BROKEN = "a node whose connection broke is back before anybody takes it for dead";
-
-export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOptions): Promises<NodesWorld> {
+export function deathPromises(): Promises<NodesWorld> {
   const foundDead =
     (...statuses: readonly string[]) =>
     async ({ cluster, settled, leaveEntry, entry }: NodesWorld): Promise<void> => {
       await settled(CALM.deadAfterMs);
       const ada = await leader(cluster, { settings: CALM });
-      await ada.nobodyDead(leaderDoubts ? CALM.deadAfterMs + 100 : 100);
+      await ada.nobodyDead(100);
       const gone = await Promise.all(statuses.map((status) => leaveEntry(`was-${status}`, { status })));
       const startedAt = systemClock.monotonic();
       const dead = await ada.firstDead();
@@ -42,25 +33,15 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
         dead.toSorted((a, b) => a.name.localeCompare(b.name)),
         gone.toSorted((a, b) => a.name.localeCompare(b.name)),
       );
-      assert.ok(tookMs >= SESSION_GONE_MS - slackMs && tookMs < CALM.deadAfterMs / 2, `took ${tookMs} ms`);
+      assert.ok(tookMs >= SESSION_GONE_MS && tookMs < CALM.deadAfterMs / 2, `took ${tookMs} ms`);
       for (const each of gone) assert.equal((await entry(each))?.status, "dead");
     };
   const early = "found dead long before its heartbeat is old";
 
   return {
-    ...(leaderDoubts
-      ? {
-          [`a node whose life has ended is ${early}, whatever it did`]: foundDead(
-            "joining",
-            "active",
-            "draining",
-          ),
-        }
-      : {
-          [`a node that is joining and whose life has ended is ${early}`]: foundDead("joining"),
-          [`a node that is active and whose life has ended is ${early}`]: foundDead("active"),
-          [`a node that is draining and whose life has ended is ${early}`]: foundDead("draining"),
-        }),
+    [`a node that is joining and whose session has ended is ${early}`]: foundDead("joining"),
+    [`a node that is active and whose session has ended is ${early}`]: foundDead("active"),
+    [`a node that is draining and whose session has ended is ${early}`]: foundDead("draining"),
 
     "dead nodes are reported until they are marked as recovered, also to the next leader, and then forgotten in time":
       async ({ cluster, settled, leaveEntry, entry }) => {
@@ -93,7 +74,7 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
         const startedAt = systemClock.monotonic();
         assert.deepEqual(await ada.firstDead(), [gone]);
         const tookMs = systemClock.monotonic() - startedAt;
-        assert.ok(tookMs >= QUICK.deadAfterMs - slackMs, "was not watched for long enough");
+        assert.ok(tookMs >= QUICK.deadAfterMs, "was not watched for long enough");
 
         await leaveEntry("cyd", silent);
         const { membership } = ada.coordination;
@@ -160,7 +141,11 @@ export function deathPromises({ leaderDoubts = false, slackMs = 0 }: DeathOption
       assert.deepEqual(await ada.coordination.membership.findDead(ada.term), []);
     },
 
-    [BROKEN]: async ({ cluster, settled, endConnections }) => {
+    "a node whose connection broke is back before it is taken for dead": async ({
+      cluster,
+      settled,
+      endConnections,
+    }) => {
       await settled(QUICK.deadAfterMs);
       const ada = await leader(cluster);
       const identity = candidate("bob", systemRandom.uuid());

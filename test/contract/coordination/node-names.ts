@@ -10,8 +10,6 @@ import type { Promises } from "../promises.ts";
 import { eventually } from "./membership.ts";
 import { CALM, leader, listeningLog, QUICK, type NodesWorld } from "./nodes-world.ts";
 
-export const UNSEEN = "a predecessor whose end nobody could see is waited for until its heartbeat is old";
-
 export const namePromises: Promises<NodesWorld> = {
   "one that was taken for dead and whose name is somebody else's now is told so, and stays out": async ({
     cluster,
@@ -81,7 +79,11 @@ export const namePromises: Promises<NodesWorld> = {
     );
   },
 
-  [UNSEEN]: async ({ cluster, leaveEntry, entry }) => {
+  "a predecessor whose end could not be seen is waited for until its heartbeat is old": async ({
+    cluster,
+    leaveEntry,
+    entry,
+  }) => {
     const gone = await leaveEntry("bob", { unseen: true });
     const startedAt = systemClock.monotonic();
     await cluster.start("bob", { settings: QUICK });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { Coordination } from "../../../src/leadership/coordination.ts";
-import type { RegisteredMembership, Registry } from "../../../src/leadership/registered-membership.ts";
+import type { PostgresMembership } from "../../../src/leadership/postgres/membership.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
@@ -14,7 +14,7 @@ import { ROLE } from "../../support/lock-world.ts";
 import { eventually } from "./membership.ts";
 
 export interface Member extends Coordination {
-  readonly membership: RegisteredMembership<Registry>;
+  readonly membership: PostgresMembership;
 }
 
 export interface EntryFields {
@@ -110,7 +110,7 @@ export async function goOn({ membership }: Member, term: Term, bob: Member): Pro
   await eventually("bob is heard", () => sees(membership, "bob", "active"));
 }
 
-export function sees(membership: RegisteredMembership<Registry>, who: string, as: string): boolean {
+export function sees(membership: PostgresMembership, who: string, as: string): boolean {
   return membership.nodes().some(({ name, status }) => name === who && status === as);
 }
 

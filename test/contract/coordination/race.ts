@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Coordination, LeaseLock } from "../../../src/leadership/coordination.ts";
+import type { LeaderLocks, LeaseLock } from "../../../src/leadership/coordination.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { candidate } from "../../support/lock-candidates.ts";
 import { ROLE, type LockWorld } from "../../support/lock-world.ts";
@@ -48,7 +48,7 @@ export const racePromises: Promises<LockWorld> = {
 
 /** Fifty candidates on several nodes, again and again; `end` ends each term in its way. */
 export async function raceOn(
-  members: readonly Coordination[],
+  members: readonly LeaderLocks[],
   { rounds, ttlMs }: { readonly rounds: number; readonly ttlMs: number },
   end: (round: number, term: Term, lock: LeaseLock) => Promise<unknown>,
 ): Promise<void> {

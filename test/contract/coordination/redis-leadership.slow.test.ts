@@ -128,7 +128,7 @@ void describe("leadership on Redis", () => {
     const bob = await cluster.start("bob", { url });
     assert.match(ada.notes().join(), /PUBSUB/);
     const term = await granted(ada.lock(ROLE), candidate("ada"), 700);
-    assert.equal(await redis.command("HGET", cluster.key("leader"), "life"), "");
+    assert.equal(await redis.command("HGET", cluster.key("leader"), "channel"), "");
     assert.equal(await bob.lock(ROLE).acquire(candidate("bob"), 700), null);
     await ada.stop();
     const startedAt = systemClock.monotonic();

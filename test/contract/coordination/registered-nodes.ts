@@ -8,17 +8,13 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { candidate, granted, OWN_INFO } from "../../support/lock-candidates.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { prove, type Skips } from "../promises.ts";
+import { prove } from "../promises.ts";
 import { membershipContract } from "./membership.ts";
-import { deathPromises, type DeathOptions } from "./node-deaths.ts";
+import { deathPromises } from "./node-deaths.ts";
 import { namePromises } from "./node-names.ts";
 import { QUICK, type NodesWorld } from "./nodes-world.ts";
 
-export function registeredNodesContract(
-  name: string,
-  open: () => Promise<NodesWorld>,
-  { skip, ...options }: DeathOptions & { readonly skip?: Skips } = {},
-): void {
+export function registeredNodesContract(name: string, open: () => Promise<NodesWorld>): void {
   membershipContract(name, async () => {
     const { cluster } = await open();
     const identity = candidate("ada", systemRandom.uuid());
@@ -38,7 +34,7 @@ export function registeredNodesContract(
     await using _ = world.cluster;
     await proof(world);
   };
-  prove(`nodes on ${name}`, { ...deathPromises(options), ...namePromises }, within, skip);
+  prove(`nodes on ${name}`, { ...deathPromises(), ...namePromises }, within);
 
   describe(`coordination on ${name}`, () => {
     lifecycleStress(`${name} coordination`, async () => {

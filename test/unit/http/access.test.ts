@@ -60,7 +60,6 @@ describe("a node that asks who calls", () => {
     });
     try {
       const routes = routesIn(app.printRoutes({ commonPrefix: false }));
-      assert.ok(routes.length > 300, `${routes.length} routes`);
       for (const row of ROWS) {
         const path = row.path.replaceAll(/\{(\w+)\}/g, ":$1");
         assert.ok(
@@ -68,11 +67,13 @@ describe("a node that asks who calls", () => {
           `${row.method} ${path} was not found among the routes`,
         );
       }
-      const unknown = ["/nope", "/jobs/", "/.env", "/peer", "/docs/nope", "/v1", "/admin"].flatMap((path) =>
-        ["GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT"].map((method) => ({ method, path })),
+      const paths = new Set(routes.map(({ path }) => path));
+      const unknown = ["/nope", "/jobs/", "/.env", "/peer", "/docs/nope", "/v1", "/admin"];
+      const tried = [...paths, ...unknown].flatMap((path) =>
+        ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].map((method) => ({ method, path })),
       );
       let refused = 0;
-      for (const { method, path } of [...routes, ...unknown]) {
+      for (const { method, path } of tried) {
         const url = path.replaceAll(/:\w+/g, "nothing").replaceAll("*", "x");
         // A body that is none must not be told apart either.
         const payload = method === "GET" || method === "HEAD" ? undefined : "{broken";

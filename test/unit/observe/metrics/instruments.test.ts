@@ -49,7 +49,7 @@ describe("instruments", () => {
       reads++;
       return count;
     });
-    instruments.gauge({ name: "g", help: "g", labels: ["a"] }, () => [
+    instruments.gauge({ name: "g", help: "g" }, () => [
       [{ a: "1" }, count],
       [{ a: "2" }, -1],
     ]);

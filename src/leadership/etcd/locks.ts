@@ -1,0 +1,73 @@
+/**
+ * Elections through etcd: a key under a lease for each leader role. A failure of etcd costs at most an election, because
+ * the store admits every epoch before it counts. The members are in PostgreSQL.
+ */
+
+import type { LeaderRole } from "../../core/leadership/term.ts";
+import { silentLog } from "../../platform/log.ts";
+import type { TermStore } from "../../store/store.ts";
+import { commandMsOf, ServerLocks, type LeaderLocksOptions } from "../server-locks.ts";
+import { ControlSession } from "./control-session.ts";
+import { LeaderRecord, leaderKey } from "./leader-record.ts";
+import { EtcdLock } from "./lock.ts";
+
+export interface EtcdLocksOptions extends LeaderLocksOptions {
+  /** `http://user:password@host:2379`, or `https://` for TLS; several members with commas between them. */
+  readonly url: string;
+  /** First part of all keys; clusters that share an etcd differ in it. `baton` by default. */
+  readonly prefix?: string;
+  /** Of the store that all nodes share. */
+  readonly terms: TermStore;
+}
+
+export class EtcdLocks extends ServerLocks<EtcdLock> {
+  readonly kind = "etcd";
+  readonly #o: EtcdLocksOptions;
+  readonly #control: ControlSession;
+
+  constructor(options: EtcdLocksOptions) {
+    super();
+    this.#o = options;
+    const { url, prefix = "baton", clock, random, time = clock, settings } = options;
+    this.#control = new ControlSession({
+      url,
+      prefix,
+      clock,
+      random,
+      time,
+      commandMs: commandMsOf(settings),
+      // Again after a loss: a change may have been missed, so a leader renews at once.
+      onReady: () => this.hintAll(),
+      onLeader: ({ key, revision, deleted }) =>
+        this.lockOf(key, (role) => leaderKey(this.#control, role))?.changed(revision, deleted),
+    });
+  }
+
+  protected openLock(role: LeaderRole): EtcdLock {
+    const { clock, terms, log = silentLog } = this.#o;
+    return new EtcdLock({ role, control: this.#control, terms, clock, log, owner: this });
+  }
+
+  notes(): readonly string[] {
+    return [...this.#control.failures].map(
+      ([endpoint, why]) =>
+        `etcd at ${endpoint} did not answer the last request of this node (${why}); another member is used.`,
+    );
+  }
+
+  protected async onStart(): Promise<void> {
+    await this.#control.start();
+    try {
+      // A user without access to our keys is refused now and not at the first election.
+      await new LeaderRecord(this.#control, "scheduler").read();
+    } catch (error) {
+      await this.#control.stop();
+      throw error;
+    }
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.stopLocks();
+    await this.#control.stop();
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Elections through Redis: a key with a lease for each leader role. Redis makes failover fast. Lost data in Redis costs
+ * at most an election, because the store admits every epoch before it counts. The members are in PostgreSQL.
+ */
+
+import type { LeaderRole } from "../../core/leadership/term.ts";
+import { silentLog } from "../../platform/log.ts";
+import type { TermStore } from "../../store/store.ts";
+import { commandMsOf, ServerLocks, type LeaderLocksOptions } from "../server-locks.ts";
+import { ControlSession } from "./control-session.ts";
+import { LeaderRecord, subjectOf } from "./leader-record.ts";
+import { IncarnationWatch } from "./incarnation-watch.ts";
+import { RedisLock } from "./lock.ts";
+
+export interface RedisLocksOptions extends LeaderLocksOptions {
+  /** `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
+  readonly url: string;
+  /** Of all keys, in braces; clusters that share a Redis differ in it. `baton` by default. */
+  readonly prefix?: string;
+  /** Of the store that all nodes share. */
+  readonly terms: TermStore;
+}
+
+const NOT_COUNTED =
+  "Redis does not report subscriptions (PUBSUB NUMSUB): a dead leader is replaced when its lease ends. Give the nodes a direct URL of the server, and their user the right to PUBSUB: then it is replaced at once.";
+const EVICTING = (policy: string): string =>
+  `Redis deletes keys when its memory is full (maxmemory-policy ${policy}): a leader whose key is deleted loses its term, and messages may be lost. Set maxmemory-policy to noeviction.`;
+
+export class RedisLocks extends ServerLocks<RedisLock> {
+  readonly kind = "redis";
+  readonly #o: RedisLocksOptions;
+  readonly #control: ControlSession;
+  readonly #watch: IncarnationWatch;
+
+  constructor(options: RedisLocksOptions) {
+    super();
+    this.#o = options;
+    const { url, prefix, identity, clock, random, time = null, settings } = options;
+    this.#control = new ControlSession({
+      url,
+      prefix,
+      identity,
+      clock,
+      random,
+      time,
+      commandMs: commandMsOf(settings),
+      // Again after a loss: others may have seen us go, so a leader renews at once.
+      onReady: () => this.hintAll(),
+      onLost: () => this.#watch.lost(),
+      onNotification: (subject) => this.lockOf(subject, subjectOf)?.hint(),
+    });
+    this.#watch = new IncarnationWatch({ control: this.#control, clock });
+  }
+
+  protected openLock(role: LeaderRole): RedisLock {
+    const { clock, terms, log = silentLog } = this.#o;
+    return new RedisLock({
+      role,
+      control: this.#control,
+      terms,
+      watch: this.#watch,
+      clock,
+      log,
+      owner: this,
+    });
+  }
+
+  notes(): readonly string[] {
+    const { open, ownChannel, evicts } = this.#control;
+    return [
+      ...(open && ownChannel === "" ? [NOT_COUNTED] : []),
+      ...(evicts === null ? [] : [EVICTING(evicts)]),
+    ];
+  }
+
+  protected async onStart(): Promise<void> {
+    await this.#control.start();
+    try {
+      // A user without access to our keys is refused now and not at the first election.
+      await new LeaderRecord(this.#control, "scheduler").tenure();
+    } catch (error) {
+      await this.#control.stop();
+      throw error;
+    }
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.stopLocks();
+    await this.#control.stop();
+    this.#watch.stop();
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * The locks of all leader roles on one server: the part that the backends share. A backend supplies the session with the
+ * server and the lock of a role. Members are not part of this: where nodes share a store, PostgreSQL keeps their list.
+ */
+
+import type { NodeIdentity } from "../core/node.ts";
+import { LEADER_ROLES, type LeaderRole } from "../core/leadership/term.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { Lifecycle } from "../platform/service.ts";
+import type { LeaderLocks, LeaseLock } from "./coordination.ts";
+
+export interface LeaderLocksOptions {
+  readonly identity: NodeIdentity;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log?: Log;
+  readonly settings?: { readonly heartbeatMs?: number };
+  /** Takes the place of the clock by which leases are counted: for tests, which move it by hand. */
+  readonly time?: Clock;
+}
+
+export interface ServerLock extends LeaseLock {
+  hint(): void;
+  stop(): Promise<void>;
+}
+
+/** Shorter, and a busy server is taken for a dead one. */
+const COMMAND_MS_MIN = 1_000;
+const COMMAND_MS_MAX = 5_000;
+
+/** The deadline of a command: two heartbeats without an answer mean a new connection, or another server. */
+export function commandMsOf({ heartbeatMs = 1_000 }: { readonly heartbeatMs?: number } = {}): number {
+  return Math.min(Math.max(2 * heartbeatMs, COMMAND_MS_MIN), COMMAND_MS_MAX);
+}
+
+export abstract class ServerLocks<Lock extends ServerLock> extends Lifecycle implements LeaderLocks {
+  abstract readonly kind: string;
+  protected readonly locks = new Map<LeaderRole, Lock>();
+
+  protected abstract openLock(role: LeaderRole): Lock;
+  abstract notes(): readonly string[];
+
+  lock(role: LeaderRole): LeaseLock {
+    let lock = this.locks.get(role);
+    if (!lock) {
+      lock = this.openLock(role);
+      this.locks.set(role, lock);
+    }
+    return lock;
+  }
+
+  /** The lock of the role whose notifications have this subject. */
+  protected lockOf(subject: string, subjectOf: (role: LeaderRole) => string): Lock | undefined {
+    const role = LEADER_ROLES.find((each) => subjectOf(each) === subject);
+    return role && this.locks.get(role);
+  }
+
+  protected hintAll(): void {
+    for (const lock of this.locks.values()) lock.hint();
+  }
+
+  protected async stopLocks(): Promise<void> {
+    await Promise.all([...this.locks.values()].map((lock) => lock.stop()));
+  }
+}
