@@ -9,7 +9,7 @@ import { openPeers, type PeerSource } from "../peers/open-peers.ts";
 import type { NodeInfo, OwnInfo } from "../core/node.ts";
 import type { TermStore } from "../store/store.ts";
 import type { Peers } from "../transport/hop-headers.ts";
-import { MeshTransport } from "../transport/mesh/mesh-transport.ts";
+import { openTransport } from "../transport/open-transport.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";
 import type { Platform } from "./platform.ts";
 
@@ -18,7 +18,7 @@ export type PeerBackend = ReturnType<typeof peerBackend>;
 export function peerBackend({ settings, identity, info, clock, random, log }: Platform, terms: TermStore) {
   const secret = openClusterSecret(settings)!;
   const common = { clock, random, log };
-  const transport = new MeshTransport({ self: identity, secrets: secret.secrets, ...common });
+  const transport = openTransport({ self: identity, secrets: secret.secrets, ...common });
   const coordination = openPeers({
     ...common,
     identity,
