@@ -15,7 +15,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { QueueInfo, Store } from "../store/store.ts";
 import { CachedValue } from "../platform/cached-value.ts";
 import type { Backlog, BacklogReader } from "./backlog-reader.ts";
-import { readSamples } from "./metrics/metrics-duty.ts";
+import { readSamples, total } from "./metrics/metrics-duty.ts";
 
 export interface StoreSnapshot {
   /** Wall time of the counts; null when they could not be had. */
@@ -136,14 +136,6 @@ interface Counted extends Omit<Backlog, "ageMs"> {
 /** What takes long is not waited for once there is a value. */
 function patience({ value, tookMs }: { readonly value: unknown; readonly tookMs: number }): number {
   return value !== null && tookMs >= QUICK_MS ? 0 : PATIENCE_MS;
-}
-
-function total(queues: readonly QueueInfo[]): Record<JobStatus, number> {
-  const sum = { ...NOTHING };
-  for (const { counts } of queues) {
-    for (const status of Object.keys(sum) as JobStatus[]) sum[status] += counts[status];
-  }
-  return sum;
 }
 
 function lateOf(schedules: readonly Schedule[], now: number): StoreSnapshot["late"] {

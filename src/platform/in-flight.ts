@@ -39,7 +39,7 @@ export class InFlight {
       if (!inside) return;
       inside = false;
       this.#count--;
-      if (this.#count === 0) this.#tell();
+      if (this.#count === 0) this.#resolveWaiters();
     };
   }
 
@@ -75,7 +75,7 @@ export class InFlight {
     });
   }
 
-  #tell(): void {
+  #resolveWaiters(): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const done of waiting) done();

@@ -1,6 +1,7 @@
 /**
  * For everything that repeats, waits or takes turns: a loop with a wake-up, pauses that can be ended early, delays that
- * grow, one-at-a-time execution, and a limited wait. None of them logs or handles the errors of what it runs.
+ * grow, one-at-a-time execution, limited waits, and work in batches. None of them logs or handles the errors of what it
+ * runs.
  */
 
 import type { Clock } from "./clock.ts";
@@ -127,4 +128,42 @@ export async function within(
   const over = new AbortController();
   const either = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
   await Promise.race([work, clock.sleep(ms, either)]).finally(() => over.abort());
+}
+
+/**
+ * Whether the work was done before the signal was aborted. After an abort the work continues; its failure is then
+ * ignored.
+ */
+export async function doneBefore(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
+  const { promise: aborted, resolve } = Promise.withResolvers<boolean>();
+  const abort = (): void => resolve(false);
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  work.catch(() => {});
+  try {
+    return await Promise.race([aborted, work.then(() => true)]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** The maximum number of entries in one message to a queue, or in one statement of the store. */
+const BATCH_MAX = 200;
+/** Batches under way at a time. More, and events of the jobs wait behind them. */
+const PARALLEL = 4;
+
+/** Does something with all of them, a batch at a time and some batches at once. Rejects with the first failure. */
+export async function inBatches<Item>(
+  items: readonly Item[],
+  work: (batch: readonly Item[]) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < items.length) {
+      const from = next;
+      next += BATCH_MAX;
+      await work(items.slice(from, next));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(PARALLEL, Math.ceil(items.length / BATCH_MAX)) }, worker));
 }

@@ -1,7 +1,7 @@
 /** One queue in memory: messages in the order of sending, and those that wait for their redelivery. */
 
 import type { Clock } from "../../platform/clock.ts";
-import { Fifo } from "../fifo.ts";
+import { Fifo } from "../local-topics.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
 import type { QueueSource, Taken, TakenMessage } from "../queue-consumer.ts";
 

@@ -5,6 +5,7 @@
  * Behind a transaction pooler neither locks nor LISTEN work. That is checked at the start, and then neither is used.
  */
 
+import { BatonError } from "../../core/errors.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { read, write, type Queryable, type Statement } from "../../platform/drivers/postgres/postgres.ts";
@@ -14,7 +15,6 @@ import { PostgresSession, type PostgresSessionOptions } from "../../platform/dri
 import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
 import { HELD_LOCKS, incarnationLock } from "./advisory-keys.ts";
-import { checkServer } from "./server-check.ts";
 
 export interface ControlOptions {
   readonly url: string;
@@ -159,4 +159,31 @@ export class ControlSession extends Lifecycle {
 async function lockIncarnation(session: Queryable, { incarnation }: NodeIdentity): Promise<boolean> {
   const [row] = await session.query<{ held: boolean }>(LOCK_INCARNATION, [incarnation]);
   return row!.held;
+}
+
+const STATE = read(
+  "server-state",
+  `SELECT pg_is_in_recovery() AS in_recovery, to_regclass('baton.node') IS NOT NULL AS has_tables,
+     inet_server_addr()::text AS address`,
+);
+
+/** Checks once at the start whether the server can be used. */
+async function checkServer(session: PostgresSession): Promise<void> {
+  const [state] = await session.query<{ in_recovery: boolean; has_tables: boolean; address: string | null }>(
+    STATE,
+  );
+  if (state!.in_recovery) {
+    throw new BatonError(
+      "BAD_CONFIG",
+      `the database server${state!.address ? ` at ${state!.address}` : ""} is in recovery: a standby takes no writes, so no node can lead or work on it; give "store" the URL of the primary`,
+      { field: "store" },
+    );
+  }
+  if (!state!.has_tables) {
+    throw new BatonError(
+      "BAD_CONFIG",
+      `schema ${session.schema} has no tables of Baton in this database; the store makes them, start it first`,
+      { field: "postgres.schema" },
+    );
+  }
 }

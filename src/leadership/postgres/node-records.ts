@@ -38,19 +38,19 @@ export const REGISTER = write(
   `WITH moment AS MATERIALIZED (SELECT ${NOW} AS at), namesake AS MATERIALIZED (
      SELECT n.incarnation, n.hostname, n.version, n.started_at, ${HELD("n")} OR (
        n.last_heartbeat > at - $14::bigint AND NOT (n.locked AND ${SERVER_UP} >= $14::bigint)
-     ) AS lives
+     ) AS alive
      FROM baton.node n, moment WHERE n.name = $3 AND n.incarnation <> $2 AND n.status <> 'dead'
    ), gone AS (
      UPDATE baton.node n SET status = 'dead', recovered = false FROM namesake
-     WHERE n.incarnation = namesake.incarnation AND NOT lives RETURNING 1
+     WHERE n.incarnation = namesake.incarnation AND NOT alive RETURNING 1
    ), own AS (
      INSERT INTO baton.node (${COLUMNS})
      SELECT ${OWN_VALUES} FROM moment, (SELECT count(*) FROM gone) first
-     WHERE NOT EXISTS (SELECT 1 FROM namesake WHERE lives)
+     WHERE NOT EXISTS (SELECT 1 FROM namesake WHERE alive)
      ON CONFLICT (incarnation) DO UPDATE SET ${UPDATE_OWN}
      RETURNING 1
    )
-   SELECT hostname, version, started_at FROM namesake WHERE lives`,
+   SELECT hostname, version, started_at FROM namesake WHERE alive`,
 );
 export const DEREGISTER = write("node-deregister", "DELETE FROM baton.node WHERE incarnation = $1");
 export const LIST = read("node-list", `SELECT ${NOW} AS at, n.* FROM baton.node n ORDER BY name, started_at`);

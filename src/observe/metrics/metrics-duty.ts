@@ -73,7 +73,7 @@ export async function readSamples(store: Pick<Store, "samples">, limit: number):
   }));
 }
 
-function total(queues: readonly QueueInfo[]): Record<JobStatus, number> {
+export function total(queues: readonly QueueInfo[]): Record<JobStatus, number> {
   const sum = { scheduled: 0, queued: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
   for (const { counts } of queues) {
     for (const status of Object.keys(sum) as JobStatus[]) sum[status] += counts[status];

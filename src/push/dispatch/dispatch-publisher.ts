@@ -56,17 +56,17 @@ export class DispatchPublisher {
 
   /** Workers that are ready for all queues cannot know otherwise which there are. */
   announce(channels: readonly string[], asks = false): void {
-    if (channels.length > 0 || asks) this.#tell(channels, asks);
+    if (channels.length > 0 || asks) this.#publishUsed(channels, asks);
   }
 
   /** A worker that hears nothing of anybody who dispatches helps itself. */
-  tellThere(): void {
+  announceUsed(): void {
     const since = this.#o.clock.monotonic() - USED_MS;
     for (const [channel, at] of this.#used) if (at < since) this.#used.delete(channel);
-    this.#tell(this.channels);
+    this.#publishUsed(this.channels);
   }
 
-  #tell(channels: readonly string[], asks = false): void {
+  #publishUsed(channels: readonly string[], asks = false): void {
     const body: Dispatching = { channels, ...(asks && { asks }) };
     void this.#o.channels.publish(topics.dispatching, [{ key: "", body }]).catch((err: unknown) => {
       this.#o.log.warn({ err, channels }, "workers could not be told of new dispatch queues");

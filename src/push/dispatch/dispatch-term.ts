@@ -157,7 +157,7 @@ export class DispatchTerm {
     const { ownership, clock, log, events, timeoutMs, heartbeatMs, isGone, term } = this.#o;
     const now = clock.monotonic();
     this.#demand.forget(now - SILENT_HEARTBEATS * heartbeatMs, isGone);
-    this.#publisher.tellThere();
+    this.#publisher.announceUsed();
     const freed = await events.fenced("ownership.undispatch", ownership.undispatch(timeoutMs, term));
     this.#demand.recount(await ownership.outstanding());
     const tookMs = clock.monotonic() - now;

@@ -26,8 +26,8 @@ const SPACING_MS = 5;
 export class WorkerHeartbeatPublisher {
   readonly #o: WorkerHeartbeatPublisherOptions;
   #beating = false;
-  #told = "";
-  #toldAt = -Infinity;
+  #sent = "";
+  #sentAt = -Infinity;
   #callOffNext: (() => void) | null = null;
   #callOffChange: (() => void) | null = null;
 
@@ -47,31 +47,31 @@ export class WorkerHeartbeatPublisher {
     this.#callOffChange = null;
   }
 
-  /** Something may have changed that a leader wants to know. */
+  /** Something may have changed that a leader uses. */
   changed(): void {
     if (!this.#beating || this.#callOffChange) return;
-    const waitMs = this.#toldAt + SPACING_MS - this.#o.clock.monotonic();
-    if (waitMs <= 0) return this.#tellChange();
+    const waitMs = this.#sentAt + SPACING_MS - this.#o.clock.monotonic();
+    if (waitMs <= 0) return this.#sendChange();
     this.#callOffChange = this.#o.clock.after(waitMs, () => {
       this.#callOffChange = null;
-      this.#tellChange();
+      this.#sendChange();
     });
   }
 
   beat(): void {
-    this.#tell(this.#o.state());
+    this.#send(this.#o.state());
   }
 
-  #tellChange(): void {
+  #sendChange(): void {
     const state = this.#o.state();
-    if (contentOf(state) !== this.#told) this.#tell(state);
+    if (contentOf(state) !== this.#sent) this.#send(state);
   }
 
-  #tell(state: WorkerState): void {
+  #send(state: WorkerState): void {
     const { channels, clock, identity, heartbeatMs } = this.#o;
     if (!this.#beating) return;
-    this.#told = contentOf(state);
-    this.#toldAt = clock.monotonic();
+    this.#sent = contentOf(state);
+    this.#sentAt = clock.monotonic();
     this.#callOffNext?.();
     this.#callOffNext = clock.after(heartbeatMs, () => this.beat());
     const body: WorkerHeartbeat = {
@@ -80,7 +80,7 @@ export class WorkerHeartbeatPublisher {
       ...state,
       at: new Date(clock.now()).toISOString(),
     };
-    // Only a hint: what it counts is cumulative, so the next one makes up for it.
+    // Only a hint: its counts are cumulative, so the next one replaces it.
     void channels.publish(topics.workerHeartbeat, [{ key: identity.name, body }]).catch(() => {});
   }
 }

@@ -17,8 +17,7 @@ import {
 } from "../../core/push/handoff-rules.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { AssignmentId } from "../../store/ownership.ts";
-import { doneBefore } from "./done-before-abort.ts";
-import { inBatches } from "./in-batches.ts";
+import { doneBefore, inBatches } from "../../platform/loop.ts";
 import type {
   OwnedAssignment,
   OwnedAssignments,

@@ -9,7 +9,7 @@ import { acceptsWork, type NodeIdentity } from "../../core/node.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import type { AssignmentId, Orphan } from "../../store/ownership.ts";
 import type { CoordinatorHealthMonitor } from "./coordinator-health-monitor.ts";
-import { inBatches } from "./in-batches.ts";
+import { inBatches } from "../../platform/loop.ts";
 import type { JobHandoffSubscriber } from "./job-handoff-subscriber.ts";
 import type { OwnerOptions, OwnerSettings } from "./owner-options.ts";
 

@@ -52,10 +52,7 @@ describe("a Redis beside the database", () => {
 
   it("is refused without repeating its password", () => {
     for (const [redis, message] of [
-      [
-        "cache:6379",
-        "--redis must be a URL such as redis://user:password@host:6379/0, or rediss:// for TLS",
-      ],
+      ["cache:6379", "--redis must be a URL such as redis://user:password@host:6379/0, or rediss:// for TLS"],
       [
         "redis://me:hidden@a,b/0",
         "--redis must name one host; put what finds the primary of several behind one name",
