@@ -244,7 +244,12 @@ function leaderIn(outcome: Outcome): string | null {
 }
 
 function describe(target: string, outcome: Outcome): string {
-  if (outcome.outcome !== "reply") return `${target} cannot be reached: ${outcome.reason}`;
+  if (outcome.outcome !== "reply") {
+    const { denied, reason } = outcome;
+    return denied
+      ? `${target} does not let this node join: ${denied}`
+      : `${target} cannot be reached: ${reason}`;
+  }
   let message = `status ${outcome.status}`;
   try {
     const body = JSON.parse(outcome.body) as { message?: unknown };
