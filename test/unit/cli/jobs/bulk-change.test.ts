@@ -68,7 +68,7 @@ describe("baton jobs retry --all", () => {
     await using node = await fakeNode({ [BULK]: many(3) });
     const { code, out, err } = await runCli(["jobs", "retry", "--all", "--url", node.url]);
     assert.deepEqual([code, out], [2, ""]);
-    assert.match(err, /^error: Retry 3 failed jobs: nobody is here to say yes\nhint: add --yes/);
+    assert.match(err, /^error: Retry 3 failed jobs: confirmation needed\nhint: pass --yes/);
     assert.ok(node.asked.every(({ body }) => (body as Body).dry_run));
   });
 
@@ -138,8 +138,8 @@ describe("baton jobs retry --all", () => {
 
   it("wants ids or --all, and not both", async () => {
     const cases: [string[], RegExp][] = [
-      [[], /which jobs to delete is not said\nhint: name jobs, or add --all/],
-      [["--status", "failed"], /hint: add --all to mean every job that they pick/],
+      [[], /specify job ids or --all\nhint: see the ids/],
+      [["--status", "failed"], /hint: add --all to change every job that matches the filters/],
       [[JOB_ID, "--all"], /give the ids of jobs, or --all with filters, not both/],
       [[JOB_ID, "--queue", "q"], /not both/],
     ];
