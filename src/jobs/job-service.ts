@@ -20,7 +20,7 @@ import type {
   Store,
   Submitted,
 } from "../store/store.ts";
-import type { JobRuns } from "../store/past-runs.ts";
+import type { JobRuns } from "../store/jobs.ts";
 import type { Followers } from "./follow/followers.ts";
 import type { Submitter } from "./submit/submitter.ts";
 import type { TaskRegistry } from "./tasks/task-registry.ts";

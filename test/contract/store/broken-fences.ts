@@ -1,4 +1,4 @@
-import { authorUnder } from "../../../src/store/fenced-author.ts";
+import { authorUnder } from "../../../src/store/jobs.ts";
 import type { Agent } from "../../../src/store/agents.ts";
 import type { BrokenStores } from "./broken.ts";
 import { newest } from "./broken-leaders.ts";

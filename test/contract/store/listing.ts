@@ -3,7 +3,7 @@ import type { JobId } from "../../../src/core/ids.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { JobQuery } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { ERROR, HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+import { AUTHOR, ERROR, HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
 
 /** All pages of a query, and what to do between two of them. */
 async function walk(world: StoreWorld, query: JobQuery, between?: () => Promise<unknown>): Promise<JobId[]> {
@@ -220,6 +220,24 @@ export const listingPromises: Promises = {
         `cursor ${JSON.stringify(cursor)}`,
       );
     }
+  },
+
+  "what is as old as it may become is purged, and what is a millisecond younger is not": async (world) => {
+    await world.finish(await world.running());
+    await world.store.schedules.put(world.definition(), 1);
+    const skipped = { at: 1, do: "skip", reason: "missed", job: null } as const;
+    const firing = { schedule: "nightly", nextAt: 2, expectedNextAt: 1, overlap: "allow" } as const;
+    const term = await world.term();
+    await world.store.schedules.fire({ ...firing, occurrences: [skipped] }, AUTHOR, term);
+    const retention = { completedMs: HOUR_MS, failedMs: HOUR_MS, cancelledMs: HOUR_MS };
+    const kept = async (): Promise<number[]> => {
+      const removed = await world.store.jobs.purge(retention, 100, term);
+      return [removed, (await world.store.schedules.history("nightly", 10)).length];
+    };
+    await world.clock.advance(HOUR_MS - 1);
+    assert.deepEqual(await kept(), [0, 1]);
+    await world.clock.advance(1);
+    assert.deepEqual(await kept(), [1, 0]);
   },
 
   "finished jobs are purged when their status has been kept long enough": async (world) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { JobId } from "../../../src/core/ids.ts";
-import { PAST_RUNS_MAX, type PastRun } from "../../../src/store/past-runs.ts";
+import { PAST_RUNS_MAX, type PastRun } from "../../../src/store/jobs.ts";
 import { AUTHOR, ERROR, HOUR_MS, lease, STOPPED_ERROR } from "../../support/store-world.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 
