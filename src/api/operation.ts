@@ -67,26 +67,23 @@ type BodyReply<Replies> = {
 
 export type Reply<Replies> = BodyReply<Replies> | EventReply;
 
-export interface Operation<
-  Name extends string = string,
-  Verb extends Method = Method,
-  Path extends string = string,
-  Params extends Maybe = any,
-  Query extends Maybe = any,
-  Body extends Maybe = any,
-  Replies extends Readonly<Record<number, Schema>> = any,
+/** What is said of an operation beside its method and path. */
+interface Row<
+  Name extends string,
+  Params extends Maybe,
+  Query extends Maybe,
+  Body extends Maybe,
+  Replies extends Readonly<Record<number, Schema>>,
 > {
   readonly name: Name;
-  readonly method: Verb;
-  /** With placeholders as `{id}`. */
-  readonly path: Path;
   readonly summary: string;
   readonly tag: Tag;
   /** What a caller must be allowed to do; checked before the body is read. */
   readonly permission: NeededPermission;
-  /** Which node answers: always the same kind, or depending on the input. */
-  readonly target: Target | ((input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>) => Target);
-  readonly mutates: boolean;
+  /** Which node answers: always the same kind, or depending on the input. Any node, for itself, if it is left out. */
+  readonly target?: Target | ((input: Input<OutputOf<Params>, OutputOf<Query>, OutputOf<Body>>) => Target);
+  /** Whether it makes a change; as for every method but GET if it is left out. */
+  readonly mutates?: boolean;
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
@@ -117,7 +114,26 @@ export interface Operation<
   ): Promise<Reply<Replies>> | Reply<Replies>;
 }
 
-/** Keeps the literal types of a row, so that the client can be checked against the table. */
+export interface Operation<
+  Name extends string = string,
+  Verb extends Method = Method,
+  Path extends string = string,
+  Params extends Maybe = any,
+  Query extends Maybe = any,
+  Body extends Maybe = any,
+  Replies extends Readonly<Record<number, Schema>> = any,
+> extends Row<Name, Params, Query, Body, Replies> {
+  readonly method: Verb;
+  /** With placeholders as `{id}`. */
+  readonly path: Path;
+  readonly target: NonNullable<Row<Name, Params, Query, Body, Replies>["target"]>;
+  readonly mutates: boolean;
+}
+
+/**
+ * A row of the table, from `"GET /jobs/{id}"` and the rest. Keeps the literal types, so that the client can be checked
+ * against the table.
+ */
 export function operation<
   const Name extends string,
   const Verb extends Method,
@@ -127,9 +143,11 @@ export function operation<
   Query extends Maybe = undefined,
   Body extends Maybe = undefined,
 >(
-  row: Operation<Name, Verb, Path, Params, Query, Body, Replies>,
+  route: `${Verb} ${Path}`,
+  row: Row<Name, Params, Query, Body, Replies>,
 ): Operation<Name, Verb, Path, Params, Query, Body, Replies> {
-  return row;
+  const [method, path] = route.split(" ") as [Verb, Path];
+  return { target: { at: "here" }, mutates: method !== "GET", ...row, method, path };
 }
 
 /** One object for all: the serving side can tell by it that there is nothing to do. */

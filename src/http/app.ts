@@ -12,6 +12,7 @@ import { readJson } from "../api/schema/json-body.ts";
 import type { PeerRequestHandler } from "../api/peer-request-handler.ts";
 import { problemOf } from "../api/problem.ts";
 import { OPERATIONS } from "../api/operation-table.ts";
+import { isLoopback } from "../core/access/is-loopback.ts";
 import { LOOPBACK } from "../core/access/permissions.ts";
 import { BatonError, ERRORS, nearest } from "../core/errors.ts";
 import type { ErrorCode } from "../core/errors.ts";
@@ -23,7 +24,7 @@ import { AuthenticationHook, type Authenticate, type Gatekeeper } from "./authen
 import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
-import { OriginGuard, isLoopback } from "./origin-guard.ts";
+import { OriginGuard } from "./origin-guard.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { NO_COMPILERS, servePages } from "./pages.ts";
 import { servePeers } from "./peer-routes.ts";

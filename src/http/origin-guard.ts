@@ -4,6 +4,7 @@
  */
 
 import { hostname } from "node:os";
+import { isLoopback } from "../core/access/is-loopback.ts";
 import { BatonError } from "../core/errors.ts";
 
 export interface OriginGuardOptions {
@@ -64,10 +65,6 @@ export class OriginGuard {
     if (this.#known.size < 16) this.#known.add(host);
     return true;
   }
-}
-
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
 export function bracketed(host: string): string {

@@ -1,6 +1,6 @@
 /** Judges the nodes: which of them reach each other, whether their versions and their views agree, and the leader. */
 
-import { isLoopback } from "../../config/values/address.ts";
+import { isLoopback } from "../../core/access/is-loopback.ts";
 import { several, span } from "../terminal/number-format.ts";
 import type { Judgement } from "./finding.ts";
 import { failed, skipped, unless, warning } from "./finding.ts";

@@ -3,6 +3,7 @@
  * reports.
  */
 
+import { isLoopback } from "../../core/access/is-loopback.ts";
 import { BatonClientError } from "../client-error.ts";
 
 export const DEFAULT_URL = "http://127.0.0.1:8420";
@@ -45,8 +46,4 @@ export function normal(url: string): string {
 
 export function unique(urls: readonly string[]): string[] {
   return [...new Set(urls.map(normal))];
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }

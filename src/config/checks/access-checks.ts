@@ -1,6 +1,7 @@
 /** Validates the settings of access in combination. */
 
-import { isAddressRange, isEverywhere, isLoopback } from "../values/address.ts";
+import { isLoopback } from "../../core/access/is-loopback.ts";
+import { isAddressRange, isEverywhere } from "../values/address.ts";
 import { weakness } from "../secrets/cluster-secret.ts";
 import type { Settings } from "../settings.ts";
 import type { Source } from "../sources/source.ts";

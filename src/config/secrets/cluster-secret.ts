@@ -12,7 +12,8 @@
 
 import { scryptSync } from "node:crypto";
 import { BatonError } from "../../core/errors.ts";
-import { isEverywhere, isLoopback, parseAddress } from "../values/address.ts";
+import { isLoopback } from "../../core/access/is-loopback.ts";
+import { isEverywhere, parseAddress } from "../values/address.ts";
 import type { Environment } from "../sources/environment.ts";
 import { fabricOf } from "../fabric.ts";
 import { machineSecret } from "./machine-secret.ts";

@@ -1,6 +1,7 @@
 /** Parses addresses: `10.0.0.5:2222`, `node-1.internal:2222`, `[::1]:2222`, and `:2222` to listen on all interfaces. */
 
-import { isIP, isIPv4, isIPv6 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
+import { isLoopback } from "../../core/access/is-loopback.ts";
 import { Mistake } from "../mistake.ts";
 
 export interface Address {
@@ -40,12 +41,6 @@ export function isAddressRange(text: string): boolean {
   const family = isIP(address!);
   if (family === 0 || rest.length > 0) return false;
   return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
-}
-
-/** Whether only this machine can reach a listener there. A name other than localhost may mean anything. */
-export function isLoopback(host: string): boolean {
-  if (isIPv4(host)) return host.startsWith("127.");
-  return /^localhost$/i.test(host) || host === "::1" || /^::ffff:127\./i.test(host);
 }
 
 /** All addresses of the machine. */

@@ -6,26 +6,20 @@ import { AccessName, SessionBody, accessOf, sessionBody } from "../../bodies/acc
 import { answer, operation } from "../../operation.ts";
 import { EVERYWHERE, sessionCookie, sessionIn } from "../../bodies/session-cookie.ts";
 
-const common = { path: "/session", tag: "access", target: { at: "here" } } as const;
-
-export const whoAmI = operation({
-  ...common,
+export const whoAmI = operation("GET /session", {
+  tag: "access",
   name: "who_am_i",
-  method: "GET",
   summary: "Who you are here, and what you may do",
   permission: "read",
-  mutates: false,
   replies: { 200: SessionBody },
   handler: (services, { principal }) => answer(200, sessionBody(principal!, services.access?.open ?? true)),
 });
 
-export const login = operation({
-  ...common,
+export const login = operation("POST /session", {
+  tag: "access",
   name: "login",
-  method: "POST",
   summary: "Log in with a name and a password; the session comes as a cookie",
   permission: "public",
-  mutates: true,
   login: true,
   body: z.strictObject({ user: AccessName, password: z.string().min(1).max(1_024) }),
   audits: ({ body }) => ({ user: body.user }),
@@ -42,13 +36,11 @@ export const login = operation({
   },
 });
 
-export const logout = operation({
-  ...common,
+export const logout = operation("DELETE /session", {
+  tag: "access",
   name: "logout",
-  method: "DELETE",
   summary: "Log out: the session ends on every node",
   permission: "read",
-  mutates: true,
   replies: { 200: z.object({ status: z.literal("ok") }) },
   async handler(services, { headers, cookie = EVERYWHERE }) {
     const text = typeof headers["cookie"] === "string" ? sessionIn(headers["cookie"]) : null;

@@ -6,18 +6,15 @@ import { BatonError } from "../../../core/errors.ts";
 import { AccessName, PermissionName, TokenBody, accessOf, tokenBody } from "../../bodies/access-body.ts";
 import { answer, operation } from "../../operation.ts";
 
-const common = { tag: "access", permission: "admin", target: { at: "here" } } as const;
+const common = { tag: "access", permission: "admin" } as const;
 
 /** A hundred years: longer is a mistake. */
 const EXPIRES_MS_MAX = 100 * 365 * 86_400_000;
 
-export const listTokens = operation({
+export const listTokens = operation("GET /tokens", {
   ...common,
   name: "list_tokens",
-  method: "GET",
-  path: "/tokens",
   summary: "All tokens, without what could be used of them",
-  mutates: false,
   replies: { 200: z.object({ tokens: z.array(TokenBody) }) },
   async handler(services) {
     const tokens = await accessOf(services).tokens.list();
@@ -25,13 +22,10 @@ export const listTokens = operation({
   },
 });
 
-export const createToken = operation({
+export const createToken = operation("POST /tokens", {
   ...common,
   name: "create_token",
-  method: "POST",
-  path: "/tokens",
   summary: "Make a token; its text is told in this answer and never again",
-  mutates: true,
   body: z.strictObject({
     name: AccessName,
     permission: PermissionName,
@@ -59,13 +53,10 @@ export const createToken = operation({
   },
 });
 
-export const revokeToken = operation({
+export const revokeToken = operation("DELETE /tokens/{id}", {
   ...common,
   name: "revoke_token",
-  method: "DELETE",
-  path: "/tokens/{id}",
   summary: "Revoke a token: within seconds no node takes it any more",
-  mutates: true,
   params: z.strictObject({ id: z.string().min(1).max(64) }),
   replies: { 200: z.object({ id: z.string(), name: z.string(), revoked: z.literal(true) }) },
   async handler(services, { params }) {

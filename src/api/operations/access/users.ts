@@ -13,29 +13,23 @@ import {
 } from "../../bodies/access-body.ts";
 import { answer, operation } from "../../operation.ts";
 
-const common = { tag: "access", permission: "admin", target: { at: "here" } } as const;
+const common = { tag: "access", permission: "admin" } as const;
 const UserParams = z.strictObject({ name: AccessName });
 
-export const listUsers = operation({
+export const listUsers = operation("GET /users", {
   ...common,
   name: "list_users",
-  method: "GET",
-  path: "/users",
   summary: "All users",
-  mutates: false,
   replies: { 200: z.object({ users: z.array(UserBody) }) },
   async handler(services) {
     return answer(200, { users: (await accessOf(services).users.list()).map(userBody) });
   },
 });
 
-export const addUser = operation({
+export const addUser = operation("POST /users", {
   ...common,
   name: "add_user",
-  method: "POST",
-  path: "/users",
   summary: "Add a user",
-  mutates: true,
   body: z.strictObject({ name: AccessName, password: Password, permission: PermissionName }),
   audits: ({ body: { name, permission } }) => ({ name, permission }),
   replies: { 201: UserBody },
@@ -45,13 +39,10 @@ export const addUser = operation({
   },
 });
 
-export const setPassword = operation({
+export const setPassword = operation("PUT /users/{name}/password", {
   ...common,
   name: "set_password",
-  method: "PUT",
-  path: "/users/{name}/password",
   summary: "Give a user another password; their sessions end",
-  mutates: true,
   params: UserParams,
   body: z.strictObject({ password: Password }),
   replies: { 200: UserBody },
@@ -62,13 +53,10 @@ export const setPassword = operation({
   },
 });
 
-export const removeUser = operation({
+export const removeUser = operation("DELETE /users/{name}", {
   ...common,
   name: "remove_user",
-  method: "DELETE",
-  path: "/users/{name}",
   summary: "Remove a user; their sessions end",
-  mutates: true,
   params: UserParams,
   replies: { 200: z.object({ name: z.string(), removed: z.literal(true) }) },
   async handler(services, { params }) {

@@ -22,15 +22,11 @@ export const ClusterBody = z.object({
 });
 export type ClusterBody = z.output<typeof ClusterBody>;
 
-export const getCluster = operation({
+export const getCluster = operation("GET /cluster", {
   name: "get_cluster",
-  method: "GET",
-  path: "/cluster",
   summary: "The cluster in numbers",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   replies: { 200: ClusterBody },
   handler({ cluster }) {
     const info = cluster.info();
@@ -59,15 +55,11 @@ export const LeaderBody = z.object({
 });
 export type LeaderBody = z.output<typeof LeaderBody>;
 
-export const getLeaders = operation({
+export const getLeaders = operation("GET /cluster/leaders", {
   name: "get_leaders",
-  method: "GET",
-  path: "/cluster/leaders",
   summary: "Who leads in each role, under which epoch and until when",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   replies: { 200: z.object({ leaders: z.array(LeaderBody) }) },
   async handler({ cluster, clock }) {
     const leaders = await cluster.leaders();
@@ -153,15 +145,11 @@ function timeOf({ at }: SampleBody): number {
   return Date.parse(at);
 }
 
-export const getMetrics = operation({
+export const getMetrics = operation("GET /cluster/metrics", {
   name: "get_cluster_metrics",
-  method: "GET",
-  path: "/cluster/metrics",
   summary: "Samples of the whole cluster, newest first",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   query: z.strictObject({ limit: limit(60, 1_000) }),
   replies: { 200: SamplesBody },
   async handler(services, { query, inbound }) {

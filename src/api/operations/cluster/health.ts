@@ -30,41 +30,32 @@ const Standing = z.object({
 
 const here = { at: "here" } as const;
 
-export const health = operation({
+export const health = operation("GET /health", {
   name: "health",
-  method: "GET",
-  path: "/health",
   summary: "This node answers",
   tag: "node",
   permission: "public",
   target: here,
-  mutates: false,
   replies: { 200: z.object({ status: z.literal("ok"), node: z.string() }) },
   handler: ({ identity }) => answer(200, { status: "ok", node: identity.name }),
 });
 
-export const healthz = operation({
+export const healthz = operation("GET /healthz", {
   name: "healthz",
-  method: "GET",
-  path: "/healthz",
   summary: "This node answers, with its role",
   tag: "node",
   permission: "public",
   target: here,
-  mutates: false,
   replies: { 200: Standing.extend({ ok: z.literal(true) }) },
   handler: (services) => answer(200, { ok: true, ...standing(services) }),
 });
 
-export const livez = operation({
+export const livez = operation("GET /livez", {
   name: "livez",
-  method: "GET",
-  path: "/livez",
   summary: "The process runs and its event loop turns; 503 when only a restart will help",
   tag: "node",
   permission: "public",
   target: here,
-  mutates: false,
   replies: {
     200: z.object({ ok: z.literal(true) }),
     503: z.object({ ok: z.literal(false), reason: z.string() }),
@@ -78,15 +69,12 @@ const ReadyBody = z.object({
   checks: z.record(z.string(), z.object({ ok: z.boolean(), reason: z.string().optional() })),
 });
 
-export const readyz = operation({
+export const readyz = operation("GET /readyz", {
   name: "readyz",
-  method: "GET",
-  path: "/readyz",
   summary: "Whether this node can do its work now: 200, or 503 with the check that fails",
   tag: "node",
   permission: "public",
   target: here,
-  mutates: false,
   replies: { 200: ReadyBody, 503: ReadyBody },
   async handler(services) {
     const { ready, checks } = await services.health.ready();
@@ -108,15 +96,12 @@ const WorkBody = z.object({
   claim_under_way_ms: z.int().nullable(),
 });
 
-export const workz = operation({
+export const workz = operation("GET /workz", {
   name: "workz",
-  method: "GET",
-  path: "/workz",
   summary: "Whether this node takes and runs jobs as it should: 200, or 503 with the reason",
   tag: "node",
   permission: "public",
   target: here,
-  mutates: false,
   replies: { 200: WorkBody, 503: WorkBody },
   async handler({ work }) {
     const { lastClaimMs, claimUnderWayMs, ...report } = await work.check();
@@ -130,15 +115,12 @@ export const workz = operation({
   },
 });
 
-export const role = operation({
+export const role = operation("GET /role", {
   name: "role",
-  method: "GET",
-  path: "/role",
   summary: "The role of this node and the leader as last seen",
   tag: "node",
   permission: "read",
   target: here,
-  mutates: false,
   replies: { 200: Standing.extend({ node_id: z.string() }) },
   handler: (services) => answer(200, { node_id: services.identity.name, ...standing(services) }),
 });

@@ -33,15 +33,11 @@ const JournalBody = z.object({
 });
 type JournalBody = z.output<typeof JournalBody>;
 
-export const getJournal = operation({
+export const getJournal = operation("GET /cluster/journal", {
   name: "get_journal",
-  method: "GET",
-  path: "/cluster/journal",
   summary: "What happened to the cluster, newest first: terms, nodes, refused writes, handoffs, who did what",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   query: JournalQuery,
   replies: { 200: JournalBody },
   async handler(services, { query, inbound }) {

@@ -17,16 +17,12 @@ const ENTRIES_MAX = 1_000;
 const REFUSED_MAX = 500;
 const EXAMPLES = 20;
 
-export const getLeaderHistory = operation({
+export const getLeaderHistory = operation("GET /cluster/leaders/history", {
   name: "get_leader_history",
-  method: "GET",
-  path: "/cluster/leaders/history",
   summary:
     "The terms of leadership, newest first, with the reason of their end, and writes that were refused",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   query: z.strictObject({
     role: z
       .enum(LEADER_ROLES)

@@ -3,15 +3,11 @@
 import { z } from "zod";
 import { answer, operation } from "../../operation.ts";
 
-export const getSettings = operation({
+export const getSettings = operation("GET /node/settings", {
   name: "get_settings",
-  method: "GET",
-  path: "/node/settings",
   summary: "The settings of this node with their sources; secrets are hidden",
   tag: "node",
   permission: "operate",
-  target: { at: "here" },
-  mutates: false,
   replies: {
     200: z.object({
       node: z.string(),

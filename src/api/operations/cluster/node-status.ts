@@ -47,15 +47,11 @@ function notPromised(guarantees: Guarantees, more: readonly string[] = []): stri
   return limits;
 }
 
-export const status = operation({
+export const status = operation("GET /status", {
   name: "status",
-  method: "GET",
-  path: "/status",
   summary: "This node, its role, its store, and what is promised and what is not",
   tag: "node",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   replies: {
     200: z.object({
       node: z.string(),
@@ -107,15 +103,11 @@ export const status = operation({
   },
 });
 
-export const listTasks = operation({
+export const listTasks = operation("GET /tasks", {
   name: "list_tasks",
-  method: "GET",
-  path: "/tasks",
   summary: "The tasks that this node can run",
   tag: "node",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   replies: {
     200: z.object({
       tasks: z.array(

@@ -14,28 +14,20 @@ function noSuchNode(cluster: Cluster, name: string): BatonError {
   return new BatonError("NOT_FOUND", `there is no node ${name}; there are ${nodes.join(", ")}`, { nodes });
 }
 
-export const listNodes = operation({
+export const listNodes = operation("GET /cluster/nodes", {
   name: "list_nodes",
-  method: "GET",
-  path: "/cluster/nodes",
   summary: "All nodes, the dead ones too until they are forgotten",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   replies: { 200: z.object({ nodes: z.array(NodeBody) }) },
   handler: ({ cluster }) => answer(200, { nodes: cluster.nodes().map(nodeBody) }),
 });
 
-export const getNode = operation({
+export const getNode = operation("GET /cluster/nodes/{name}", {
   name: "get_node",
-  method: "GET",
-  path: "/cluster/nodes/{name}",
   summary: "One node, as last seen",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   params: NodeParams,
   replies: { 200: NodeBody },
   handler({ cluster }, { params }) {
@@ -56,43 +48,32 @@ async function ask(cluster: Cluster, name: string, request: NodeRequest) {
   });
 }
 
-export const drainNode = operation({
+export const drainNode = operation("POST /cluster/nodes/{name}/drain", {
   name: "drain_node",
-  method: "POST",
-  path: "/cluster/nodes/{name}/drain",
   summary: "Ask a node to take no more work; it finishes what runs and stays",
   tag: "cluster",
   permission: "operate",
-  target: { at: "here" },
-  mutates: true,
   params: NodeParams,
   replies: { 202: AskedBody },
   handler: ({ cluster }, { params }) => ask(cluster, params.name, "drain"),
 });
 
-export const resumeNode = operation({
+export const resumeNode = operation("POST /cluster/nodes/{name}/resume", {
   name: "resume_node",
-  method: "POST",
-  path: "/cluster/nodes/{name}/resume",
   summary: "Ask a node that was drained to take work again",
   tag: "cluster",
   permission: "operate",
-  target: { at: "here" },
-  mutates: true,
   params: NodeParams,
   replies: { 202: AskedBody },
   handler: ({ cluster }, { params }) => ask(cluster, params.name, "resume"),
 });
 
-export const removeNode = operation({
+export const removeNode = operation("DELETE /cluster/nodes/{name}", {
   name: "remove_node",
-  method: "DELETE",
-  path: "/cluster/nodes/{name}",
   summary: "Take a node out of a cluster of peers, for good unless it joins again",
   tag: "cluster",
   permission: "operate",
   target: { at: "leader" },
-  mutates: true,
   params: NodeParams,
   replies: { 200: z.object({ name: z.string(), removed: z.literal(true) }) },
   async handler({ cluster }, { params }) {

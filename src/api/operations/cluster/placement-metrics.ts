@@ -38,28 +38,20 @@ async function localMetrics(services: NodeServices): Promise<LocalMetricsBody> {
   };
 }
 
-export const getLocalMetrics = operation({
+export const getLocalMetrics = operation("GET /cluster/local-metrics", {
   name: "get_local_metrics",
-  method: "GET",
-  path: "/cluster/local-metrics",
   summary: "What this node has placed, keeps and runs, and whom it sees",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   replies: { 200: LocalMetricsBody },
   handler: async (services) => answer(200, await localMetrics(services)),
 });
 
-export const getMetricsSummary = operation({
+export const getMetricsSummary = operation("GET /cluster/metrics-summary", {
   name: "get_metrics_summary",
-  method: "GET",
-  path: "/cluster/metrics-summary",
   summary: "All nodes in one row each: the numbers of those that answer, added up",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   replies: {
     200: z.object({
       nodes: z.array(

@@ -3,15 +3,11 @@
 import { z } from "zod";
 import { answer, operation } from "../../operation.ts";
 
-export const prometheus = operation({
+export const prometheus = operation("GET /metrics", {
   name: "prometheus",
-  method: "GET",
-  path: "/metrics",
   summary: "The metrics of this node as text for Prometheus",
   tag: "node",
   permission: "public",
-  target: { at: "here" },
-  mutates: false,
   replies: { 200: z.string().meta({ description: "the text format of Prometheus, version 0.0.4" }) },
   async handler({ metrics }) {
     return answer(200, await metrics.text(), { "content-type": metrics.contentType });

@@ -57,15 +57,11 @@ type ScalingBody = z.output<typeof ScalingBody>;
 /** Of one queue, so many of those that ended last are looked at. */
 const RUNS_LOOKED_AT = 100;
 
-export const getScaling = operation({
+export const getScaling = operation("GET /scaling", {
   name: "get_scaling",
-  method: "GET",
-  path: "/scaling",
   summary: "How many workers it takes to do what waits in time, for autoscalers",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   query: ScalingQuery,
   replies: { 200: ScalingBody },
   async handler(services, { query, inbound }) {

@@ -6,16 +6,11 @@ import { AgentBody, AgentName, HeartbeatBody, agentBody } from "../../bodies/con
 import { controllerOf } from "../../node-services.ts";
 import { answer, operation } from "../../operation.ts";
 
-const common = { tag: "controller", target: { at: "here" } } as const;
-
-export const v1ListAgents = operation({
-  ...common,
+export const v1ListAgents = operation("GET /v1/agents", {
+  tag: "controller",
   name: "v1_list_agents",
-  method: "GET",
-  path: "/v1/agents",
   summary: "The agents, by name, with what they can run and when they were seen",
   permission: "read",
-  mutates: false,
   query: z.strictObject({
     include_removed: z.enum(["true", "false"]).default("false").meta({ description: "true or false" }),
   }),
@@ -26,14 +21,11 @@ export const v1ListAgents = operation({
   },
 });
 
-export const v1AgentHeartbeat = operation({
-  ...common,
+export const v1AgentHeartbeat = operation("POST /v1/agents/heartbeat", {
+  tag: "controller",
   name: "v1_agent_heartbeat",
-  method: "POST",
-  path: "/v1/agents/heartbeat",
   summary: "An agent says that it lives; what it leaves out stays as it was",
   permission: "operate",
-  mutates: true,
   frequent: true,
   body: HeartbeatBody,
   replies: { 200: z.object({ ok: z.literal(true), leader_epoch: z.int() }) },
@@ -43,14 +35,11 @@ export const v1AgentHeartbeat = operation({
   },
 });
 
-export const v1RemoveAgent = operation({
-  ...common,
+export const v1RemoveAgent = operation("DELETE /v1/agents/{agent_name}", {
+  tag: "controller",
   name: "v1_remove_agent",
-  method: "DELETE",
-  path: "/v1/agents/{agent_name}",
   summary: "Remove an agent; it is back when it shows itself again, and what it has leased is not touched",
   permission: "admin",
-  mutates: true,
   params: z.strictObject({ agent_name: AgentName }),
   replies: { 200: z.object({ ok: z.literal(true), deleted: z.boolean() }) },
   async handler(services, { params }) {
@@ -61,15 +50,12 @@ export const v1RemoveAgent = operation({
 const EVENT_ID = /^\d{1,15}-\d{1,15}$/;
 const EventId = z.string().regex(EVENT_ID).meta({ description: "the id of an event, as 7-120" });
 
-export const v1Events = operation({
-  ...common,
+export const v1Events = operation("GET /v1/events", {
+  tag: "controller",
   name: "v1_events",
-  method: "GET",
-  path: "/v1/events",
   summary:
     "What happens at this node, as server-sent events: first hello, then the others; resumes behind Last-Event-ID or since",
   permission: "read",
-  mutates: false,
   streams: true,
   query: z.strictObject({ since: EventId.optional() }),
   replies: {},

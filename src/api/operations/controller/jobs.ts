@@ -17,16 +17,11 @@ const V1JobRequest = JobRequestBody.extend({ job_id: JobIdText.optional() });
 const SubmittedUnder = z.object({ job_id: z.string(), status: Status, leader_epoch: z.int() });
 const JOBS_MAX = 10_000;
 
-const common = { tag: "controller", target: { at: "here" } } as const;
-
-export const v1SubmitJobs = operation({
-  ...common,
+export const v1SubmitJobs = operation("POST /v1/jobs", {
+  tag: "controller",
   name: "v1_submit_jobs",
-  method: "POST",
-  path: "/v1/jobs",
   summary: "Submit one job, or an array of jobs of which all or none are taken; at the leader only",
   permission: "submit",
-  mutates: true,
   frequent: true,
   body: z.union([V1JobRequest, z.array(V1JobRequest).min(1).max(JOBS_MAX)]),
   replies: { 200: z.union([SubmittedUnder, z.array(SubmittedUnder)]) },
@@ -68,14 +63,11 @@ function submitRequest(
   return { ...plain, id: id as JobId };
 }
 
-export const v1ListJobs = operation({
-  ...common,
+export const v1ListJobs = operation("GET /v1/jobs", {
+  tag: "controller",
   name: "v1_list_jobs",
-  method: "GET",
-  path: "/v1/jobs",
   summary: "The jobs in the store of this node, newest first, without their payloads",
   permission: "read",
-  mutates: false,
   query: JobsQuery,
   replies: { 200: z.object({ jobs: z.array(JobSummaryBody), next_cursor: z.string().nullable() }) },
   async handler({ jobs }, { query }) {
@@ -84,14 +76,11 @@ export const v1ListJobs = operation({
   },
 });
 
-export const v1GetJob = operation({
-  ...common,
+export const v1GetJob = operation("GET /v1/jobs/{id}", {
+  tag: "controller",
   name: "v1_get_job",
-  method: "GET",
-  path: "/v1/jobs/{id}",
   summary: "A job, and why it does not run if it waits",
   permission: "read",
-  mutates: false,
   params: IdParams,
   replies: { 200: JobBody },
   async handler({ jobs }, { params }) {

@@ -20,21 +20,17 @@ import { answer, operation } from "../../operation.ts";
 import type { Caller } from "../../../controller/lease-waiters.ts";
 
 const common = {
-  method: "POST",
   tag: "controller",
   permission: "operate",
-  target: { at: "here" },
-  mutates: true,
   frequent: true,
 } as const;
 
 /** One that is not on a socket of ours. */
 const STAYS: Caller = { gone: false, onGone: () => () => {} };
 
-export const v1Lease = operation({
+export const v1Lease = operation("POST /v1/leases", {
   ...common,
   name: "v1_lease",
-  path: "/v1/leases",
   summary: "Lease jobs of the named tasks: waits up to timeout_ms for at least one; 204 when there was none",
   waits: true,
   body: LeaseRequestBody,
@@ -54,10 +50,9 @@ export const v1Lease = operation({
   },
 });
 
-export const v1RenewLease = operation({
+export const v1RenewLease = operation("POST /v1/leases/renew", {
   ...common,
   name: "v1_renew_lease",
-  path: "/v1/leases/renew",
   summary: "Keep a lease, learn the current leader_epoch and which of its jobs are to be cancelled",
   body: RenewRequestBody,
   replies: { 200: RenewedBody },
@@ -73,10 +68,9 @@ export const v1RenewLease = operation({
   },
 });
 
-export const v1PostResults = operation({
+export const v1PostResults = operation("POST /v1/results", {
   ...common,
   name: "v1_post_results",
-  path: "/v1/results",
   summary:
     "How a leased job ended, or an array of them with an answer for each; the same again is answered the same",
   body: ResultsRequestBody,
@@ -93,10 +87,9 @@ export const v1PostResults = operation({
   },
 });
 
-export const v1PostLogs = operation({
+export const v1PostLogs = operation("POST /v1/logs", {
   ...common,
   name: "v1_post_logs",
-  path: "/v1/logs",
   summary: "Log lines and progress of a leased job",
   body: LogsRequestBody,
   replies: { 200: z.object({ accepted: z.int() }) },

@@ -20,16 +20,12 @@ const PAGE = 500;
 const HANDS = 8;
 const SKIPPED_TOLD = 20;
 
-export const bulkJobs = operation({
+export const bulkJobs = operation("POST /cluster/jobs/bulk", {
   name: "bulk_jobs",
-  method: "POST",
-  path: "/cluster/jobs/bulk",
   summary:
     "Retry, cancel or delete all jobs that fit a filter, or those with these ids: a page with each call",
   tag: "cluster",
   permission: "operate",
-  target: { at: "here" },
-  mutates: true,
   body: BulkBody,
   replies: { 200: BulkAnswer },
   async handler(services, { body, inbound }) {

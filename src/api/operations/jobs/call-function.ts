@@ -17,16 +17,13 @@ const Patience = z
   .max(PATIENCE_MS_MAX)
   .meta({ description: `a number of milliseconds from 1 to ${PATIENCE_MS_MAX}` });
 
-export const callFunction = operation({
+export const callFunction = operation("POST /functions/{task}", {
   name: "call_function",
-  method: "POST",
-  path: "/functions/{task}",
   summary:
     "Run a task and answer with its result; 202 with the job's address when it takes longer than the caller waits",
   tag: "functions",
   permission: "submit",
   target: { at: "any" },
-  mutates: true,
   frequent: true,
   params: z.strictObject({ task: Name }),
   query: z.strictObject({ timeout_ms: Patience.optional() }),

@@ -25,15 +25,11 @@ interface NodePage {
   readonly job_count: number | null;
 }
 
-export const clusterJobs = operation({
+export const clusterJobs = operation("GET /cluster/jobs", {
   name: "list_cluster_jobs",
-  method: "GET",
-  path: "/cluster/jobs",
   summary: "The jobs of all nodes that can be reached, newest first, without their payloads",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   query: JobsQuery.extend({
     cursor: z
       .string()

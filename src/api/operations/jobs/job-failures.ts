@@ -46,15 +46,11 @@ const FailuresBody = z.object({
 });
 type FailuresBody = z.output<typeof FailuresBody>;
 
-export const getFailures = operation({
+export const getFailures = operation("GET /cluster/failures", {
   name: "get_failures",
-  method: "GET",
-  path: "/cluster/failures",
   summary: "Failed jobs grouped by task and error, the largest group first",
   tag: "cluster",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   query: FailuresQuery,
   replies: { 200: FailuresBody },
   async handler(services, { query, inbound }) {

@@ -16,16 +16,13 @@ export const LogsBody = z.object({
 });
 export type LogsBody = z.output<typeof LogsBody>;
 
-export const getLogs = operation({
+export const getLogs = operation("GET /jobs/{id}/logs", {
   name: "get_logs",
-  method: "GET",
-  path: "/jobs/{id}/logs",
   summary:
     "The log of a job. With Accept: text/event-stream it goes on live (events log, progress, end) and resumes behind Last-Event-ID",
   tag: "jobs",
   permission: "read",
   target: ownerOf,
-  mutates: false,
   streams: true,
   params: IdParams,
   query: z.strictObject({

@@ -21,16 +21,13 @@ import { findJob, ownerOf } from "./jobs.ts";
 const ENTRIES_MAX = 100;
 const ASSIGNMENTS_MAX = 20;
 
-export const getTimeline = operation({
+export const getTimeline = operation("GET /jobs/{id}/timeline", {
   name: "get_timeline",
-  method: "GET",
-  path: "/jobs/{id}/timeline",
   summary:
     "What happened to a job and when: its runs with worker and epochs, refused writes, changes of its owner",
   tag: "jobs",
   permission: "read",
   target: ownerOf,
-  mutates: false,
   params: IdParams,
   replies: {
     200: z.object({

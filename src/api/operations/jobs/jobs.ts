@@ -26,15 +26,12 @@ export async function findJob(jobs: Jobs, id: string): Promise<JobView> {
   return job;
 }
 
-export const getJob = operation({
+export const getJob = operation("GET /jobs/{id}", {
   name: "get_job",
-  method: "GET",
-  path: "/jobs/{id}",
   summary: "A job, and why it does not run if it waits",
   tag: "jobs",
   permission: "read",
   target: ownerOf,
-  mutates: false,
   params: IdParams,
   replies: { 200: JobBody },
   async handler({ jobs }, { params }) {
@@ -42,16 +39,13 @@ export const getJob = operation({
   },
 });
 
-export const getResult = operation({
+export const getResult = operation("GET /jobs/{id}/result", {
   name: "get_result",
-  method: "GET",
-  path: "/jobs/{id}/result",
   summary:
     "The result of a completed job; 409 while there is none (NOT_FINISHED) or when there never will be (NO_RESULT)",
   tag: "jobs",
   permission: "read",
   target: ownerOf,
-  mutates: false,
   large: true,
   params: IdParams,
   replies: { 200: z.object({ job_id: z.string(), status: Status, result: z.unknown() }) },
@@ -80,15 +74,12 @@ export const getResult = operation({
   },
 });
 
-export const cancelJob = operation({
+export const cancelJob = operation("POST /jobs/{id}/cancel", {
   name: "cancel_job",
-  method: "POST",
-  path: "/jobs/{id}/cancel",
   summary: "Cancel a job: at once if it waits (200), through its AbortSignal if it runs (202)",
   tag: "jobs",
   permission: "operate",
   target: ownerOf,
-  mutates: true,
   params: IdParams,
   body: z.strictObject({ reason: Reason.optional() }).nullable(),
   audits: ({ body }) => (body?.reason === undefined ? {} : { reason: body.reason }),
@@ -114,15 +105,12 @@ export const cancelJob = operation({
   },
 });
 
-export const retryJob = operation({
+export const retryJob = operation("POST /jobs/{id}/retry", {
   name: "retry_job",
-  method: "POST",
-  path: "/jobs/{id}/retry",
   summary: "Put a failed or cancelled job back into the queue with fresh budgets",
   tag: "jobs",
   permission: "operate",
   target: ownerOf,
-  mutates: true,
   params: IdParams,
   replies: { 200: z.object({ job_id: z.string(), status: Status }) },
   async handler({ jobs }, { params }) {
@@ -137,15 +125,12 @@ export const retryJob = operation({
   },
 });
 
-export const deleteJob = operation({
+export const deleteJob = operation("DELETE /jobs/{id}", {
   name: "delete_job",
-  method: "DELETE",
-  path: "/jobs/{id}",
   summary: "Remove a job that does not run, with its logs and its result",
   tag: "jobs",
   permission: "operate",
   target: ownerOf,
-  mutates: true,
   params: IdParams,
   replies: { 200: z.object({ status: z.literal("ok"), job_id: z.string() }) },
   async handler({ jobs }, { params }) {
@@ -185,15 +170,11 @@ export function jobQuery({ since, until, error_code, ...rest }: z.output<typeof 
   };
 }
 
-export const listJobs = operation({
+export const listJobs = operation("GET /admin/jobs", {
   name: "list_jobs",
-  method: "GET",
-  path: "/admin/jobs",
   summary: "The jobs in the store of this node, newest first, without their payloads",
   tag: "jobs",
   permission: "read",
-  target: { at: "here" },
-  mutates: false,
   query: JobsQuery,
   replies: {
     200: z.object({

@@ -39,15 +39,12 @@ const Reached = z
   .optional()
   .meta({ description: "whom this was asked of, where each node keeps its own jobs" });
 
-export const listQueues = operation({
+export const listQueues = operation("GET /queues", {
   name: "list_queues",
-  method: "GET",
-  path: "/queues",
   summary: "All queues with the number of their jobs by status",
   tag: "queues",
   permission: "read",
   target: { at: "any" },
-  mutates: false,
   replies: {
     200: z.object({ queues: z.array(QueueBody), nodes: Reached, partial: z.boolean().optional() }),
   },
@@ -69,29 +66,21 @@ export const listQueues = operation({
 
 const PausedBody = z.object({ name: z.string(), paused: z.boolean(), nodes: Reached });
 
-export const pauseQueue = operation({
+export const pauseQueue = operation("POST /queues/{name}/pause", {
   name: "pause_queue",
-  method: "POST",
-  path: "/queues/{name}/pause",
   summary: "Stop handing out the jobs of a queue; those that run go on",
   tag: "queues",
   permission: "operate",
-  target: { at: "here" },
-  mutates: true,
   params: NameParams,
   replies: { 200: PausedBody },
   handler: (services, { params }) => setPaused(services, params.name, true),
 });
 
-export const resumeQueue = operation({
+export const resumeQueue = operation("POST /queues/{name}/resume", {
   name: "resume_queue",
-  method: "POST",
-  path: "/queues/{name}/resume",
   summary: "Hand out the jobs of a queue again",
   tag: "queues",
   permission: "operate",
-  target: { at: "here" },
-  mutates: true,
   params: NameParams,
   replies: { 200: PausedBody },
   handler: (services, { params }) => setPaused(services, params.name, false),

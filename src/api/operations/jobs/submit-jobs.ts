@@ -26,15 +26,12 @@ const JOBS_MAX = 10_000;
 export const SubmittedBody = z.object({ job_id: z.string(), status: Status });
 export type SubmittedBody = z.output<typeof SubmittedBody>;
 
-export const submitJobs = operation({
+export const submitJobs = operation("POST /jobs", {
   name: "submit_jobs",
-  method: "POST",
-  path: "/jobs",
   summary: "Submit one job, or an array of jobs of which all or none are taken",
   tag: "jobs",
   permission: "submit",
   target: { at: "any" },
-  mutates: true,
   frequent: true,
   body: z.union([JobRequestBody, z.array(JobRequestBody).min(1).max(JOBS_MAX)]),
   replies: { 200: z.union([SubmittedBody, z.array(SubmittedBody)]) },

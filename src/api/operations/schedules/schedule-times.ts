@@ -21,14 +21,11 @@ const TimingBody = PreviewBody.extend({
   in_words: z.string().meta({ description: "when it fires, in English" }),
 });
 
-export const previewTiming = operation({
+export const previewTiming = operation("POST /schedules/preview", {
   name: "preview_timing",
-  method: "POST",
-  path: "/schedules/preview",
   summary: "The next fires of a cron expression or an interval that is not stored",
   tag: "schedules",
   permission: "read",
-  target: { at: "here" },
   mutates: false,
   body: PreviewRequest,
   replies: { 200: TimingBody },
@@ -48,15 +45,12 @@ function inWords({ cron, every_ms, zone = "UTC" }: PreviewRequest): string {
   );
 }
 
-export const previewSchedule = operation({
+export const previewSchedule = operation("GET /schedules/{name}/preview", {
   name: "preview_schedule",
-  method: "GET",
-  path: "/schedules/{name}/preview",
   summary: "The next fires of a schedule, as if it were not paused",
   tag: "schedules",
   permission: "read",
   target: { at: "any" },
-  mutates: false,
   params: NameParams,
   query: z.strictObject({ count: limit(COUNT, 1_000) }),
   replies: { 200: PreviewBody.extend({ name: z.string() }) },
@@ -78,16 +72,13 @@ function upcoming(schedules: Schedules, schedule: Schedule, count: number): read
   return Array.from({ length: count }, (_, index) => nextAt + index * timing.everyMs);
 }
 
-export const scheduleHistory = operation({
+export const scheduleHistory = operation("GET /schedules/{name}/history", {
   name: "schedule_history",
-  method: "GET",
-  path: "/schedules/{name}/history",
   summary:
     "The occurrences of a schedule that were dealt with, newest first, with the reason of each that was skipped",
   tag: "schedules",
   permission: "read",
   target: { at: "any" },
-  mutates: false,
   params: NameParams,
   query: z.strictObject({ limit: limit(100, 1_000) }),
   replies: { 200: z.object({ name: z.string(), occurrences: z.array(OccurrenceBody) }) },

@@ -15,30 +15,24 @@ export function noSuchSchedule(name: string): BatonError {
   return new BatonError("NOT_FOUND", `there is no schedule "${name}"`);
 }
 
-export const listSchedules = operation({
+export const listSchedules = operation("GET /schedules", {
   name: "list_schedules",
-  method: "GET",
-  path: "/schedules",
   summary: "All schedules",
   tag: "schedules",
   permission: "read",
   target: { at: "any" },
-  mutates: false,
   replies: { 200: z.object({ schedules: z.array(ScheduleBody) }) },
   async handler({ schedules }) {
     return answer(200, { schedules: (await schedules.list()).map(scheduleBody) });
   },
 });
 
-export const getSchedule = operation({
+export const getSchedule = operation("GET /schedules/{name}", {
   name: "get_schedule",
-  method: "GET",
-  path: "/schedules/{name}",
   summary: "A schedule",
   tag: "schedules",
   permission: "read",
   target: { at: "any" },
-  mutates: false,
   params: NameParams,
   replies: { 200: ScheduleBody },
   async handler({ schedules }, { params }) {
@@ -48,30 +42,24 @@ export const getSchedule = operation({
   },
 });
 
-export const putSchedule = operation({
+export const putSchedule = operation("PUT /schedules/{name}", {
   name: "put_schedule",
-  method: "PUT",
-  path: "/schedules/{name}",
   summary: "Create or replace a schedule; the same definition again changes nothing",
   tag: "schedules",
   permission: "operate",
   target: { at: "leader" },
-  mutates: true,
   params: NameParams,
   body: ScheduleRequestBody,
   replies: { 200: StoredBody, 201: StoredBody },
   handler: (services, { params, body }) => store(services, params.name, body),
 });
 
-export const postSchedule = operation({
+export const postSchedule = operation("POST /schedules", {
   name: "post_schedule",
-  method: "POST",
-  path: "/schedules",
   summary: "Create or replace a schedule, with its name in the body",
   tag: "schedules",
   permission: "operate",
   target: { at: "leader" },
-  mutates: true,
   body: NamedScheduleRequest,
   audits: ({ body }) => ({ name: body.name }),
   replies: { 200: StoredBody, 201: StoredBody },
@@ -84,15 +72,12 @@ async function store(services: NodeServices, name: string, request: ScheduleRequ
   return outcome === "created" ? answer(201, body) : answer(200, body);
 }
 
-export const deleteSchedule = operation({
+export const deleteSchedule = operation("DELETE /schedules/{name}", {
   name: "delete_schedule",
-  method: "DELETE",
-  path: "/schedules/{name}",
   summary: "Remove a schedule; jobs that it made stay",
   tag: "schedules",
   permission: "operate",
   target: { at: "leader" },
-  mutates: true,
   params: NameParams,
   replies: { 200: z.object({ status: z.literal("ok"), name: z.string() }) },
   async handler({ schedules }, { params }) {
@@ -107,43 +92,34 @@ async function setPaused({ schedules }: NodeServices, name: string, paused: bool
   return answer(200, scheduleBody(schedule));
 }
 
-export const pauseSchedule = operation({
+export const pauseSchedule = operation("POST /schedules/{name}/pause", {
   name: "pause_schedule",
-  method: "POST",
-  path: "/schedules/{name}/pause",
   summary: "Pass over the occurrences of a schedule until it is resumed",
   tag: "schedules",
   permission: "operate",
   target: { at: "leader" },
-  mutates: true,
   params: NameParams,
   replies: { 200: ScheduleBody },
   handler: (services, { params }) => setPaused(services, params.name, true),
 });
 
-export const resumeSchedule = operation({
+export const resumeSchedule = operation("POST /schedules/{name}/resume", {
   name: "resume_schedule",
-  method: "POST",
-  path: "/schedules/{name}/resume",
   summary: "Let a paused schedule fire again",
   tag: "schedules",
   permission: "operate",
   target: { at: "leader" },
-  mutates: true,
   params: NameParams,
   replies: { 200: ScheduleBody },
   handler: (services, { params }) => setPaused(services, params.name, false),
 });
 
-export const triggerSchedule = operation({
+export const triggerSchedule = operation("POST /schedules/{name}/trigger", {
   name: "trigger_schedule",
-  method: "POST",
-  path: "/schedules/{name}/trigger",
   summary: "Submit the job of a schedule now, beside its plan",
   tag: "schedules",
   permission: "operate",
   target: { at: "leader" },
-  mutates: true,
   params: NameParams,
   replies: { 200: z.object({ name: z.string(), job_id: z.string() }) },
   async handler({ schedules }, { params }) {
