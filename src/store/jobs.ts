@@ -5,7 +5,7 @@
  * among jobs of equal priority that several workers run.
  */
 
-import type { Budgets, Job, JobError, JobStatus, Retention } from "../core/jobs/job.ts";
+import type { Budgets, Job, JobError, JobStatus } from "../core/jobs/job.ts";
 import type { Abandoned, Outcome, PastOutcome, Recovered } from "../core/jobs/run-end.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import type { FieldFilters, RareFields } from "../core/jobs/job-fields.ts";
@@ -70,11 +70,9 @@ export interface JobStore {
   /** The result as JSON text; null while there is none. */
   result(id: JobId): Promise<string | null>;
 
-  /** Newest first. */
+  /** Newest first. `brief` has no more of a job than what lists of many need. */
   list(query: JobQuery): Promise<JobPage>;
-
-  /** As `list`, with no more of a job than what lists of many need. */
-  brief(query: JobQuery): Promise<BriefPage>;
+  list(query: JobQuery, brief: true): Promise<JobPage<BriefJob>>;
 
   /** Runs that did not end the job, and where it was dispatched. Empty for a job that is not there. */
   runs(id: JobId): Promise<JobRuns>;
@@ -84,9 +82,6 @@ export interface JobStore {
 
   /** Log lines with a sequence number above `after`, oldest first. Empty for a job that is not there. */
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
-
-  /** Removes finished jobs older than their status may be kept. At most `limit`, so that it never blocks for long. */
-  purge(retention: Retention, limit: number, fence: Term): Promise<number>;
 }
 
 /** Somebody's own connection, on which their transaction is open: a client of node-postgres, or what looks like one. */
@@ -244,19 +239,14 @@ export interface JobQuery extends FieldFilters {
 
 export type BriefJob = Pick<Job, "id" | "task" | "queue" | "status" | "createdAt" | "finishedAt" | "error">;
 
-export interface BriefPage {
-  readonly jobs: readonly BriefJob[];
-  readonly cursor: string | null;
-}
-
 export interface JobTiming {
   /** From when it was due to the start of its last run. */
   readonly waitMs: number;
   readonly runMs: number;
 }
 
-export interface JobPage {
-  readonly jobs: readonly Job[];
+export interface JobPage<Listed = Job> {
+  readonly jobs: readonly Listed[];
   /** Give it back to go on; null at the end. */
   readonly cursor: string | null;
 }

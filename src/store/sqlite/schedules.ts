@@ -19,20 +19,20 @@ import type { Author, Firing, FireVerdict, NotedOccurrence, ScheduleStore } from
 import type { StoreCache } from "./jobs/store-cache.ts";
 import type { Read } from "./jobs/read.ts";
 import type { Submit } from "./jobs/submit.ts";
-import type { SqliteTerms } from "./terms.ts";
+import type { SqliteScripts } from "./scripts.ts";
 
 type Row = Record<string, string | number | null>;
 
 export class SqliteSchedules implements ScheduleStore {
   readonly #ledger: StoreCache;
-  readonly #terms: SqliteTerms;
+  readonly #scripts: SqliteScripts;
   readonly #submit: Submit;
   readonly #read: Read;
   readonly #sql;
 
-  constructor(parts: { ledger: StoreCache; terms: SqliteTerms; submit: Submit; read: Read }) {
+  constructor(parts: { ledger: StoreCache; scripts: SqliteScripts; submit: Submit; read: Read }) {
     this.#ledger = parts.ledger;
-    this.#terms = parts.terms;
+    this.#scripts = parts.scripts;
     this.#submit = parts.submit;
     this.#read = parts.read;
     const { file } = parts.ledger;
@@ -90,7 +90,7 @@ export class SqliteSchedules implements ScheduleStore {
 
   fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]> {
     return this.#ledger.file.write(() => {
-      this.#terms.check(fence);
+      this.#scripts.check(fence);
       const schedule = this.#one(firing.schedule);
       if (!schedule || schedule.paused || schedule.nextAt !== firing.expectedNextAt) {
         return firing.occurrences.map((): FireVerdict => "changed");

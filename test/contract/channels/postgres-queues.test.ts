@@ -79,7 +79,9 @@ describe("queues in a table", () => {
       let waiting = 0;
       await until("both takes to wait", () => {
         void world
-          .query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+          .query(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          )
           .then((found) => (waiting = found.length));
         return waiting === 2;
       });

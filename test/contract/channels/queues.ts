@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { Delivery } from "../../../src/channels/channels.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { Promises } from "../promises.ts";

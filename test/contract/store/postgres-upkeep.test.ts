@@ -5,12 +5,12 @@ import { after, before, describe, test } from "node:test";
 import { Client } from "pg";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { AUTHOR, HOUR_MS, lease, LEASE_MS, StoreWorld } from "../../support/store-world.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
 });
 after(() => server.stop());
 
@@ -36,7 +36,7 @@ async function inWorld(
 
 async function purge(world: StoreWorld, limit = 100): Promise<number> {
   const retention = { completedMs: HOUR_MS, failedMs: 100 * HOUR_MS, cancelledMs: HOUR_MS };
-  return world.store.jobs.purge(retention, limit, await world.term());
+  return world.store.purge({ of: "jobs", retention, limit }, await world.term());
 }
 
 void describe("a purge of the postgres store", () => {

@@ -161,7 +161,7 @@ export class Postgres extends Lifecycle implements Queryable {
     const { clock } = this.#options;
     const over = new AbortController();
     // The pool's own promise resolves when it has asked its connections to end: their sockets are still open then.
-    const closed = Promise.all([...this.#open.values()]);
+    const closed = Promise.all(this.#open.values());
     void pool.end();
     await Promise.race([closed, clock.sleep(STOP_MS, over.signal)]);
     over.abort();
