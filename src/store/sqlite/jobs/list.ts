@@ -6,9 +6,9 @@
 
 import { BatonError } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
-import { isFinal, type JobError } from "../../../core/jobs/job.ts";
+import { isFinal, type Job, type JobError } from "../../../core/jobs/job.ts";
 import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
-import type { BriefJob, BriefPage, JobPage, JobQuery } from "../../store.ts";
+import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import { type StoreCache, statusName } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Read, type Row } from "./read.ts";
 import { STATUS } from "../schema.ts";
@@ -93,14 +93,9 @@ export class List {
     };
   }
 
-  whole(query: JobQuery): JobPage {
-    const { rows, cursor } = this.#find(query, this.#whole);
-    return { jobs: rows.map((row) => this.#read.job(row)), cursor };
-  }
-
-  brief(query: JobQuery): BriefPage {
-    const { rows, cursor } = this.#find(query, this.#brief);
-    return { jobs: rows.map((row) => this.#toBrief(row)), cursor };
+  page(query: JobQuery, brief = false): JobPage<Job | BriefJob> {
+    const { rows, cursor } = this.#find(query, brief ? this.#brief : this.#whole);
+    return { jobs: rows.map((row) => (brief ? this.#toBrief(row) : this.#read.job(row))), cursor };
   }
 
   #find(query: JobQuery, statements: Pages): Found {
