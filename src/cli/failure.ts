@@ -46,7 +46,7 @@ export function tell(terminal: Terminal, error: unknown): ExitCode {
 export function asFailure(error: unknown): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof BatonClientError) return fromClient(error);
-  if (hasCode(error, "BAD_CONFIG")) return fromConfig(error.message);
+  if (hasCode(error, "BAD_CONFIG")) return fromConfig(error);
   if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
   if (hasCode(error, "DATA_IN_USE")) {
     return new CliFailure(
@@ -71,10 +71,12 @@ export function asFailure(error: unknown): CliFailure {
   return new CliFailure(EXIT.failure, error.stack ?? error.message);
 }
 
-function fromConfig(message: string): CliFailure {
-  const lines = message.split("\n");
-  if (lines.length === 1) return new CliFailure(EXIT.config, message);
-  return new CliFailure(EXIT.config, [`${lines.length} mistakes in the configuration`, ...lines].join("\n"));
+function fromConfig({ message, details }: BatonError): CliFailure {
+  const { length = 0 } = (details["mistakes"] ?? []) as readonly string[];
+  return new CliFailure(
+    EXIT.config,
+    length < 2 ? message : `${length} mistakes in the configuration\n${message}`,
+  );
 }
 
 const HOW_TO_GET_IN =

@@ -77,9 +77,8 @@ export const CHECKS: readonly Check[] = [
 function configuration(patient: DoctorContext): readonly Judgement[] {
   const { loaded, mistakes, local } = patient;
   if (mistakes) {
-    return mistakes.message
-      .split("\n")
-      .map((line) => failed(line, "correct it; docs/configuration.md has every setting"));
+    const each = (mistakes.details["mistakes"] as readonly string[] | undefined) ?? [mistakes.message];
+    return each.map((line) => failed(line, "correct it; docs/configuration.md has every setting"));
   }
   if (loaded === null || !local) return noConfiguration(patient);
   const wrong = secretAdvice(loaded.settings).map(({ message, remedy }) =>
