@@ -38,7 +38,7 @@ export interface ControllerLinkOptions extends ControllerLinkSettings {
 }
 
 /** What is unanswered at the end is rarely a lease. Longer, and an idle agent's stop waits for a leader. */
-const FAREWELL_MS = 1_500;
+const LAST_BEAT_MS = 1_500;
 
 export class ControllerLink extends Lifecycle {
   readonly #o: ControllerLinkOptions;
@@ -118,7 +118,7 @@ export class ControllerLink extends Lifecycle {
     await this.#poller.stop();
     const [undelivered] = await Promise.all([
       this.#results.finish(withinMs),
-      this.#heartbeater.farewell(this.#poller.unanswered, Math.min(withinMs, FAREWELL_MS)),
+      this.#heartbeater.finish(this.#poller.unanswered, Math.min(withinMs, LAST_BEAT_MS)),
     ]);
     await this.stop();
     this.#o.tell({ say: "finished", undelivered });
