@@ -33,8 +33,8 @@ export class CliFailure extends Error {
   }
 }
 
-/** Tells what went wrong and gives the exit code. */
-export function tell(terminal: Terminal, error: unknown): ExitCode {
+/** Prints what went wrong and returns the exit code. */
+export function report(terminal: Terminal, error: unknown): ExitCode {
   const failure = asFailure(error);
   const [first, ...rest] = failure.message.split("\n");
   say(terminal, `${styled(terminal.err, "red", "error:")} ${first}`);

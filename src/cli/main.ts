@@ -6,7 +6,7 @@
 import { Command, CommanderError } from "commander";
 import { stopAsSignal } from "../supervisor/stop-message.ts";
 import { VERSION } from "../platform/version.ts";
-import { EXIT, tell } from "./failure.ts";
+import { EXIT, report } from "./failure.ts";
 import { below, HELP_LAYOUT, HELP_WIDTH } from "./terminal/help-layout.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { systemTerminal } from "./terminal/terminal.ts";
@@ -47,8 +47,7 @@ const GROUPS: readonly (readonly [string, readonly CommandModule[]])[] = [
       [["top"], async () => (await import("./top/top.ts")).addTopCommand],
       [["status", "tasks"], async () => (await import("./cluster/status.ts")).addStatusCommands],
       [["cluster"], async () => (await import("./cluster/cluster.ts")).addClusterCommands],
-      [["nodes"], async () => (await import("./cluster/nodes.ts")).addNodesCommands],
-      [["node"], async () => (await import("./cluster/node.ts")).addNodeCommands],
+      [["nodes", "node"], async () => (await import("./cluster/node.ts")).addNodeCommands],
       [["leader", "leaders"], async () => (await import("./cluster/leader.ts")).addLeaderCommand],
       [["events"], async () => (await import("./cluster/events.ts")).addEventsCommand],
     ],
@@ -102,7 +101,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (error) {
     // Commander has said what it had to say.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    return tell(terminal, error);
+    return report(terminal, error);
   }
 }
 

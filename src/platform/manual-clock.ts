@@ -21,8 +21,9 @@ export class ManualClock implements Clock {
     this.#wall = startAt;
   }
 
+  /** Whole milliseconds, as the clock of the system. */
   now(): number {
-    return this.#wall;
+    return Math.floor(this.#wall);
   }
 
   monotonic(): number {

@@ -5,6 +5,7 @@ import type { PostgresOptions } from "../platform/drivers/postgres/postgres.ts";
 import type { Store } from "./store.ts";
 
 export type StoreOptions =
+  /** Its data ends with `close`. */
   | { readonly kind: "memory"; readonly clock: Clock }
   /** `dir`: the directory of the file. */
   | { readonly kind: "sqlite"; readonly dir: string; readonly clock: Clock }
@@ -14,7 +15,7 @@ export type StoreOptions =
 export async function openStore(options: StoreOptions): Promise<Store> {
   switch (options.kind) {
     case "memory":
-      return new (await import("./memory/store.ts")).MemoryStore(options);
+      return (await import("./sqlite/store.ts")).openSqliteStore({ ...options, dir: null });
     case "sqlite":
       return (await import("./sqlite/store.ts")).openSqliteStore(options);
     case "postgres":

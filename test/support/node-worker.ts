@@ -20,7 +20,7 @@ import type { WorkerSettings } from "../../src/jobs/run/worker.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../src/platform/node-events.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { MemoryStore } from "../../src/store/memory/store.ts";
+import { memoryStore } from "./memory-store.ts";
 import type { Abandoned, JobStore, Outcome, Recovered, Settlement, Store } from "../../src/store/store.ts";
 import { atEnd } from "./node-cleanup.ts";
 import { FailingJobs } from "./node-failing-jobs.ts";
@@ -74,7 +74,7 @@ export class WorkerWorld {
     const { chance = () => 0.5, incarnation = "1" } = options;
     this.#incarnation = incarnation;
     const clock = (this.clock = options.clock ?? new ManualClock());
-    this.store = options.store ?? new MemoryStore({ clock });
+    this.store = options.store ?? memoryStore({ clock });
     this.faults = new FailingJobs(() => this.store.jobs);
     const store = { jobs: this.#recorded(this.faults.jobs) };
     const random = seededRandom(Number(incarnation)); // another life makes other ids
@@ -138,13 +138,15 @@ export class WorkerWorld {
     const world = new WorkerWorld(options);
     await world.startAround();
     await world.worker.start();
-    atEnd(t, () => world.stop());
+    atEnd(t, async () => {
+      await world.stop();
+      await world.store.close();
+    });
     return world;
   }
 
   /** Everything but the worker itself. */
   async startAround(): Promise<void> {
-    if (this.store instanceof MemoryStore) this.store.reopen();
     await this.#channels.start();
   }
 
@@ -155,7 +157,6 @@ export class WorkerWorld {
     while (!stopped) await this.advance(1_000);
     await stopping;
     await this.#channels.stop();
-    await this.store.close();
   }
 
   async submit(task: string, fields: Partial<SubmitRequest> = {}): Promise<JobId> {

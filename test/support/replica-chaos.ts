@@ -17,7 +17,7 @@ import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../src/platform/node-events.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { MemoryStore } from "../../src/store/memory/store.ts";
+import { memoryStore, type MemoryStore } from "./memory-store.ts";
 import type { ScheduleNotes } from "../../src/store/schedule-notes.ts";
 import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
 import type { Outcome } from "../../src/transport/transport.ts";
@@ -86,7 +86,7 @@ export class ReplicaChaos {
 
   async #story(): Promise<void> {
     for (const name of this.members) {
-      const disk = new MemoryStore({ clock: this.clock });
+      const disk = memoryStore({ clock: this.clock });
       this.disks.set(name, disk);
       await this.#start(name);
     }

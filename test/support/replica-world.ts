@@ -8,7 +8,7 @@ import type { Term } from "../../src/core/leadership/term.ts";
 import type { ReplicatedSchedulesOptions } from "../../src/peers/schedules/replicated-schedules.ts";
 import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { MemoryStore } from "../../src/store/memory/store.ts";
+import { memoryStore, type MemoryStore } from "./memory-store.ts";
 import type { FireVerdict, Firing, NotedOccurrence } from "../../src/store/store.ts";
 import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
 import { nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
@@ -54,7 +54,7 @@ export class ReplicaWorld {
   async start(name: NodeName, wiped = false): Promise<void> {
     if (wiped || !this.disks.has(name)) {
       await this.disks.get(name)?.close();
-      const empty = new MemoryStore({ clock: this.clock });
+      const empty = memoryStore({ clock: this.clock });
       this.disks.set(name, empty);
     }
     const parts: Partial<ReplicatedSchedulesOptions> = {

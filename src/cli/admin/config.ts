@@ -11,6 +11,7 @@ import { BatonError } from "../../core/errors.ts";
 import { sourceText } from "../../config/sources/source.ts";
 import type { Value } from "../../config/values/value.ts";
 import { writeValue } from "../../config/values/value.ts";
+import type { Column } from "../terminal/columns.ts";
 import type { OutputFormat } from "../terminal/output.ts";
 import { OUTPUT_FORMATS, print, table } from "../terminal/output.ts";
 import { loadFrom, withSettingsOptions } from "../settings-options.ts";
@@ -52,13 +53,12 @@ function printSettings(terminal: Terminal, loaded: Loaded, format: OutputFormat,
     return;
   }
   const data = nested((row) => (withSource ? { value: written(row), source: source(row) } : written(row)));
-  print(terminal, format, data, () => {
-    const rows = SETTINGS.map((row) => {
-      const cells = [row.path, cellText(written(row))];
-      return withSource ? [...cells, source(row)] : cells;
-    });
-    return table(terminal, ["setting", "value", ...(withSource ? ["source"] : [])], rows);
-  });
+  const columns: readonly Column<Setting>[] = [
+    ["setting", ({ path }) => path],
+    ["value", (row) => cellText(written(row))],
+    ...(withSource ? [["source", source] as const] : []),
+  ];
+  print(terminal, format, data, () => table(terminal, columns, SETTINGS));
 }
 
 function cellText(value: Value): string {

@@ -8,10 +8,14 @@ import { loadSettings } from "../../config/load-settings.ts";
 import { ACCESS_NAME, PERMISSIONS } from "../../core/access/permissions.ts";
 import type { Permission } from "../../core/access/permissions.ts";
 import { systemRandom } from "../../platform/random.ts";
+import type { AnswerOf } from "../../api/operation-table.ts";
+import { addClientCommand } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connect, duration, withNodeOptions } from "../node-options.ts";
-import { ago, print, table } from "../terminal/output.ts";
+import type { Column } from "../terminal/columns.ts";
+import { ago } from "../terminal/number-format.ts";
+import { print, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { say } from "../terminal/terminal.ts";
 
@@ -25,26 +29,65 @@ interface CreateOptions extends NodeOptions {
 }
 
 export function addTokenCommands(program: Command, terminal: Terminal): void {
-  const token = program.command("token").description("make, list and revoke tokens");
+  const token = program.command("token").description("create, list and revoke tokens");
 
   withNodeOptions(token.command("create"))
-    .description("make a token and print it; it is shown only this once")
+    .description("create a token and print it; it is shown only once")
     .requiredOption("--name <name>", "what it is for, as it is shown in lists and in the audit", accessName)
     .addOption(permissionOption("what it may do; each includes those before it").makeOptionMandatory())
     .option("--expires <duration>", "when it ends by itself, as 90d (default: never)", duration)
-    .option("--store <url>", "write it into this database, when no node can be asked")
+    .option("--store <url>", "write it into this database, when no node can be called")
     .option("--data <dir>", "write it into the embedded store of this directory, while no node uses it")
     .option("--config <file>", "with --store or --data: the configuration file of the node")
     .action((options: CreateOptions) => create(terminal, options));
 
-  withNodeOptions(token.command("list"))
-    .description("list tokens: what they may do, and when they were used last")
-    .action((options: NodeOptions) => list(terminal, options));
+  addClientCommand(token, terminal, {
+    usage: "list",
+    about: "list tokens: what they may do, and when they were used last",
+    call: (client) => client.access.tokens(),
+    text: ({ tokens }) =>
+      tokens.length === 0
+        ? "there are no tokens; make one with: baton token create --name NAME --permission read"
+        : table(terminal, tokenColumns(terminal.clock.now()), tokens),
+  });
 
-  withNodeOptions(token.command("revoke"))
-    .description("revoke a token: within seconds no node takes it any more")
-    .argument("<token>", "its id, or its name if only one token has it")
-    .action((which: string, options: NodeOptions) => revoke(terminal, which, options));
+  addClientCommand(token, terminal, {
+    usage: "revoke",
+    about: "revoke a token: within seconds no node accepts it any more",
+    setUp: (command) => command.argument("<token>", "its id, or its name if only one token has it"),
+    call: async (client, { name }) => client.access.revokeToken(idOf(name, await client.access.tokens())),
+    text: ({ name, id }) => `${name} (${id}) is revoked`,
+  });
+}
+
+type Tokens = AnswerOf<"GET /tokens">;
+
+function tokenColumns(now: number): readonly Column<Tokens["tokens"][number]>[] {
+  return [
+    ["id", ({ id }) => id],
+    ["name", ({ name }) => name],
+    ["permission", ({ permission }) => permission],
+    ["created", ({ created_at: at }) => ago(now, at)],
+    ["by", ({ created_by: by }) => by],
+    ["last used", ({ last_used_at: at }) => ago(now, at)],
+    ["expires", ({ expired, expires_at: at }) => (expired ? "expired" : (ago(now, at) ?? "never"))],
+  ];
+}
+
+/** A name is enough where one token has it. */
+function idOf(which: string, { tokens }: Tokens): string {
+  const found = tokens.filter(({ id, name }) => id === which || name === which);
+  const exact = found.find(({ id }) => id === which) ?? (found.length === 1 ? found[0] : undefined);
+  if (exact) return exact.id;
+  if (found.length === 0) {
+    throw new CliFailure(EXIT.notFound, `there is no token ${which}`, "see them with `baton token list`");
+  }
+  const ids = found.map(({ id }) => id).join(", ");
+  throw new CliFailure(
+    EXIT.usage,
+    `${found.length} tokens have the name ${which}`,
+    `name one by its id: ${ids}`,
+  );
 }
 
 export function permissionOption(about: string): Option {
@@ -93,7 +136,7 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
     },
   });
   if (settings.store === "memory")
-    throw new CliFailure(EXIT.usage, "a store in memory belongs to its node; ask the node, with --url");
+    throw new CliFailure(EXIT.usage, "a store in memory belongs to its node; call the node, with --url");
   if (settings.store === "sqlite" && !existsSync(join(settings.data, "baton.db"))) {
     throw new CliFailure(
       EXIT.notFound,
@@ -109,44 +152,4 @@ async function createInStore(terminal: Terminal, options: CreateOptions) {
     clock: terminal.clock,
     random: systemRandom,
   });
-}
-
-async function list(terminal: Terminal, options: NodeOptions): Promise<void> {
-  await using client = await connect(terminal, options);
-  const answer = await client.access.tokens();
-  print(terminal, options.output, answer, () =>
-    answer.tokens.length === 0
-      ? "there are no tokens; make one with: baton token create --name NAME --permission read"
-      : table(
-          terminal,
-          ["id", "name", "permission", "made", "by", "last used", "expires"],
-          answer.tokens.map((token) => [
-            token.id,
-            token.name,
-            token.permission,
-            ago(terminal, token.created_at),
-            token.created_by,
-            ago(terminal, token.last_used_at),
-            token.expired ? "expired" : token.expires_at === null ? "never" : ago(terminal, token.expires_at),
-          ]),
-        ),
-  );
-}
-
-async function revoke(terminal: Terminal, which: string, options: NodeOptions): Promise<void> {
-  await using client = await connect(terminal, options);
-  const { tokens } = await client.access.tokens();
-  const found = tokens.filter(({ id, name }) => id === which || name === which);
-  const exact = found.find(({ id }) => id === which) ?? (found.length === 1 ? found[0] : undefined);
-  if (!exact) {
-    throw found.length === 0
-      ? new CliFailure(EXIT.notFound, `there is no token ${which}`, "see them with `baton token list`")
-      : new CliFailure(
-          EXIT.usage,
-          `${found.length} tokens have the name ${which}`,
-          `name one by its id: ${found.map(({ id }) => id).join(", ")}`,
-        );
-  }
-  const answer = await client.access.revokeToken(exact.id);
-  print(terminal, options.output, answer, () => `${answer.name} (${answer.id}) is revoked`);
 }

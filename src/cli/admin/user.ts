@@ -2,69 +2,72 @@
 
 import type { Command } from "commander";
 import type { Permission } from "../../core/access/permissions.ts";
-import { readPassword } from "./credential.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connect, withNodeOptions } from "../node-options.ts";
-import { ago, print, table } from "../terminal/output.ts";
+import type { ClientCall } from "../client-command.ts";
+import { addClientCommand } from "../client-command.ts";
+import { ago } from "../terminal/number-format.ts";
+import { table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { readPassword } from "./credential.ts";
 import { accessName, permissionOption } from "./token.ts";
 
 export function addUserCommands(program: Command, terminal: Terminal): void {
-  const user = program.command("user").description("look after the people who may log in");
+  const user = program.command("user").description("manage the users who may log in");
+  const userArgument = (command: Command): Command =>
+    command.argument("<name>", "name of the user", accessName);
 
-  withNodeOptions(user.command("add").alias("create"))
-    .description("add a user; the password is asked for, or read from stdin")
-    .argument("<name>", "name of the user", accessName)
-    .addOption(permissionOption("what the user may do; each includes those before it").default("read"))
-    .action(async (name: string, options: NodeOptions & { readonly permission: Permission }) => {
-      const { permission } = options;
-      await using client = await connect(terminal, options);
-      // Before a password is typed for nothing.
+  addClientCommand(user, terminal, {
+    usage: "add",
+    about: "add a user; the password is asked for, or read from stdin",
+    setUp: (command) =>
+      userArgument(command.alias("create")).addOption(
+        permissionOption("what the user may do; each includes those before it").default("read"),
+      ),
+    call: async (client, { name, options }: ClientCall<{ readonly permission: Permission }>) => {
+      // Before a password is typed in vain.
       await client.access.users();
       const password = await readPassword(terminal, name);
-      const answer = await client.access.addUser({ name, password, permission });
-      print(terminal, options.output, answer, () => `${name} may ${answer.permission}`);
-    });
+      return client.access.addUser({ name, password, permission: options.permission });
+    },
+    text: ({ permission }, { name }) => `${name} may ${permission}`,
+  });
 
-  withNodeOptions(user.command("list"))
-    .description("list users: what they may do, and when they logged in last")
-    .action(async (options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.access.users();
-      print(terminal, options.output, answer, () =>
-        answer.users.length === 0
-          ? "there are no users; add one with: baton user add NAME"
-          : table(
-              terminal,
-              ["name", "permission", "made", "by", "last login"],
-              answer.users.map((each) => [
-                each.name,
-                each.permission,
-                ago(terminal, each.created_at),
-                each.created_by,
-                ago(terminal, each.last_used_at),
-              ]),
-            ),
+  addClientCommand(user, terminal, {
+    usage: "list",
+    about: "list users: what they may do, and when they logged in last",
+    call: (client) => client.access.users(),
+    text: ({ users }) => {
+      if (users.length === 0) return "there are no users; add one with: baton user add NAME";
+      const now = terminal.clock.now();
+      return table(
+        terminal,
+        [
+          ["name", ({ name }) => name],
+          ["permission", ({ permission }) => permission],
+          ["created", ({ created_at: at }) => ago(now, at)],
+          ["by", ({ created_by: by }) => by],
+          ["last login", ({ last_used_at: at }) => ago(now, at)],
+        ],
+        users,
       );
-    });
+    },
+  });
 
-  withNodeOptions(user.command("passwd"))
-    .description("give a user another password; their sessions end")
-    .argument("<name>", "name of the user", accessName)
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
+  addClientCommand(user, terminal, {
+    usage: "passwd",
+    about: "give a user another password; their sessions end",
+    setUp: userArgument,
+    call: async (client, { name }) => {
       await client.access.users();
-      const password = await readPassword(terminal, name);
-      const answer = await client.access.setPassword(name, password);
-      print(terminal, options.output, answer, () => `${name} has a new password; old sessions have ended`);
-    });
+      return client.access.setPassword(name, await readPassword(terminal, name));
+    },
+    text: (_, { name }) => `${name} has a new password; old sessions have ended`,
+  });
 
-  withNodeOptions(user.command("remove"))
-    .description("remove a user; their sessions end")
-    .argument("<name>", "name of the user", accessName)
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.access.removeUser(name);
-      print(terminal, options.output, answer, () => `${name} is removed`);
-    });
+  addClientCommand(user, terminal, {
+    usage: "remove",
+    about: "remove a user; their sessions end",
+    setUp: userArgument,
+    call: (client, { name }) => client.access.removeUser(name),
+    text: (_, { name }) => `${name} is removed`,
+  });
 }

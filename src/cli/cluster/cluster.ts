@@ -5,50 +5,42 @@ import type { ClusterBody } from "../../api/operations/cluster/cluster.ts";
 import type { AlertBody, OverviewBody } from "../../api/bodies/overview-body.ts";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
 import { count, perSecond, several, span } from "../terminal/number-format.ts";
-import { defaultCommand } from "../command-group.ts";
+import { addClientCommand } from "../client-command.ts";
 import { leadersTable } from "./leader.ts";
-import { connect, withNodeOptions } from "../node-options.ts";
-import { nodeSections } from "./node-sections.ts";
-import { nodesTable } from "./nodes.ts";
-import { facts, hanging, print } from "../terminal/output.ts";
+import { nodesTable } from "./node.ts";
+import { nodeSections } from "./node-text.ts";
+import type { Facts } from "../terminal/output.ts";
+import { facts, hanging, listSection, section } from "../terminal/output.ts";
 import { sayUnreachable } from "../terminal/partial-answer.ts";
 import type { Style, Terminal } from "../terminal/terminal.ts";
 import { styled } from "../terminal/terminal.ts";
-import type { WatchOptions } from "../terminal/watch.ts";
-import { watched, withWatch } from "../terminal/watch.ts";
 
 export function addClusterCommands(program: Command, terminal: Terminal): void {
-  const cluster = program.command("cluster").description("look at the cluster as a whole");
-
-  withWatch(withNodeOptions(defaultCommand(cluster, "status")))
-    .description("show the cluster: its numbers, its leaders, its nodes, and what to know about it")
-    .action((options: WatchOptions) => watched(terminal, options, (page) => clusterStatus(page, options)));
-}
-
-async function clusterStatus(terminal: Terminal, options: WatchOptions): Promise<void> {
-  await using client = await connect(terminal, options);
-  const [overview, cluster, { leaders }, { nodes }] = await Promise.all([
-    client.cluster.overview(),
-    client.cluster.info(),
-    client.cluster.leaders(),
-    client.cluster.nodes(),
-  ]);
-  print(terminal, options.output, { overview, cluster, leaders, nodes }, () => {
-    const title = (text: string): string => styled(terminal.out, "bold", text);
-    return [
-      clusterFacts(terminal, cluster, overview),
-      ...(overview.alerts.length === 0
-        ? []
-        : [`${title("Alerts")}\n${alertsText(terminal, overview.alerts)}`]),
-      ...(cluster.notes.length === 0
-        ? []
-        : [[title("Notes"), ...cluster.notes.map((note) => hanging(terminal, "  - ", note))].join("\n")]),
-      `${title("Leaders")}\n${leadersTable(terminal, leaders)}`,
-      `${title("Nodes")}\n${nodesTable(terminal, nodes)}`,
-      ...nodeSections(terminal, nodes),
-    ].join("\n\n");
+  addClientCommand(program.command("cluster").description("show the cluster as a whole"), terminal, {
+    usage: "status",
+    about: "show the cluster: its numbers, its alerts, its leaders and its nodes",
+    isDefault: true,
+    watch: true,
+    call: async (client) => {
+      const [overview, cluster, { leaders }, { nodes }] = await Promise.all([
+        client.cluster.overview(),
+        client.cluster.info(),
+        client.cluster.leaders(),
+        client.cluster.nodes(),
+      ]);
+      return { overview, cluster, leaders, nodes };
+    },
+    text: ({ overview, cluster, leaders, nodes }, { terminal: page }) =>
+      [
+        facts(page, clusterFacts(cluster, overview)),
+        ...section(page, "Alerts", alertsText(page, overview.alerts)),
+        ...listSection(page, "Notes", cluster.notes),
+        ...section(page, "Leaders", leadersTable(page, leaders)),
+        ...section(page, "Nodes", nodesTable(page, nodes)),
+        ...nodeSections(page, nodes),
+      ].join("\n\n"),
+    note: ({ overview }) => sayUnreachable(terminal, overview.unreachable),
   });
-  sayUnreachable(terminal, overview.unreachable);
 }
 
 function alertsText(terminal: Terminal, alerts: readonly AlertBody[]): string {
@@ -66,7 +58,7 @@ function alertsText(terminal: Terminal, alerts: readonly AlertBody[]): string {
     .join("\n");
 }
 
-function clusterFacts(terminal: Terminal, cluster: ClusterBody, overview: OverviewBody): string {
+function clusterFacts(cluster: ClusterBody, overview: OverviewBody): Facts {
   const parts = [
     [cluster.active_nodes, "active"],
     [cluster.joining_nodes, "joining"],
@@ -77,7 +69,7 @@ function clusterFacts(terminal: Terminal, cluster: ClusterBody, overview: Overvi
   const state = cluster.formed
     ? "formed"
     : `forming: ${cluster.active_nodes + cluster.joining_nodes} of at least ${cluster.minimum_nodes} nodes have gathered`;
-  return facts(terminal, [
+  return [
     ["cluster", cluster.name],
     ["state", state],
     ["nodes", `${cluster.total_nodes} (${counted.join(", ") || "none"})`],
@@ -85,7 +77,7 @@ function clusterFacts(terminal: Terminal, cluster: ClusterBody, overview: Overvi
     ["jobs", jobsText(overview)],
     ["flow", flowText(overview)],
     ["waiting", waitingText(overview)],
-  ]);
+  ];
 }
 
 function jobsText({ jobs, workers, counted_at: at }: OverviewBody): string {
@@ -93,7 +85,7 @@ function jobsText({ jobs, workers, counted_at: at }: OverviewBody): string {
   const parts = JOB_STATUSES.filter((status) => jobs[status] > 0).map(
     (status) => `${count(jobs[status])} ${status}`,
   );
-  return `${parts.join(", ") || "none"}; ${count(workers.running)} of ${several(workers.slots, "place")} in use`;
+  return `${parts.join(", ") || "none"}; ${count(workers.running)} of ${several(workers.slots, "slot")} in use`;
 }
 
 function flowText({ rates, times }: OverviewBody): string {

@@ -3,15 +3,15 @@
 import type { Command } from "commander";
 import { Option } from "commander";
 import type { LeaderBody } from "../../api/operations/cluster/cluster.ts";
-import { several, span } from "../terminal/number-format.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { LEADER_ROLES } from "../../core/leadership/term.ts";
 import type { LeaderRole } from "../../core/leadership/term.ts";
 import { connect, wholeNumber, withNodeOptions } from "../node-options.ts";
-import { ago, print, table } from "../terminal/output.ts";
-import { plain } from "../terminal/plain-text.ts";
+import type { Shown } from "../terminal/columns.ts";
+import { piece } from "../terminal/columns.ts";
+import { ago, several, span } from "../terminal/number-format.ts";
+import { print, section, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { styled } from "../terminal/terminal.ts";
 import type { WatchOptions } from "../terminal/watch.ts";
 import { watched, withWatch } from "../terminal/watch.ts";
 
@@ -26,7 +26,7 @@ export function addLeaderCommand(program: Command, terminal: Terminal): void {
     .description("show who leads in each role, and with --history who did")
     .option("--history", "terms, newest first, with why they ended, and stale writes that were refused")
     .addOption(new Option("--role <role>", "only this role").choices(LEADER_ROLES))
-    .option("--limit <number>", "at most so many terms", wholeNumber, 20)
+    .option("--limit <number>", "maximum number of terms", wholeNumber, 20)
     .action((options: LeaderOptions) => watched(terminal, options, (page) => leader(page, options)));
 }
 
@@ -48,46 +48,60 @@ function historyText(
   { terms, refused }: AnswerOf<"GET /cluster/leaders/history">,
 ): string {
   const now = terminal.clock.now();
-  const rows = terms.map(({ role, epoch, node_id: node, started_at: from, ended_at: to, reason }) => [
-    from,
-    role,
-    String(epoch),
-    node,
-    to === null ? styled(terminal.out, "green", "leads") : `for ${span(Date.parse(to) - Date.parse(from))}`,
-    plain(reason ?? (to === null ? `since ${span(now - Date.parse(from))}` : "")),
-  ]);
-  const told =
-    terms.length === 0
-      ? "no term is remembered"
-      : table(terminal, ["began", "role", "epoch", "node", "led", "ended because"], rows, {
-          spare: ["led", "began"],
-          cut: "ended because",
-        });
-  if (refused.count === 0) return `${told}\n\nno stale write had to be refused`;
-  const examples = refused.examples.map((each) => [
-    each.at,
-    each.node,
-    plain(each.what),
-    `${each.carried_epoch ?? "-"} → ${each.current_epoch ?? "-"}`,
-    each.job_id ?? "",
-  ]);
-  const title = styled(terminal.out, "bold", `${several(refused.count, "stale write")} refused`);
-  return `${told}\n\n${title}\n${table(terminal, ["at", "by", "what", "epoch", "job"], examples, { spare: ["job", "at"], cut: "what" })}`;
+  const termRows = table(
+    terminal,
+    [
+      ["began", ({ started_at: from }) => from, { spare: 1 }],
+      ["role", ({ role }) => role],
+      ["epoch", ({ epoch }) => epoch],
+      ["node", ({ node_id: node }) => node],
+      ["led", ({ started_at: from, ended_at: to }) => ledText(from, to), { spare: 2 }],
+      ["ended because", (term) => term.reason ?? sinceText(now, term), { flexible: true }],
+    ],
+    terms,
+  );
+  const past = terms.length === 0 ? "no term is remembered" : termRows;
+  if (refused.count === 0) return `${past}\n\nno stale write had to be refused`;
+  const examples = table(
+    terminal,
+    [
+      ["at", ({ at }) => at, { spare: 1 }],
+      ["by", ({ node }) => node],
+      ["what", ({ what }) => what, { flexible: true }],
+      ["epoch", (each) => `${each.carried_epoch ?? "-"} → ${each.current_epoch ?? "-"}`],
+      ["job", ({ job_id: id }) => id ?? "", { spare: 2 }],
+    ],
+    refused.examples,
+  );
+  return [past, ...section(terminal, `${several(refused.count, "stale write")} refused`, examples)].join(
+    "\n\n",
+  );
+}
+
+function ledText(from: string, to: string | null): Shown {
+  return to === null ? piece("leads", "green") : `for ${span(Date.parse(to) - Date.parse(from))}`;
+}
+
+function sinceText(
+  now: number,
+  term: { readonly started_at: string; readonly ended_at: string | null },
+): string {
+  return term.ended_at === null ? `since ${span(now - Date.parse(term.started_at))}` : "";
 }
 
 export function leadersTable(terminal: Terminal, leaders: readonly LeaderBody[]): string {
-  if (leaders.length === 0) return "nobody leads";
+  if (leaders.length === 0) return "no leader";
+  const now = terminal.clock.now();
   return table(
     terminal,
-    ["role", "node", "epoch", "since", "lease until", "valid"],
-    leaders.map((each) => [
-      each.role,
-      each.node_id,
-      String(each.epoch),
-      ago(terminal, each.acquired_at),
-      each.lease_until,
-      each.valid ? "yes" : "no",
-    ]),
-    { spare: ["lease until"] },
+    [
+      ["role", ({ role }) => role],
+      ["node", ({ node_id: node }) => node],
+      ["epoch", ({ epoch }) => epoch],
+      ["since", ({ acquired_at: at }) => ago(now, at)],
+      ["lease until", ({ lease_until: at }) => at, { spare: 1 }],
+      ["valid", ({ valid }) => (valid ? "yes" : "no")],
+    ],
+    leaders,
   );
 }

@@ -1,4 +1,4 @@
-/** `baton node`: shows one node of the cluster through any other, drains, resumes or removes it. */
+/** `baton nodes` and `baton node`: lists the nodes; shows, drains, resumes or removes one of them through any other. */
 
 import type { Command } from "commander";
 import { BatonClientError } from "../../client/client-error.ts";
@@ -6,13 +6,13 @@ import type { BatonClient, NodeBody } from "../../client/baton-client.ts";
 import { formatDuration } from "../../config/values/duration.ts";
 import type { ConfirmOptions } from "../terminal/confirm.ts";
 import { confirm } from "../terminal/confirm.ts";
-import { drainText } from "./drain-text.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { several } from "../terminal/number-format.ts";
-import { nodeFacts } from "./node-facts.ts";
+import { addClientCommand } from "../client-command.ts";
+import { drainText, nodeColumns, nodeSections, nodeText } from "./node-text.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connect, withNodeOptions, withYes } from "../node-options.ts";
-import { print } from "../terminal/output.ts";
+import { print, table } from "../terminal/output.ts";
 import { progressLine } from "../terminal/progress-bar.ts";
 import { ProgressLine } from "../terminal/progress-line.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -21,55 +21,58 @@ import { isAttended, say } from "../terminal/terminal.ts";
 /** Nodes tell how busy they are once a second by default, so looking more often shows nothing new. */
 const LOOK_MS = 500;
 
-interface SteerOptions extends NodeOptions, ConfirmOptions {}
-
-interface DrainOptions extends SteerOptions {
+interface DrainOptions extends NodeOptions, ConfirmOptions {
   readonly wait: boolean;
   readonly watch?: boolean;
 }
 
 export function addNodeCommands(program: Command, terminal: Terminal): void {
-  const node = program.command("node").description("look at a node, drain it, let it work again, remove it");
+  addClientCommand(program.command("nodes").description("list the nodes of the cluster"), terminal, {
+    usage: "list",
+    about: "list nodes, with what they do and how busy they are",
+    isDefault: true,
+    watch: true,
+    call: (client) => client.cluster.nodes(),
+    text: ({ nodes }, { terminal: page }) =>
+      [nodesTable(page, nodes), ...nodeSections(page, nodes)].join("\n\n"),
+  });
 
-  withNodeOptions(node.command("show"))
-    .description("show everything about a node, and whom it reaches")
-    .argument("<node>", "its name")
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.cluster.node(name);
-      print(terminal, options.output, answer, () => nodeFacts(terminal, answer));
-    });
+  const node = program.command("node").description("show a node, drain it, resume it, remove it");
 
-  withYes(withNodeOptions(node.command("drain")))
+  addClientCommand(node, terminal, {
+    usage: "show <node>",
+    about: "show everything about a node, and which nodes it reaches",
+    call: (client, { name }) => client.cluster.node(name),
+    text: (answer) => nodeText(terminal, answer),
+  });
+
+  withYes(withNodeOptions(node.command("drain <node>")))
     .description(
-      "let a node take no more work; it finishes what runs and stays until it is stopped or resumed",
+      "give a node no more work; it finishes running jobs and stays until it is stopped or resumed",
     )
-    .argument("<node>", "its name")
-    .option("--wait", "until nothing runs there any more; --timeout then bounds the whole wait", true)
-    .option("--no-wait", "only ask")
-    .option("-w, --watch", "tell of every step in a line of its own, also on a terminal")
+    .option("--wait", "until no job runs there any more; --timeout then bounds the whole wait", true)
+    .option("--no-wait", "only send the request")
+    .option("-w, --watch", "print each step in a line of its own, also on a terminal")
     .action((name: string, options: DrainOptions) => drain(terminal, name, options));
 
-  withNodeOptions(node.command("resume"))
-    .description("let a drained node take work again")
-    .argument("<node>", "its name")
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.cluster.resume(name);
-      print(terminal, options.output, answer, () => `${name} was asked to take work again`);
-    });
+  addClientCommand(node, terminal, {
+    usage: "resume <node>",
+    about: "let a drained node take work again",
+    call: (client, { name }) => client.cluster.resume(name),
+    text: (_, { name }) => `${name} was asked to take work again`,
+  });
 
-  withYes(withNodeOptions(node.command("remove")))
-    .description(
-      "take a node out of a cluster of peers for good, unless it joins again; drain and stop it first",
-    )
-    .argument("<node>", "its name")
-    .action(async (name: string, options: SteerOptions) => {
-      await using client = await connect(terminal, options);
-      await confirm(terminal, options, `Take ${name} out of the cluster, with the jobs that only it has?`);
-      const answer = await client.cluster.remove(name);
-      print(terminal, options.output, answer, () => `${name} is no longer in the cluster`);
-    });
+  addClientCommand(node, terminal, {
+    usage: "remove <node>",
+    about: "remove a node from a cluster of peers until it joins again; drain and stop it first",
+    question: (name) => `Take ${name} out of the cluster, with the jobs that only it has?`,
+    call: (client, { name }) => client.cluster.remove(name),
+    text: (_, { name }) => `${name} is no longer in the cluster`,
+  });
+}
+
+export function nodesTable(terminal: Terminal, nodes: readonly NodeBody[]): string {
+  return table(terminal, nodeColumns({ now: terminal.clock.now(), nodes }), nodes);
 }
 
 async function drain(terminal: Terminal, name: string, options: DrainOptions): Promise<void> {

@@ -17,6 +17,7 @@ import { agreedLeader, changes, killCommand } from "./demo-view.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { invocation } from "../invocation.ts";
 import { DEFAULT_URL, portNumber } from "../node-options.ts";
+import type { Column } from "../terminal/columns.ts";
 import { table } from "../terminal/output.ts";
 import { untilSignalled } from "../process/shutdown.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -195,14 +196,14 @@ function show(
   tasks: DemoTasks,
 ): void {
   const { err } = terminal;
-  const rows = seen.map(({ name, pid, says }, index) => [
-    name,
-    String(pid ?? "-"),
-    plans[index]!.url,
-    says?.role.toLowerCase() ?? "no answer",
-    says?.leader ?? "-",
-    String(says?.epoch ?? "-"),
-  ]);
+  const columns: readonly Column<Seen>[] = [
+    ["node", ({ name }) => name],
+    ["pid", (node) => node.pid],
+    ["url", ({ name }) => plans.find((plan) => plan.name === name)?.url],
+    ["role", ({ says }) => says?.role.toLowerCase() ?? "no answer"],
+    ["leader", ({ says }) => says?.leader],
+    ["epoch", ({ says }) => says?.epoch],
+  ];
   const leader = agreedLeader(seen);
   const pid = seen.find(({ name }) => name === leader?.name)?.pid;
   const command = invocation(terminal);
@@ -211,7 +212,7 @@ function show(
   const label = (text: string): string => styled(err, "dim", text.padEnd(7));
   const lines = [
     "",
-    table({ ...terminal, out: err }, ["node", "pid", "url", "role", "leader", "epoch"], rows),
+    table({ out: err }, columns, seen),
     "",
     leader ? `${leader.name} leads under epoch ${leader.epoch}.` : "No leader that most nodes agree on yet.",
     "",

@@ -55,11 +55,11 @@ const DOING: Readonly<Record<BulkAction, readonly [now: string, done: string]>> 
 export async function changeMany(
   terminal: Terminal,
   client: BatonClient,
-  wish: BulkRequest,
+  request: BulkRequest,
   options: BulkOptions,
 ): Promise<void> {
-  const { action, what } = wish;
-  const { matched, more } = await counted(terminal, client, wish);
+  const { action, what } = request;
+  const { matched, more } = await counted(terminal, client, request);
   const amount = `${more ? "more than " : ""}${count(matched)} ${matched === 1 ? what.replace(/\bjobs\b/, "job") : what}`;
   if (options.dryRun || matched === 0) {
     print(terminal, options.output, { action, matched, more, dry_run: true }, () =>
@@ -70,7 +70,7 @@ export async function changeMany(
   await confirm(terminal, options, `${action[0]!.toUpperCase()}${action.slice(1)} ${amount}?`, {
     many: true,
   });
-  const totals = await changed(terminal, client, wish, more ? null : matched);
+  const totals = await changed(terminal, client, request, more ? null : matched);
   const { matched: seen, changed: done, skipped, examples, partial } = totals;
   print(
     terminal,

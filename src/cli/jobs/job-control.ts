@@ -7,7 +7,7 @@ import { changeMany } from "./bulk-change.ts";
 import type { ConfirmOptions } from "../terminal/confirm.ts";
 import { confirm } from "../terminal/confirm.ts";
 import type { ExitCode } from "../failure.ts";
-import { CliFailure, EXIT, tell } from "../failure.ts";
+import { CliFailure, EXIT, report } from "../failure.ts";
 import { several } from "../terminal/number-format.ts";
 import type { JobFilter } from "./job-filter.ts";
 import { filterOf, filterText, withJobFilter } from "./job-filter.ts";
@@ -16,7 +16,7 @@ import { print, statusText } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
-interface SteerOptions extends BulkOptions, JobFilter, ConfirmOptions {
+interface ControlOptions extends BulkOptions, JobFilter, ConfirmOptions {
   readonly all?: boolean;
   readonly errorCode?: string;
   readonly reason?: string;
@@ -28,7 +28,7 @@ interface Changed {
   readonly cancel_requested?: boolean;
 }
 
-type Act = (client: BatonClient, id: string, options: SteerOptions) => Promise<Changed>;
+type Act = (client: BatonClient, id: string, options: ControlOptions) => Promise<Changed>;
 
 const COMMANDS: readonly {
   readonly action: BulkAction;
@@ -47,7 +47,7 @@ const COMMANDS: readonly {
   },
   {
     action: "delete",
-    about: "remove jobs that do not run, with their logs and results",
+    about: "delete jobs that are not running, with their logs and results",
     act: async (client, id) => {
       await client.remove(id);
       return { job_id: id, status: "deleted" };
@@ -59,23 +59,23 @@ export function addJobControlCommands(jobs: Command, terminal: Terminal): void {
   for (const { action, about, act } of COMMANDS) {
     const command = withYes(withNodeOptions(withJobFilter(jobs.command(action), terminal)))
       .description(about)
-      .argument("[job-id...]", "those named", jobIdArguments)
-      .option("--all", "all that the filters pick, after a question with their number")
+      .argument("[job-id...]", "ids of jobs", jobIdArguments)
+      .option("--all", "all jobs that match the filters, after a question with their number")
       .option("--error-code <code>", "only jobs that failed with this code")
       .option("--dry-run", "only count them")
-      .action((ids: readonly string[] | undefined, options: SteerOptions) =>
-        steer(terminal, action, act, ids ?? [], options),
+      .action((ids: readonly string[] | undefined, options: ControlOptions) =>
+        control(terminal, action, act, ids ?? [], options),
       );
     if (action === "cancel") command.option("--reason <text>", "why, for the job's error");
   }
 }
 
-async function steer(
+async function control(
   terminal: Terminal,
   action: BulkAction,
   act: Act,
   ids: readonly string[],
-  options: SteerOptions,
+  options: ControlOptions,
 ): Promise<void> {
   const filter = filterOf(options);
   const picks = Object.keys(filter).length > 0 || options.errorCode !== undefined || options.dryRun;
@@ -84,9 +84,9 @@ async function steer(
   }
   if (ids.length === 0 && !options.all) {
     const remedy = picks
-      ? "add --all to mean every job that they pick"
-      : "name jobs, or add --all with filters such as --status failed";
-    throw new CliFailure(EXIT.usage, `which jobs to ${action} is not said`, remedy);
+      ? "add --all to change every job that matches the filters"
+      : "see the ids with `baton jobs list`; --all takes filters such as --status failed";
+    throw new CliFailure(EXIT.usage, "specify job ids or --all", remedy);
   }
   await using client = await connect(terminal, options);
   if (ids.length > 0) {
@@ -94,7 +94,7 @@ async function steer(
     await eachOf(terminal, client, ids, options, act, action);
     return;
   }
-  // What can be retried is failed or cancelled, and who says "all" does not mean what somebody has called off.
+  // Cancelled jobs can be retried too, but --all does not mean those.
   const picked = action === "retry" ? { status: "failed" as const, ...filter } : filter;
   const { errorCode: code, reason } = options;
   const what = `${filterText(picked)}${code === undefined ? "" : ` with the error ${code}`}`;
@@ -110,7 +110,7 @@ async function eachOf(
   terminal: Terminal,
   client: BatonClient,
   ids: readonly string[],
-  options: SteerOptions,
+  options: ControlOptions,
   act: Act,
   action: BulkAction,
 ): Promise<void> {
@@ -133,10 +133,10 @@ async function eachOf(
       answers.push(await act(client, id, options));
     } catch (error) {
       bar.clear();
-      const told = tell(terminal, error);
-      code ??= told;
+      const exit = report(terminal, error);
+      code ??= exit;
       // The next call would not get through either.
-      if (told === EXIT.unreachable || told === EXIT.timeout) break;
+      if (exit === EXIT.unreachable || exit === EXIT.timeout) break;
     }
     bar.show(at + 1, ids.length);
   }
@@ -149,6 +149,6 @@ async function eachOf(
 }
 
 function changedText(terminal: Terminal, answer: Changed): string {
-  const note = answer.cancel_requested ? " (told to stop)" : "";
+  const note = answer.cancel_requested ? " (asked to stop)" : "";
   return `${answer.job_id} ${statusText(terminal, answer.status)}${note}`;
 }

@@ -5,12 +5,11 @@ import { InvalidArgumentError } from "commander";
 import type { BulkOptions } from "./bulk-change.ts";
 import { changeMany } from "./bulk-change.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { count } from "../terminal/number-format.ts";
+import { ago, count } from "../terminal/number-format.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { timeOrAge } from "./job-filter.ts";
 import { connect, wholeNumber, withNodeOptions, withYes } from "../node-options.ts";
-import { ago, print, table } from "../terminal/output.ts";
-import { plain } from "../terminal/plain-text.ts";
+import { print, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { say } from "../terminal/terminal.ts";
 
@@ -31,7 +30,7 @@ export function addJobFailuresCommand(jobs: Command, terminal: Terminal): void {
     .option("--since <time>", "only jobs created since: a time, or 1h", timeOrAge(terminal))
     .option("--queue <queue>", "only jobs of this queue")
     .option("--task <task>", "only jobs of this task")
-    .option("--limit <number>", "at most so many groups", wholeNumber, 20)
+    .option("--limit <number>", "maximum number of groups", wholeNumber, 20)
     .option(
       "--retry [numbers]",
       "retry the groups with these numbers, as 1,3, or all that are shown",
@@ -79,19 +78,19 @@ function picked(groups: readonly Group[], retry: true | readonly number[]): read
 
 function groupsTable(terminal: Terminal, groups: readonly Group[]): string {
   if (groups.length === 0) return "no failed jobs";
+  const now = terminal.clock.now();
   return table(
     terminal,
-    ["#", "count", "task", "code", "last", "example", "message"],
-    groups.map((group, at) => [
-      String(at + 1),
-      count(group.count),
-      group.task,
-      group.code,
-      ago(terminal, group.last_at),
-      group.example_job_id,
-      plain(group.message),
-    ]),
-    { cut: "message", spare: ["example", "code"] },
+    [
+      ["#", (group) => groups.indexOf(group) + 1],
+      ["count", (group) => count(group.count)],
+      ["task", ({ task }) => task],
+      ["code", ({ code }) => code, { spare: 1 }],
+      ["last", ({ last_at: at }) => ago(now, at)],
+      ["example", (group) => group.example_job_id, { spare: 2 }],
+      ["message", ({ message }) => message, { flexible: true }],
+    ],
+    groups,
   );
 }
 

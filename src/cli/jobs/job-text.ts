@@ -1,113 +1,148 @@
-/** Formats one job for people: its fields, its state, and the reason of it. */
+/** Jobs for people: the columns of their lists, the facts about one job, and its timeline. */
 
-import type { JobBody } from "../../api/bodies/job-body.ts";
+import type { JobBody, JobSummaryBody } from "../../api/bodies/job-body.ts";
 import { formatDuration } from "../../config/values/duration.ts";
 import { FACT_FIELDS, type Fields } from "../../core/jobs/job-fields.ts";
-import { span } from "../terminal/number-format.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
-import { ago, facts, statusText, table } from "../terminal/output.ts";
-import { plain } from "../terminal/plain-text.ts";
-import { progressText } from "../terminal/progress-line.ts";
+import type { Column, Shown } from "../terminal/columns.ts";
+import { piece } from "../terminal/columns.ts";
+import { ago, since, span, timeAndAge } from "../terminal/number-format.ts";
+import type { Facts } from "../terminal/output.ts";
+import { facts, section, statusPiece, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { styled } from "../terminal/terminal.ts";
 
-/** The job, then its runs, what happened to it, and which nodes had its events. */
+/** The runs of a job, what happened to it, and which nodes had its events. */
 export type Timeline = AnswerOf<"GET /jobs/{id}/timeline">;
 
-export function jobText(terminal: Terminal, job: JobBody, timeline: Timeline | null): string {
-  const title = (text: string): string => styled(terminal.out, "bold", text);
-  const section = (name: string, text: string | null): string[] =>
-    text === null ? [] : [`${title(name)}\n${text}`];
-  if (timeline === null) return jobFacts(terminal, job);
+const JOB_ID_WIDTH = 20;
+const LIVE_WIDE = 116;
+
+/** Of a list; a live screen has `runningColumns`. */
+export function jobColumns(now: number, jobs: readonly JobSummaryBody[]): readonly Column<JobSummaryBody>[] {
+  const columns: readonly Column<JobSummaryBody>[] = [
+    ["job", ({ job_id: id }) => id],
+    ["task", ({ task }) => task],
+    ["queue", ({ queue }) => queue, { spare: 3 }],
+    ["status", ({ status }) => statusPiece(status)],
+    ["attempts", (job) => `${job.attempts}/${job.max_attempts}`, { spare: 2 }],
+    ["created", ({ created_at: at }) => ago(now, at), { spare: 1 }],
+    ["error", ({ error }) => error?.message.split("\n", 1)[0] ?? "", { flexible: true }],
+  ];
+  return jobs.some(({ error }) => error !== null) ? columns : columns.slice(0, -1);
+}
+
+export function runningColumns(now: number, width: number): readonly Column<JobSummaryBody>[] {
+  const whole = width >= LIVE_WIDE;
+  const idText = ({ job_id: id }: JobSummaryBody): string =>
+    whole || id.length <= JOB_ID_WIDTH ? id : `${id.slice(0, 8)}…${id.slice(-11)}`;
   return [
-    jobFacts(terminal, job),
-    ...section("Runs", runsTable(terminal, timeline)),
-    ...section("Timeline", eventsTable(terminal, timeline)),
-    ...section("Handed over", handoffsTable(terminal, timeline)),
-  ].join("\n\n");
+    ["running", idText, { width: whole ? 45 : JOB_ID_WIDTH }],
+    ["task", ({ task }) => task, { width: 14, flexible: true }],
+    ["queue", ({ queue }) => queue, { width: 10, spare: 2 }],
+    ["worker", ({ worker }) => worker, { width: 12, spare: 1 }],
+    ["try", ({ attempts }) => attempts, { width: 3, align: "right", spare: 3 }],
+    ["for", ({ started_at: at }) => since(now, at), { width: 5, align: "right" }],
+    ["progress", progressCells, { width: 16 }],
+  ];
 }
 
-function runsTable(terminal: Terminal, { runs }: Timeline): string | null {
-  if (runs.length === 0) return null;
-  const now = terminal.clock.now();
-  return table(
-    terminal,
-    ["epoch", "worker", "under", "started", "took", "outcome", "error"],
-    runs.map((run) => [
-      String(run.job_epoch),
-      run.worker ?? "-",
-      String(run.leader_epoch ?? "-"),
-      run.started_at ?? "-",
-      run.started_at === null
-        ? "-"
-        : span((run.ended_at === null ? now : Date.parse(run.ended_at)) - Date.parse(run.started_at)),
-      run.outcome,
-      plain(run.error?.message ?? ""),
-    ]),
-    { cut: "error", spare: ["under", "started"] },
-  );
+const CELLS = 10;
+
+function progressCells({
+  progress,
+  progress_message: message,
+  cancel_requested: stopping,
+}: JobSummaryBody): Shown {
+  if (stopping) return piece("stopping", "yellow");
+  if (progress === null) return message ?? "";
+  const full = Math.min(CELLS, Math.max(0, Math.round((progress / 100) * CELLS)));
+  return `${"█".repeat(full)}${"░".repeat(CELLS - full)} ${Math.floor(progress)}%`;
 }
 
-function eventsTable(terminal: Terminal, { events }: Timeline): string | null {
-  if (events.length === 0) return null;
-  return table(
-    terminal,
-    ["at", "what", "node", "message"],
-    events.map((event) => [event.at, event.what, event.node ?? "", plain(event.message ?? "")]),
-    { spare: ["node"], cut: "message" },
-  );
+/** `42.5% page 3 of 7`; null where neither is known. */
+export function progressText(percent: number | null, message: string | null): string | null {
+  const parts = [percent === null ? "" : `${Math.round(percent * 10) / 10}%`, message ?? ""];
+  return parts.filter((part) => part !== "").join(" ") || null;
 }
 
-function handoffsTable(terminal: Terminal, { handoffs }: Timeline): string | null {
-  if (handoffs.length === 0) return null;
-  return table(
-    terminal,
-    ["at", "from", "to", "owner epoch", "reason"],
-    handoffs.map((each) => [
-      each.at,
-      each.from ?? "-",
-      each.to ?? "-",
-      String(each.owner_epoch ?? "-"),
-      plain(each.reason ?? ""),
-    ]),
-    { cut: "reason" },
-  );
-}
-
-/** Null where there is nothing to show. */
-function factText(value: unknown, as: "duration" | undefined): string | null {
-  if (value === null || value === undefined) return null;
-  if (as === "duration") return formatDuration(value as number);
-  if (!Array.isArray(value)) return plain(String(value));
-  return value.length === 0 ? null : value.map(plain).join(", ");
-}
-
-function jobFacts(terminal: Terminal, job: JobBody): string {
-  const time = (at: string | null): string | null => (at === null ? null : `${at} (${ago(terminal, at)})`);
-  const progress = plain(progressText(job.progress, job.progress_message));
-  return facts(terminal, [
+/** A summary, as lists have it, lacks the payload and why it waits. */
+export function jobFacts(job: JobSummaryBody & Partial<JobBody>, now: number): Facts {
+  return [
     ["job", job.job_id],
     ["task", job.task],
-    ["status", statusText(terminal, job.status) + (job.cancel_requested ? " (told to stop)" : "")],
-    ["waits", job.waiting_for?.message ?? null],
-    ["progress", progress === "" ? null : progress],
-    ["error", job.error ? `${plain(job.error.message)} (${job.error.code})` : null],
+    ["status", statusPiece(job.status, job.cancel_requested ? " (asked to stop)" : "")],
+    ["waits", job.waiting_for?.message],
+    ["progress", progressText(job.progress, job.progress_message)],
+    ["error", job.error && `${job.error.message} (${job.error.code})`],
     ["queue", job.queue],
-    ["priority", String(job.priority)],
+    ["priority", job.priority],
     ["attempts", `${job.attempts} (${job.failures} of ${job.max_attempts} failed)`],
-    ["interrupted", job.interruptions > 0 ? String(job.interruptions) : null],
+    ["interrupted", job.interruptions || null],
     ["crashes", job.crashes > 0 ? `${job.crashes} (${job.killed.join(", ")})` : null],
-    ...FACT_FIELDS.map(({ wire, fact }): [string, string | null] => [
+    ...FACT_FIELDS.map(({ wire, fact }): [string, Shown] => [
       fact.cli,
       factText((job as Fields)[wire], fact.as),
     ]),
     ["schedule", job.schedule],
-    ["created", time(job.created_at)],
-    ["run at", job.run_at === job.created_at ? null : time(job.run_at)],
-    ["started", time(job.started_at)],
-    ["finished", time(job.finished_at)],
+    ["created", timeAndAge(now, job.created_at)],
+    ["run at", job.run_at === job.created_at ? null : timeAndAge(now, job.run_at)],
+    ["started", timeAndAge(now, job.started_at)],
+    ["finished", timeAndAge(now, job.finished_at)],
     ["owner", `${job.owner} (epoch ${job.owner_epoch})`],
     ["worker", job.worker === null ? null : `${job.worker} (epoch ${job.job_epoch})`],
-    ["payload", JSON.stringify(job.payload)],
-  ]);
+    ["payload", "payload" in job ? JSON.stringify(job.payload) : null],
+  ];
+}
+
+function factText(value: unknown, as: "duration" | undefined): string | null {
+  if (value === null || value === undefined) return null;
+  if (as === "duration") return formatDuration(value as number);
+  return (Array.isArray(value) ? value.join(", ") : String(value)) || null;
+}
+
+export function jobText(terminal: Terminal, job: JobBody, timeline: Timeline | null): string {
+  const now = terminal.clock.now();
+  const { runs, events, handoffs } = timeline ?? { runs: [], events: [], handoffs: [] };
+  const rows = <Row>(title: string, columns: readonly Column<Row>[], all: readonly Row[]): string[] =>
+    section(terminal, title, all.length === 0 ? null : table(terminal, columns, all));
+  return [
+    facts(terminal, jobFacts(job, now)),
+    ...rows("Runs", runColumns(now), runs),
+    ...rows(
+      "Timeline",
+      [
+        ["at", ({ at }) => at],
+        ["what", ({ what }) => what],
+        ["node", ({ node }) => node ?? "", { spare: 1 }],
+        ["message", ({ message }) => message ?? "", { flexible: true }],
+      ],
+      events,
+    ),
+    ...rows(
+      "Handed over",
+      [
+        ["at", ({ at }) => at],
+        ["from", ({ from }) => from],
+        ["to", ({ to }) => to],
+        ["owner epoch", (each) => each.owner_epoch],
+        ["reason", ({ reason }) => reason ?? "", { flexible: true }],
+      ],
+      handoffs,
+    ),
+  ].join("\n\n");
+}
+
+function runColumns(now: number): readonly Column<Timeline["runs"][number]>[] {
+  return [
+    ["epoch", (run) => run.job_epoch],
+    ["worker", ({ worker }) => worker],
+    ["under", (run) => run.leader_epoch, { spare: 2 }],
+    ["started", (run) => run.started_at, { spare: 1 }],
+    [
+      "took",
+      ({ started_at: from, ended_at: to }) => from && span((to ? Date.parse(to) : now) - Date.parse(from)),
+    ],
+    ["outcome", ({ outcome }) => outcome],
+    ["error", ({ error }) => error?.message ?? "", { flexible: true }],
+  ];
 }

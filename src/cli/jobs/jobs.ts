@@ -1,40 +1,47 @@
-/** `baton jobs`: shows and manages jobs. */
+/** `baton jobs`: lists, shows and manages jobs, and waits for them. */
 
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
+import type { ClientCall } from "../client-command.ts";
+import { addClientCommand } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import type { Timeline } from "./job-text.ts";
-import { jobText } from "./job-text.ts";
-import { addJobFailuresCommand } from "./job-failures.ts";
-import { addJobListCommand } from "./job-list.ts";
-import { addJobLogsCommand } from "./job-logs.ts";
-import { addJobControlCommands } from "./job-control.ts";
 import type { NodeOptions } from "../node-options.ts";
-import { connect, jobIdArgument, jobIdArguments, withNodeOptions } from "../node-options.ts";
-import { print, statusText, table } from "../terminal/output.ts";
+import { connect, jobIdArgument, jobIdArguments, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { print, statusPiece, table } from "../terminal/output.ts";
+import { sayPartial } from "../terminal/partial-answer.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { say } from "../terminal/terminal.ts";
+import { addJobControlCommands } from "./job-control.ts";
+import { addJobFailuresCommand } from "./job-failures.ts";
+import type { JobFilter } from "./job-filter.ts";
+import { filterOf, filterText, withJobFilter } from "./job-filter.ts";
+import { addJobLogsCommand } from "./job-logs.ts";
+import type { Timeline } from "./job-text.ts";
+import { jobColumns, jobText } from "./job-text.ts";
 import { waitForResult } from "./wait-for-result.ts";
-import type { WatchOptions } from "../terminal/watch.ts";
-import { watched, withWatch } from "../terminal/watch.ts";
+
+interface ListOptions extends JobFilter {
+  readonly limit: number;
+  readonly cursor?: string;
+}
 
 export function addJobsCommands(program: Command, terminal: Terminal): void {
-  const jobs = program.command("jobs").description("look at jobs and steer them");
+  const jobs = program.command("jobs").description("list and manage jobs");
 
-  addJobListCommand(jobs, terminal);
+  addListCommand(jobs, terminal);
 
-  withWatch(withNodeOptions(jobs.command("show")))
-    .description("show everything about a job: its runs, and why it waits")
-    .argument("<job-id>", "", jobIdArgument)
-    .action((id: string, options: WatchOptions) =>
-      watched(terminal, options, async (page) => {
-        await using client = await connect(page, options);
-        const [job, timeline] = await Promise.all([client.job(id), timelineIfAny(client, id)]);
-        print(page, options.output, { ...job, ...(timeline && { timeline }) }, () =>
-          jobText(page, job, timeline),
-        );
-      }),
-    );
+  addClientCommand(jobs, terminal, {
+    usage: "show",
+    about: "show everything about a job: its runs, and why it waits",
+    watch: true,
+    setUp: (command) => command.argument("<job-id>", "", jobIdArgument),
+    call: async (client, { name }) => {
+      const [job, timeline] = await Promise.all([client.job(name), timelineIfAny(client, name)]);
+      return { ...job, ...(timeline && { timeline }) };
+    },
+    text: ({ timeline, ...job }, { terminal: page }) => jobText(page, job, timeline ?? null),
+  });
 
   addJobLogsCommand(jobs, terminal);
 
@@ -45,6 +52,33 @@ export function addJobsCommands(program: Command, terminal: Terminal): void {
 
   addJobControlCommands(jobs, terminal);
   addJobFailuresCommand(jobs, terminal);
+}
+
+function addListCommand(jobs: Command, terminal: Terminal): void {
+  addClientCommand(jobs, terminal, {
+    usage: "list",
+    about: "list jobs, newest first",
+    isDefault: true,
+    watch: true,
+    setUp: (command) =>
+      withJobFilter(command, terminal)
+        .option("--limit <number>", "maximum number of jobs", wholeNumber, 50)
+        .option("--cursor <cursor>", "continue after an earlier list"),
+    call: (client, { options }: ClientCall<ListOptions>) => {
+      const { limit, cursor } = options;
+      return client.cluster.jobs({ ...filterOf(options), limit, ...(cursor !== undefined && { cursor }) });
+    },
+    text: ({ items }, { options, terminal: page }) =>
+      items.length === 0
+        ? `no ${filterText(filterOf(options))}`
+        : table(page, jobColumns(page.clock.now(), items), items),
+    note: ({ nodes, next_cursor: next }, { options }) => {
+      sayPartial(terminal, nodes);
+      if (next !== null && options.output === "table" && options.watch === undefined) {
+        say(terminal, `there are more: --cursor ${next}`);
+      }
+    },
+  });
 }
 
 /** An older node has none. */
@@ -68,9 +102,12 @@ async function wait(terminal: Terminal, ids: readonly string[], options: NodeOpt
   print(terminal, options.output, ended, () =>
     table(
       terminal,
-      ["job", "status", "error"],
-      ended.map((each) => [each.job_id, statusText(terminal, each.status), each.error?.message ?? ""]),
-      { cut: "error" },
+      [
+        ["job", ({ job_id: id }) => id],
+        ["status", ({ status }) => statusPiece(status)],
+        ["error", ({ error }) => error?.message ?? "", { flexible: true }],
+      ],
+      ended,
     ),
   );
   const bad = ended.filter(({ status }) => status !== "completed").length;

@@ -2,88 +2,63 @@
 
 import type { Command } from "commander";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
-import { count, perSecond, span } from "../terminal/number-format.ts";
-import { defaultCommand } from "../command-group.ts";
-import type { NodeOptions } from "../node-options.ts";
-import { connect, withNodeOptions } from "../node-options.ts";
-import { print, table } from "../terminal/output.ts";
+import { addClientCommand } from "../client-command.ts";
+import type { Column } from "../terminal/columns.ts";
+import { piece } from "../terminal/columns.ts";
+import { count, perSecond, short, since } from "../terminal/number-format.ts";
+import { table } from "../terminal/output.ts";
 import { sayPartial } from "../terminal/partial-answer.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { styled } from "../terminal/terminal.ts";
-import type { WatchOptions } from "../terminal/watch.ts";
-import { watched, withWatch } from "../terminal/watch.ts";
 
 export function addQueuesCommands(program: Command, terminal: Terminal): void {
-  const queues = program.command("queues").description("look at queues, pause and resume them");
+  const queues = program.command("queues").description("list queues, pause and resume them");
 
-  withWatch(withNodeOptions(defaultCommand(queues, "list")))
-    .description("list queues: how many wait and for how long, how many come and end, how they ended")
-    .action((options: WatchOptions) => watched(terminal, options, (page) => list(page, options)));
+  addClientCommand(queues, terminal, {
+    usage: "list",
+    about: "list queues: how many jobs wait and for how long, how many come and end, how they ended",
+    isDefault: true,
+    watch: true,
+    call: (client) => client.queues(),
+    text: ({ queues: rows }, { terminal: page }) =>
+      rows.length === 0
+        ? "there are no queues yet; a queue is created by its first job"
+        : table(page, queueColumns(page.clock.now()), rows),
+    note: ({ nodes }) => sayPartial(terminal, nodes),
+  });
 
-  withNodeOptions(queues.command("pause"))
-    .description("stop handing out the jobs of a queue; those that run go on")
-    .argument("<queue>", "its name")
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.pauseQueue(name);
-      print(terminal, options.output, answer, () => `${answer.name} paused`);
-      sayPartial(terminal, answer.nodes);
-    });
+  addClientCommand(queues, terminal, {
+    usage: "pause <queue>",
+    about: "start no more jobs of a queue; running jobs go on",
+    call: (client, { name }) => client.pauseQueue(name),
+    text: ({ name }) => `${name} paused`,
+    note: ({ nodes }) => sayPartial(terminal, nodes),
+  });
 
-  withNodeOptions(queues.command("resume"))
-    .description("hand out the jobs of a queue again")
-    .argument("<queue>", "its name")
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.resumeQueue(name);
-      print(terminal, options.output, answer, () => `${answer.name} resumed`);
-      sayPartial(terminal, answer.nodes);
-    });
+  addClientCommand(queues, terminal, {
+    usage: "resume <queue>",
+    about: "start the jobs of a queue again",
+    call: (client, { name }) => client.resumeQueue(name),
+    text: ({ name }) => `${name} resumed`,
+    note: ({ nodes }) => sayPartial(terminal, nodes),
+  });
 }
 
-async function list(terminal: Terminal, options: WatchOptions): Promise<void> {
-  await using client = await connect(terminal, options);
-  const answer = await client.queues();
-  print(terminal, options.output, answer, () => queuesTable(terminal, answer.queues));
-  sayPartial(terminal, answer.nodes);
-}
-
-function queuesTable(terminal: Terminal, queues: readonly QueueBody[]): string {
-  if (queues.length === 0) return "there are no queues yet: one comes into being with its first job";
-  const now = terminal.clock.now();
-  return table(
-    terminal,
-    [
-      "queue",
-      "state",
-      "waiting",
-      "oldest",
-      "running",
-      "slots",
-      "in",
-      "out",
-      "scheduled",
-      "completed",
-      "failed",
-      "cancelled",
-    ],
-    queues.map((queue) => {
-      const { counts, oldest_waiting_at: oldest } = queue;
-      return [
-        queue.name,
-        queue.paused ? styled(terminal.out, "yellow", "paused") : "open",
-        count(counts.queued),
-        oldest ? span(Math.max(0, now - Date.parse(oldest))) : "-",
-        count(counts.processing),
-        count(queue.slots),
-        perSecond(queue.submitted_per_second),
-        perSecond(queue.finished_per_second),
-        count(counts.scheduled),
-        count(counts.completed),
-        counts.failed > 0 ? styled(terminal.out, "red", count(counts.failed)) : "0",
-        count(counts.cancelled),
-      ];
-    }),
-    { spare: ["cancelled", "slots", "scheduled", "completed", "oldest"] },
-  );
+export function queueColumns(now: number, live = false): readonly Column<QueueBody>[] {
+  const figure = live ? short : count;
+  const right = (width: number, spare = 0) => ({ width, spare, align: "right" }) as const;
+  const columns: readonly (Column<QueueBody> | false)[] = [
+    [live ? "queues" : "queue", ({ name }) => name, { width: 12, flexible: true }],
+    ["state", ({ paused }) => (paused ? piece("paused", "yellow") : "open"), { width: 6 }],
+    ["waiting", ({ counts: { queued } }) => piece(figure(queued), queued > 0 ? "cyan" : null), right(7)],
+    ["oldest", (queue) => since(now, queue.oldest_waiting_at), right(6, live ? 0 : 1)],
+    ["running", ({ counts }) => figure(counts.processing), right(7)],
+    ["slots", ({ slots }) => figure(slots), right(5, 4)],
+    ["in", (queue) => perSecond(queue.submitted_per_second), right(7, live ? 2 : 0)],
+    ["out", (queue) => perSecond(queue.finished_per_second), right(7, live ? 2 : 0)],
+    !live && ["scheduled", ({ counts }) => figure(counts.scheduled), right(7, 3)],
+    ["failed", ({ counts: { failed } }) => piece(figure(failed), failed > 0 ? "red" : null), right(6)],
+    [live ? "done" : "completed", ({ counts }) => figure(counts.completed), right(6, live ? 3 : 2)],
+    !live && ["cancelled", ({ counts }) => figure(counts.cancelled), right(7, 5)],
+  ];
+  return columns.filter((column) => column !== false);
 }

@@ -6,20 +6,17 @@ import type { OccurrenceBody, ScheduleBody } from "../../api/bodies/schedule-bod
 import { formatDuration } from "../../config/values/duration.ts";
 import { MISSED_POLICIES, OVERLAP_POLICIES } from "../../core/schedules/schedule.ts";
 import type { MissedPolicy, OverlapPolicy } from "../../core/schedules/schedule.ts";
-import type { ConfirmOptions } from "../terminal/confirm.ts";
-import { confirm } from "../terminal/confirm.ts";
+import type { ClientCall } from "../client-command.ts";
+import { addClientCommand } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { defaultCommand } from "../command-group.ts";
 import type { NodeOptions } from "../node-options.ts";
-import { connect, duration, wholeNumber, withNodeOptions, withYes } from "../node-options.ts";
-import { ago, facts, print, table } from "../terminal/output.ts";
+import { connect, duration, wholeNumber, withNodeOptions } from "../node-options.ts";
+import { ago } from "../terminal/number-format.ts";
+import { facts, print, section, table } from "../terminal/output.ts";
 import { readPayload } from "./payload.ts";
 import type { JobOptions } from "./submit.ts";
 import { jobFields, withJobOptions } from "./submit.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { styled } from "../terminal/terminal.ts";
-import type { WatchOptions } from "../terminal/watch.ts";
-import { watched, withWatch } from "../terminal/watch.ts";
 
 interface TimingOptions {
   readonly cron?: string;
@@ -33,21 +30,53 @@ interface AddOptions extends TimingOptions, JobOptions, NodeOptions {
   readonly overlap?: OverlapPolicy;
 }
 
-interface PreviewOptions extends TimingOptions, NodeOptions {
+interface PreviewOptions extends TimingOptions {
   readonly count: number;
 }
 
+const SHOWN_FIRES = 5;
+
 export function addSchedulesCommands(program: Command, terminal: Terminal): void {
-  const schedules = program.command("schedules").description("jobs that are submitted by the clock");
+  const schedules = program
+    .command("schedules")
+    .description("manage schedules, which submit jobs by the clock");
 
-  withWatch(withNodeOptions(defaultCommand(schedules, "list")))
-    .description("list schedules, with their timing in words and when they fire next")
-    .action((options: WatchOptions) => watched(terminal, options, (page) => list(page, options)));
+  addClientCommand(schedules, terminal, {
+    usage: "list",
+    about: "list schedules, with their timing in words and when they fire next",
+    isDefault: true,
+    watch: true,
+    call: (client) => client.schedules(),
+    text: ({ schedules: rows }, { terminal: page }) =>
+      rows.length === 0
+        ? "there are no schedules; make one with `baton schedules add`"
+        : schedulesTable(page, rows),
+  });
 
-  withNodeOptions(schedules.command("show"))
-    .description("show a schedule, its next fires and its last ones")
-    .argument("<schedule>", "its name")
-    .action((name: string, options: NodeOptions) => show(terminal, name, options));
+  addClientCommand(schedules, terminal, {
+    usage: "show <schedule>",
+    about: "show a schedule, its next fires and its last ones",
+    call: async (client, { name }) => {
+      const [schedule, { fires }, { occurrences }] = await Promise.all([
+        client.schedule(name),
+        client.previewStored(name, SHOWN_FIRES),
+        client.scheduleHistory(name, SHOWN_FIRES),
+      ]);
+      return { schedule, fires, occurrences };
+    },
+    text: ({ schedule, fires, occurrences }) => {
+      const now = terminal.clock.now();
+      return [
+        facts(terminal, scheduleFacts(schedule)),
+        ...section(terminal, "Next fires", fires.map((at) => `${at}  ${ago(now, at)}`).join("\n")),
+        ...section(
+          terminal,
+          "Last fires",
+          occurrences.length === 0 ? null : historyTable(terminal, occurrences),
+        ),
+      ].join("\n\n");
+    },
+  });
 
   withNodeOptions(withJobOptions(withTiming(schedules.command("add")), "schedule"))
     .description("create a schedule, or replace the one of that name")
@@ -63,58 +92,61 @@ export function addSchedulesCommands(program: Command, terminal: Terminal): void
       add(terminal, name, task, json, options),
     );
 
-  withYes(withNodeOptions(schedules.command("remove")))
-    .description("remove a schedule; jobs that it made stay")
-    .argument("<schedule>", "its name")
-    .action(async (name: string, options: NodeOptions & ConfirmOptions) => {
-      await using client = await connect(terminal, options);
-      await confirm(terminal, options, `Remove schedule ${name}?`);
-      const answer = await client.removeSchedule(name);
-      print(terminal, options.output, answer, () => `${name} removed`);
-    });
+  addClientCommand(schedules, terminal, {
+    usage: "remove <schedule>",
+    about: "remove a schedule; its jobs stay",
+    question: (name) => `Remove schedule ${name}?`,
+    call: (client, { name }) => client.removeSchedule(name),
+    text: (_, { name }) => `${name} removed`,
+  });
 
-  withNodeOptions(schedules.command("pause"))
-    .description("pass over the fires of a schedule")
-    .argument("<schedule>", "its name")
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.pauseSchedule(name);
-      print(terminal, options.output, answer, () => `${name} paused`);
-    });
+  addClientCommand(schedules, terminal, {
+    usage: "pause <schedule>",
+    about: "skip the fires of a schedule",
+    call: (client, { name }) => client.pauseSchedule(name),
+    text: (_, { name }) => `${name} paused`,
+  });
 
-  withNodeOptions(schedules.command("resume"))
-    .description("let a paused schedule fire again")
-    .argument("<schedule>", "its name")
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.resumeSchedule(name);
-      print(terminal, options.output, answer, () => `${name} resumed, next at ${answer.next_at ?? "never"}`);
-    });
+  addClientCommand(schedules, terminal, {
+    usage: "resume <schedule>",
+    about: "let a paused schedule fire again",
+    call: (client, { name }) => client.resumeSchedule(name),
+    text: ({ next_at: next }, { name }) => `${name} resumed, next at ${next ?? "never"}`,
+  });
 
-  withNodeOptions(schedules.command("trigger").alias("run"))
-    .description("submit its job now, beside the plan")
-    .argument("<schedule>", "its name")
-    .action(async (name: string, options: NodeOptions) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.triggerSchedule(name);
-      print(terminal, options.output, answer, () => answer.job_id);
-    });
+  addClientCommand(schedules, terminal, {
+    usage: "trigger <schedule>",
+    about: "submit its job now, outside the schedule",
+    setUp: (command) => command.alias("run"),
+    call: (client, { name }) => client.triggerSchedule(name),
+    text: ({ job_id: id }) => id,
+  });
 
-  withNodeOptions(withTiming(schedules.command("preview")))
-    .description("show the next fires of a schedule, or of a timing that is not stored")
-    .argument("[schedule]", "one that is stored")
-    .option("--count <number>", "how many", wholeNumber, 10)
-    .action((name: string | undefined, options: PreviewOptions) => preview(terminal, name, options));
+  addClientCommand(schedules, terminal, {
+    usage: "preview [schedule]",
+    about: "show the next fires of a schedule, or of a timing that is not stored",
+    setUp: (command) => withTiming(command).option("--count <number>", "how many", wholeNumber, 10),
+    call: async (client, { name, options }: ClientCall<PreviewOptions>) => {
+      const { cron, every, zone, count } = options;
+      if (name === "") requireOneTiming(options);
+      else if (cron !== undefined || every !== undefined || zone !== undefined) {
+        throw new CliFailure(EXIT.usage, "give the name of a schedule or a timing, not both");
+      }
+      return name === ""
+        ? client.previewSchedule({ cron, every_ms: every, zone, count })
+        : client.previewStored(name, count);
+    },
+    text: ({ fires }) => fires.join("\n"),
+  });
 
-  withNodeOptions(schedules.command("history"))
-    .description("show which occurrences fired and why others were skipped, newest first")
-    .argument("<schedule>", "its name")
-    .option("--limit <number>", "at most so many", wholeNumber)
-    .action(async (name: string, options: NodeOptions & { readonly limit?: number }) => {
-      await using client = await connect(terminal, options);
-      const answer = await client.scheduleHistory(name, options.limit);
-      print(terminal, options.output, answer, () => historyTable(terminal, answer.occurrences));
-    });
+  addClientCommand(schedules, terminal, {
+    usage: "history <schedule>",
+    about: "show which occurrences fired and why others were skipped, newest first",
+    setUp: (command) => command.option("--limit <number>", "maximum number of occurrences", wholeNumber),
+    call: (client, { name, options }: ClientCall<{ readonly limit?: number }>) =>
+      client.scheduleHistory(name, options.limit),
+    text: ({ occurrences }) => historyTable(terminal, occurrences),
+  });
 }
 
 function withTiming(command: Command): Command {
@@ -130,63 +162,50 @@ function requireOneTiming(options: TimingOptions): void {
   }
 }
 
-async function list(terminal: Terminal, options: NodeOptions): Promise<void> {
-  await using client = await connect(terminal, options);
-  const answer = await client.schedules();
-  print(terminal, options.output, answer, () =>
-    answer.schedules.length === 0
-      ? "there are no schedules; make one with `baton schedules add`"
-      : table(
-          terminal,
-          ["schedule", "task", "timing", "next", "last", "state"],
-          answer.schedules.map((schedule) => [
-            schedule.name,
-            schedule.task,
-            timingText(schedule),
-            ago(terminal, schedule.next_at),
-            ago(terminal, schedule.last_fired_at),
-            schedule.paused ? "paused" : "active",
-          ]),
-          { cut: "timing", spare: ["last"] },
-        ),
+function schedulesTable(terminal: Terminal, schedules: readonly ScheduleBody[]): string {
+  const now = terminal.clock.now();
+  return table(
+    terminal,
+    [
+      ["schedule", ({ name }) => name],
+      ["task", ({ task }) => task],
+      ["timing", ({ in_words: words }) => words, { flexible: true }],
+      ["next", ({ next_at: at }) => ago(now, at)],
+      ["last", ({ last_fired_at: at }) => ago(now, at), { spare: 1 }],
+      ["state", ({ paused }) => (paused ? "paused" : "active")],
+    ],
+    schedules,
   );
 }
 
-const SHOWN_FIRES = 5;
-
-async function show(terminal: Terminal, name: string, options: NodeOptions): Promise<void> {
-  await using client = await connect(terminal, options);
-  const [schedule, { fires }, { occurrences }] = await Promise.all([
-    client.schedule(name),
-    client.previewStored(name, SHOWN_FIRES),
-    client.scheduleHistory(name, SHOWN_FIRES),
-  ]);
-  print(terminal, options.output, { schedule, fires, occurrences }, () => {
-    const title = (text: string): string => styled(terminal.out, "bold", text);
-    return [
-      facts(terminal, [
-        ["schedule", schedule.name],
-        ["task", schedule.task],
-        ["timing", timingText(schedule)],
-        ["written", expressionText(schedule)],
-        ["state", schedule.paused ? "paused" : "active"],
-        ["queue", `${schedule.queue}, priority ${schedule.priority}`],
-        ["missed fires", `${schedule.missed}, at most ${schedule.missed_max}`],
-        ["overlap", schedule.overlap],
-        ["last job", schedule.last_job_id],
-        ["payload", JSON.stringify(schedule.payload)],
-      ]),
-      [title("Next fires"), ...fires.map((at) => `${at}  ${ago(terminal, at)}`)].join("\n"),
-      ...(occurrences.length === 0 ? [] : [`${title("Last fires")}\n${historyTable(terminal, occurrences)}`]),
-    ].join("\n\n");
-  });
+function scheduleFacts(schedule: ScheduleBody) {
+  const { cron, every_ms: everyMs, zone } = schedule;
+  const written =
+    everyMs !== null ? `every ${formatDuration(everyMs)}` : `${cron}${zone === null ? "" : ` (${zone})`}`;
+  return [
+    ["schedule", schedule.name],
+    ["task", schedule.task],
+    ["timing", schedule.in_words],
+    ["written", written],
+    ["state", schedule.paused ? "paused" : "active"],
+    ["queue", `${schedule.queue}, priority ${schedule.priority}`],
+    ["missed fires", `${schedule.missed}, at most ${schedule.missed_max}`],
+    ["overlap", schedule.overlap],
+    ["last job", schedule.last_job_id],
+    ["payload", JSON.stringify(schedule.payload)],
+  ] as const;
 }
 
 function historyTable(terminal: Terminal, occurrences: readonly OccurrenceBody[]): string {
   return table(
     terminal,
-    ["at", "outcome", "reason", "job"],
-    occurrences.map((each) => [each.at, each.outcome, each.reason ?? "", each.job_id ?? ""]),
+    [
+      ["at", ({ at }) => at],
+      ["outcome", ({ outcome }) => outcome],
+      ["reason", ({ reason }) => reason ?? ""],
+      ["job", ({ job_id: id }) => id ?? ""],
+    ],
+    occurrences,
   );
 }
 
@@ -200,46 +219,9 @@ async function add(
   requireOneTiming(options);
   const payload = await readPayload(terminal, json, options.payloadFile);
   await using client = await connect(terminal, options);
-  const answer = await client.putSchedule({
-    name,
-    task,
-    ...jobFields(options, payload),
-    cron: options.cron,
-    every_ms: options.every,
-    zone: options.zone,
-    missed: options.missed,
-    missed_max: options.missedMax,
-    overlap: options.overlap,
-  });
-  print(
-    terminal,
-    options.output,
-    answer,
-    () => `${name} ${answer.outcome}, next at ${answer.next_at ?? "never"}`,
-  );
-}
-
-async function preview(terminal: Terminal, name: string | undefined, options: PreviewOptions): Promise<void> {
-  const { cron, every, zone, count } = options;
-  if (name === undefined) requireOneTiming(options);
-  else if (cron !== undefined || every !== undefined || zone !== undefined) {
-    throw new CliFailure(EXIT.usage, "give the name of a schedule or a timing, not both");
-  }
-  await using client = await connect(terminal, options);
-  const answer =
-    name === undefined
-      ? await client.previewSchedule({ cron, every_ms: every, zone, count })
-      : await client.previewStored(name, count);
-  print(terminal, options.output, answer, () => answer.fires.join("\n"));
-}
-
-/** In words; a zone that is not everybody's is among them. */
-function timingText({ in_words: words }: Pick<ScheduleBody, "in_words">): string {
-  return words;
-}
-
-/** As it was written. */
-function expressionText({ cron, every_ms: everyMs, zone }: ScheduleBody): string {
-  if (everyMs !== null) return `every ${formatDuration(everyMs)}`;
-  return `${cron}${zone === null ? "" : ` (${zone})`}`;
+  const { cron, every: every_ms, zone, missed, missedMax: missed_max, overlap } = options;
+  const timing = { cron, every_ms, zone, missed, missed_max, overlap };
+  const answer = await client.putSchedule({ name, task, ...jobFields(options, payload), ...timing });
+  const text = `${name} ${answer.outcome}, next at ${answer.next_at ?? "never"}`;
+  print(terminal, options.output, answer, () => text);
 }

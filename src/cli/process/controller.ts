@@ -11,12 +11,13 @@ import { secretMistakes } from "../../config/secrets/cluster-secret.ts";
 import { BatonError } from "../../core/errors.ts";
 import { systemRandom } from "../../platform/random.ts";
 import type { SupervisorReport } from "../../supervisor/supervisor-report.ts";
-import { CHILD_COLUMNS, childRows } from "../cluster/child-rows.ts";
+import { childTable } from "../cluster/node-text.ts";
 import { tokenFrom } from "../admin/credential.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
+import { ago } from "../terminal/number-format.ts";
 import type { OutputFormat } from "../terminal/output.ts";
-import { ago, facts, OUTPUT_FORMATS, print, table } from "../terminal/output.ts";
+import { facts, OUTPUT_FORMATS, print } from "../terminal/output.ts";
 import { flagsOf, loadFrom, withSettingsOptions } from "../settings-options.ts";
 import { untilSignalled } from "./shutdown.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -76,7 +77,7 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
   });
   // Before the start: a signal that comes early must find us listening.
   const code = untilSignalled({
-    stop: (wish) => supervisor.stop(wish),
+    stop: (options) => supervisor.stop(options),
     leftovers: () => leftovers(supervisor.report()),
     drainTimeoutMs: 2 * (settings.drain.timeoutMs + CHILD_SLACK_MS),
     clock: terminal.clock,
@@ -125,17 +126,15 @@ async function showStatus(terminal: Terminal, options: Options): Promise<void> {
 
 function statusTables(terminal: Terminal, report: SupervisorReport): string {
   const { agent, role, leader_epoch } = report;
+  const epoch = leader_epoch === null ? "" : ` (epoch ${leader_epoch})`;
   const about = facts(terminal, [
     ["node", report.node],
     ["status", report.status],
-    [
-      "role",
-      role === null ? "not known yet" : `${role}${leader_epoch === null ? "" : ` (epoch ${leader_epoch})`}`,
-    ],
+    ["role", role === null ? "not known yet" : `${role}${epoch}`],
     ["url", report.url],
-    ["pid", String(report.pid)],
-    ["started", ago(terminal, report.started_at)],
+    ["pid", report.pid],
+    ["started", ago(terminal.clock.now(), report.started_at)],
     ["agent", "none" in agent ? agent.none : agent.name],
   ]);
-  return `${about}\n\n${table(terminal, CHILD_COLUMNS, childRows(terminal, report), { cut: "last exit" })}`;
+  return `${about}\n\n${childTable(terminal, report)}`;
 }

@@ -19,7 +19,7 @@ import { showBanner } from "./banner.ts";
 import { trimMemoryWhenIdle } from "./memory-trimmer.ts";
 import { below } from "../terminal/help-layout.ts";
 import { invocation } from "../invocation.ts";
-import { drainText } from "../cluster/drain-text.ts";
+import { drainText } from "../cluster/node-text.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { loadFrom, withSettingsOptions } from "../settings-options.ts";
 import { untilSignalled } from "./shutdown.ts";

@@ -32,11 +32,10 @@ export const HELP_LAYOUT: Partial<Help> = {
   },
 };
 
-/** What stands below the options, as wide as the rest: a paragraph for each text. */
-export function below({ out }: Terminal, ...paragraphs: readonly string[]): string {
-  return paragraphs
-    .map((text) => `\n${wrapped(text, Math.max(20, out.columns ?? HELP_WIDTH)).join("\n")}`)
-    .join("\n");
+/** Paragraphs below the options, as wide as the rest. Wrapped when they are shown. */
+export function below({ out }: Terminal, ...paragraphs: readonly string[]): () => string {
+  const width = Math.max(20, out.columns ?? HELP_WIDTH);
+  return () => paragraphs.map((text) => `\n${wrapped(text, width).join("\n")}`).join("\n");
 }
 
 /** Without "[options]", which all of them have. */

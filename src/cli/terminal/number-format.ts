@@ -35,6 +35,25 @@ export function span(ms: number | null | undefined): string {
   return `${Math.trunc(ms / size)}${unit}`;
 }
 
+/** `3m ago`, `in 2h`; null where the time is not known. */
+export function ago(now: number, instant: string | null | undefined): string | null {
+  if (!instant) return null;
+  const deltaMs = now - Date.parse(instant);
+  const [size, unit] = SPANS.find(([each]) => Math.abs(deltaMs) >= each) ?? SPANS.at(-1)!;
+  const text = `${Math.trunc(Math.abs(deltaMs) / size)}${unit}`;
+  return deltaMs >= 0 ? `${text} ago` : `in ${text}`;
+}
+
+/** `2026-01-01T00:00:00.000Z (1h ago)` */
+export function timeAndAge(now: number, instant: string | null): string | null {
+  return instant === null ? null : `${instant} (${ago(now, instant)})`;
+}
+
+/** How long ago, in the units of `span`; null where the time is not known. */
+export function since(now: number, instant: string | null | undefined): string | null {
+  return instant ? span(Math.max(0, now - Date.parse(instant))) : null;
+}
+
 export function percent(share: number): string {
   return `${Math.round(share * 100)}%`;
 }

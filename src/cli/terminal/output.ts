@@ -1,10 +1,10 @@
 /** Writes data to stdout: a table for people, JSON or YAML for programs. */
 
-import { stripVTControlCharacters } from "node:util";
-import Table from "cli-table3";
 import type * as Yaml from "yaml";
 import { loadPackage } from "../../platform/load-package.ts";
-import { columnsOf, shorten, wrapped } from "./plain-text.ts";
+import type { Column, Line, Piece, Shown } from "./columns.ts";
+import { columnLines, piece, pieceOf } from "./columns.ts";
+import { wrapped } from "./plain-text.ts";
 import type { Style, Terminal } from "./terminal.ts";
 import { styled } from "./terminal.ts";
 
@@ -23,97 +23,60 @@ export function print(terminal: Terminal, format: OutputFormat, data: unknown, t
   terminal.out.write(`${text}\n`);
 }
 
-const NO_LINES = Object.fromEntries(
-  [
-    "top",
-    "top-mid",
-    "top-left",
-    "top-right",
-    "bottom",
-    "bottom-mid",
-    "bottom-left",
-    "bottom-right",
-    "left",
-    "left-mid",
-    "mid",
-    "mid-mid",
-    "right",
-    "right-mid",
-  ].map((part) => [part, ""]),
-);
-
-export interface TableOptions {
-  /** Columns that are left out on a terminal that is too narrow for all, the first of them first. */
-  readonly spare?: readonly string[];
-  /** The column whose text is cut before any is left out; the last one, mostly. */
-  readonly cut?: string;
-}
-
-/** Less than that of a sentence says nothing. */
-const CUT_MIN = 16;
-
-export function table(
-  terminal: Terminal,
-  allNames: readonly string[],
-  allRows: readonly (readonly string[])[],
-  options: TableOptions = {},
+/** Rows under the titles of their columns. A terminal that is too narrow has fewer columns. */
+export function table<Row>(
+  { out }: Pick<Terminal, "out">,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
 ): string {
-  const { head, rows } = fitting(terminal.out, allNames, allRows, options);
-  const grid = new Table({
-    head: head.map((name) => styled(terminal.out, "bold", name.toUpperCase())),
-    chars: { ...NO_LINES, middle: "  " },
-    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
+  const width = out.isTTY ? (out.columns ?? 80) : null;
+  return columnLines(columns, rows, { width, live: false, head: "bold" })
+    .map((line) =>
+      line
+        .map(({ text, style }) => {
+          if (style === null) return text;
+          // The space around a word is not coloured: at the end of a line it would stay.
+          const word = text.trim();
+          return text.replace(word, () => styled(out, style, word));
+        })
+        .join("")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** What is known about one thing. A value of null is left out. */
+export type Facts = readonly (readonly [name: string, value: Shown])[];
+
+/** Names on the left, values on the right. */
+export function facts({ out }: Pick<Terminal, "out">, pairs: Facts): string {
+  const width = out.isTTY ? (out.columns ?? 80) : Infinity;
+  return factLines(pairs, width)
+    .map((line) => line.map(({ text, style }) => (style === null ? text : styled(out, style, text))).join(""))
+    .join("\n");
+}
+
+export function factLines(pairs: Facts, width: number): readonly Line[] {
+  const known = pairs.filter(([, value]) => value !== null && value !== undefined);
+  const names = Math.max(...pairs.map(([name]) => name.length)) + 2;
+  return known.flatMap(([name, value]) => {
+    const { text, style } = pieceOf(value);
+    const lines = width === Infinity ? [text] : wrapped(text, Math.max(20, width - names));
+    return lines.map((line, at): Line => [
+      ...(at === 0 ? [piece(name, "bold")] : []),
+      piece(" ".repeat(at === 0 ? names - name.length : names)),
+      piece(line, style),
+    ]);
   });
-  grid.push(...rows.map((row) => [...row]));
-  return trimmed(grid.toString());
 }
 
-function fitting(
-  { isTTY, columns = 80 }: Terminal["out"],
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  { spare = [], cut }: TableOptions,
-): { head: readonly string[]; rows: readonly (readonly string[])[] } {
-  if (!isTTY) return { head, rows };
-  const cutAt = cut === undefined ? -1 : head.indexOf(cut);
-  const widths = head.map((name, at) => Math.max(name.length, ...rows.map((row) => shownWidth(row[at]!))));
-  const least = widths.map((width, at) => (at === cutAt ? Math.min(width, CUT_MIN) : width));
-  const kept = new Set(head);
-  const width = (): number => head.reduce((sum, name, at) => sum + (kept.has(name) ? least[at]! + 2 : 0), -2);
-  for (const name of spare) {
-    if (width() <= columns) break;
-    kept.delete(name);
-  }
-  const room = cutAt < 0 ? 0 : Math.max(0, columns - width()) + least[cutAt]!;
-  const pick = (cells: readonly string[]): string[] =>
-    cells
-      .map((cell, at) => (at === cutAt && shownWidth(cell) > room ? shorten(cell, room) : cell))
-      .filter((_, at) => kept.has(head[at]!));
-  return { head: pick(head), rows: rows.map(pick) };
+export function bold({ out }: Pick<Terminal, "out">, text: string): string {
+  return styled(out, "bold", text);
 }
 
-/** A cell may have several lines. */
-function shownWidth(cell: string): number {
-  return Math.max(...stripVTControlCharacters(cell).split("\n").map(columnsOf));
-}
-
-/** Names on the left, values on the right; lines without a value are left out. */
-export function facts(terminal: Terminal, pairs: readonly (readonly [string, string | null])[]): string {
-  const grid = new Table({
-    chars: { ...NO_LINES, middle: "  " },
-    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
-  });
-  const names = Math.max(...pairs.map(([name]) => name.length));
-  const { isTTY, columns = 80 } = terminal.out;
-  const fitted = (value: string): string =>
-    // What is coloured is a word or two, and what has lines was laid out already.
-    !isTTY || shownWidth(value) <= columns - names - 2 || value.includes("\u001b") || value.includes("\n")
-      ? value
-      : wrapped(value, Math.max(20, columns - names - 2)).join("\n");
-  for (const [name, value] of pairs) {
-    if (value !== null) grid.push([styled(terminal.out, "bold", name), fitted(value)]);
-  }
-  return trimmed(grid.toString());
+/** A title with a text below it; nothing where there is no text. */
+export function section(terminal: Pick<Terminal, "out">, title: string, text: string | null): string[] {
+  return text === null || text === "" ? [] : [`${bold(terminal, title)}\n${text}`];
 }
 
 /** A long sentence behind its mark: on a terminal its further lines stand below the first word. */
@@ -123,11 +86,9 @@ export function hanging({ out }: Terminal, mark: string, text: string): string {
   return mark + lines.join(`\n${" ".repeat(mark.length)}`);
 }
 
-function trimmed(text: string): string {
-  return text
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
+/** A title with sentences below it, each behind a dash. */
+export function listSection(terminal: Terminal, title: string, lines: readonly string[]): string[] {
+  return section(terminal, title, lines.map((line) => hanging(terminal, "  - ", line)).join("\n"));
 }
 
 export const STATUS_STYLES: Readonly<Record<string, Style>> = {
@@ -143,22 +104,11 @@ export const STATUS_STYLES: Readonly<Record<string, Style>> = {
   dead: "red",
 };
 
+export function statusPiece(status: string, note = ""): Piece {
+  return piece(status + note, STATUS_STYLES[status] ?? null);
+}
+
 export function statusText(terminal: Terminal, status: string): string {
   const style = STATUS_STYLES[status];
   return style ? styled(terminal.out, style, status) : status;
-}
-
-/** `3m ago`, `in 2h`: one unit is enough to compare rows. */
-export function ago(terminal: Terminal, instant: string | null | undefined): string {
-  if (!instant) return "-";
-  const deltaMs = terminal.clock.now() - Date.parse(instant);
-  const sizes = [
-    [86_400_000, "d"],
-    [3_600_000, "h"],
-    [60_000, "m"],
-    [1_000, "s"],
-  ] as const;
-  const [size, unit] = sizes.find(([size]) => Math.abs(deltaMs) >= size) ?? [1_000, "s"];
-  const count = Math.trunc(Math.abs(deltaMs) / size);
-  return deltaMs >= 0 ? `${count}${unit} ago` : `in ${count}${unit}`;
 }

@@ -1,7 +1,12 @@
 /**
  * Makes foreign text safe for the terminal. The errors and logs of a task may contain anything, also sequences that
  * move the cursor, rename the window or hide text; and on a screen of fixed width every character must be counted.
+ * The libraries that count are loaded with the first text that is not plain ASCII or too long.
  */
+
+import type stringWidth from "string-width";
+import type wrapAnsi from "wrap-ansi";
+import { loadPackage } from "../../platform/load-package.ts";
 
 /** CSI with its parameters, OSC up to its end, and other escapes of two characters. */
 // oxlint-disable-next-line no-control-regex
@@ -30,22 +35,17 @@ function keepLayout(control: string): string {
   return control === "\n" || control === "\t" ? control : " ";
 }
 
-const NARROW = /^[\u0020-\u007e]*$/;
-const NO_WIDTH = /[\p{Mn}\p{Me}\p{Cf}]/u;
-const WIDE =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+/** ASCII, Latin letters and the signs that we draw with. For anything else a library is loaded, which takes its time. */
+const NARROW = /^[ -~¡-¬®-ɏ–…←-↓▁-█░✓]*$/;
 
-function widthOf(character: string): number {
-  if (NO_WIDTH.test(character)) return 0;
-  return WIDE.test(character) ? 2 : 1;
-}
-
-/** How many columns it takes. Of plain text: a sequence would be counted like letters. */
+/** How many columns it takes, without its colours. */
 export function columnsOf(text: string): number {
   if (NARROW.test(text)) return text.length;
-  let columns = 0;
-  for (const character of text) columns += widthOf(character);
-  return columns;
+  return loadPackage<{ default: typeof stringWidth }>("string-width").default(text);
+}
+
+function wrap(text: string, width: number, options: Parameters<typeof wrapAnsi>[2]): string[] {
+  return loadPackage<{ default: typeof wrapAnsi }>("wrap-ansi").default(text, width, options).split("\n");
 }
 
 /** Exactly so many columns: filled up, or cut with an ellipsis. */
@@ -58,35 +58,19 @@ export function fit(text: string, width: number, align: "left" | "right" = "left
 /** At most so many columns. */
 export function shorten(text: string, width: number): string {
   if (columnsOf(text) <= width) return text;
-  return width <= 0 ? "" : `${beginning(text, width - 1)}…`;
-}
-
-function beginning(text: string, width: number): string {
-  let [kept, columns] = ["", 0];
-  for (const character of text) {
-    columns += widthOf(character);
-    if (columns > width) break;
-    kept += character;
-  }
-  return kept;
+  if (width <= 1) return width <= 0 ? "" : "…";
+  // A character and its colours are rarely longer than 32; the whole of a long text need not be wrapped.
+  const [first = ""] = wrap(text.slice(0, 32 * width), width - 1, {
+    hard: true,
+    wordWrap: false,
+    trim: false,
+  });
+  return `${columnsOf(first) < width ? first : ""}…`;
 }
 
 /** Lines of at most so many columns, broken at spaces where there are any. */
 export function wrapped(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(/\s+/).filter((each) => each !== "")) {
-    if (line !== "" && columnsOf(line) + 1 + columnsOf(word) > width) {
-      lines.push(line);
-      line = "";
-    }
-    line = line === "" ? word : `${line} ${word}`;
-    while (columnsOf(line) > width) {
-      const head = beginning(line, Math.max(2, width));
-      lines.push(head);
-      line = line.slice(head.length);
-    }
-  }
-  if (line !== "") lines.push(line);
-  return lines;
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  if (columnsOf(line) <= width) return line === "" ? [] : [line];
+  return wrap(line, Math.max(2, width), { hard: true });
 }

@@ -1,14 +1,17 @@
-/** The first lines of the screen: the leader, the rates of jobs, and the alerts. */
+/**
+ * The overview of the cluster: the first lines of the screen (the leader, the rates of jobs, the alerts), and one line
+ * where there is no terminal.
+ */
 
-import { count, perSecond, short, span } from "../terminal/number-format.ts";
-import { shorten } from "../terminal/plain-text.ts";
+import { count, perSecond, several, short, since, span } from "../terminal/number-format.ts";
+import { plain, shorten } from "../terminal/plain-text.ts";
 import type { Style } from "../terminal/terminal.ts";
 import type { OverviewBody } from "../../api/bodies/overview-body.ts";
-import type { Line, Piece } from "./screen-line.ts";
-import { edges, piece } from "./screen-line.ts";
+import type { Line, Piece } from "../terminal/columns.ts";
+import { edges, piece } from "../terminal/columns.ts";
 import type { Model } from "./top-model.ts";
 
-export interface HeaderStyle {
+export interface ScreenSize {
   readonly width: number;
   readonly height: number;
   /** Wall time in ms. */
@@ -20,21 +23,21 @@ type Leader = NonNullable<OverviewBody["leader"]>;
 /** Above this many the rest is counted: an alert must not push away what it is about. */
 const ALERTS_MAX = 3;
 
-export function headerLines(model: Model, look: HeaderStyle): Line[] {
+export function headerLines(model: Model, size: ScreenSize): Line[] {
   const { overview } = model;
   if (overview === null) {
     const trouble = model.trouble === null ? [] : [[piece(model.trouble, "red")]];
-    return [titleLine(model, look), ...trouble];
+    return [titleLine(model, size), ...trouble];
   }
   return [
-    titleLine(model, look),
-    flowLine(overview, model, look.width),
-    countsLine(overview, look.width),
-    ...alertLines(overview, look),
+    titleLine(model, size),
+    flowLine(overview, model, size.width),
+    countsLine(overview, size.width),
+    ...alertLines(overview, size),
   ];
 }
 
-function titleLine({ overview, trouble }: Model, { width, now }: HeaderStyle): Line {
+function titleLine({ overview, trouble }: Model, { width, now }: ScreenSize): Line {
   const time = [piece(clockTime(now), "dim")];
   if (overview === null) {
     const text = trouble === null ? "connecting …" : "not connected, trying again";
@@ -42,7 +45,7 @@ function titleLine({ overview, trouble }: Model, { width, now }: HeaderStyle): L
   }
   const { cluster, leader, node } = overview;
   const nodes = `${cluster.active_nodes}/${cluster.total_nodes} nodes`;
-  const lead = leader === null ? [piece("nobody leads", ["bold", "red"])] : leadPieces(leader, now);
+  const lead = leader === null ? [piece("no leader", ["bold", "red"])] : leadPieces(leader, now);
   const state: Piece[] = [
     ...(cluster.formed ? [] : [piece("  forming", "yellow")]),
     ...(trouble === null ? [] : [piece(`  ${node} does not answer`, ["bold", "red"])]),
@@ -56,8 +59,10 @@ function titleLine({ overview, trouble }: Model, { width, now }: HeaderStyle): L
 }
 
 function leadPieces({ node_id: name, epoch, acquired_at: at }: Leader, now: number): Piece[] {
-  const since = at === null ? "" : `, for ${span(Math.max(0, now - Date.parse(at)))}`;
-  return [piece(name, "bold"), piece(` leads, epoch ${epoch}${since}`)];
+  return [
+    piece(name, "bold"),
+    piece(` leads, epoch ${epoch}${at === null ? "" : `, for ${since(now, at)}`}`),
+  ];
 }
 
 /** How many jobs come, end and fail; how long they wait and run. */
@@ -103,7 +108,7 @@ function countsLine({ jobs, backlog, workers }: OverviewBody, width: number): Li
   ];
 }
 
-function alertLines({ alerts }: OverviewBody, { width, height }: HeaderStyle): Line[] {
+function alertLines({ alerts }: OverviewBody, { width, height }: ScreenSize): Line[] {
   const room = height < 20 ? 1 : ALERTS_MAX;
   const shown = alerts.slice(0, alerts.length > room ? room - 1 || 1 : room);
   const lines = shown.map(({ severity, message, remedy }): Line => {
@@ -113,6 +118,32 @@ function alertLines({ alerts }: OverviewBody, { width, height }: HeaderStyle): L
   const rest = alerts.length - shown.length;
   if (rest > 0) lines.push([piece(`! and ${rest} more: press a`, "yellow")]);
   return lines;
+}
+
+/** For pipes and logs. */
+export function overviewLine({
+  at,
+  leader,
+  cluster,
+  rates,
+  backlog,
+  workers,
+  jobs,
+  alerts,
+}: OverviewBody): string {
+  const lead = leader === null ? "no leader" : `${leader.node_id} leads (epoch ${leader.epoch})`;
+  const { submitted_per_second: come, finished_per_second: end, failed_per_second: fail } = rates;
+  const oldest = backlog.oldest_age_ms === null ? "" : `, oldest ${span(backlog.oldest_age_ms)}`;
+  const codes = alerts.map(({ code }) => code).join(", ");
+  return plain(
+    [
+      `${at} ${lead}`,
+      `${cluster.active_nodes}/${cluster.total_nodes} nodes`,
+      `in ${perSecond(come)}, out ${perSecond(end)}, failing ${perSecond(fail)}`,
+      `running ${count(workers.running)}/${count(workers.slots)}, waiting ${count(backlog.ready)}${oldest}, failed ${count(jobs.failed)}`,
+      ...(alerts.length === 0 ? [] : [`${several(alerts.length, "alert")}: ${codes}`]),
+    ].join("; "),
+  );
 }
 
 const BARS = "▁▂▃▄▅▆▇█";

@@ -2,9 +2,9 @@
 
 import { alertsInFull, detailLines } from "./detail-view.ts";
 import { headerLines } from "./header-view.ts";
-import type { HeaderStyle } from "./header-view.ts";
-import type { Line } from "./screen-line.ts";
-import { edges, piece } from "./screen-line.ts";
+import type { ScreenSize } from "./header-view.ts";
+import type { Line } from "../terminal/columns.ts";
+import { edges, piece } from "../terminal/columns.ts";
 import type { Model, Pane } from "./top-model.ts";
 import { PANES } from "./top-model.ts";
 import type { PaneView } from "./list-panes.ts";
@@ -20,30 +20,30 @@ export interface ScreenLine {
   readonly selected: boolean;
 }
 
-export function screen(model: Model, look: HeaderStyle): readonly ScreenLine[] {
-  const { width, height } = look;
+export function screen(model: Model, size: ScreenSize): readonly ScreenLine[] {
+  const { width, height } = size;
   if (width < WIDTH_MIN || height < HEIGHT_MIN) {
     return filled([{ line: [piece(`${WIDTH_MIN}x${HEIGHT_MIN} or more, please`)], selected: false }], height);
   }
-  const head = headerLines(model, look).map(unselected);
-  const foot = unselected(footLine(model, look));
+  const head = headerLines(model, size).map(unselected);
+  const foot = unselected(footLine(model, size));
   const room = height - head.length - 1;
-  return [...head, ...filled(body(model, look, room), room), foot];
+  return [...head, ...filled(body(model, size, room), room), foot];
 }
 
 /** How many rows of the pane in use are seen: what a page is. */
-export function pageOf(model: Model, look: HeaderStyle): number {
-  const room = look.height - headerLines(model, look).length - 1;
-  const views = PANES.map((pane) => paneView(model, pane, look));
+export function pageOf(model: Model, size: ScreenSize): number {
+  const room = size.height - headerLines(model, size).length - 1;
+  const views = PANES.map((pane) => paneView(model, pane, size));
   return Math.max(1, heights(views, model.pane, room)[PANES.indexOf(model.pane)]! - 1);
 }
 
-function body(model: Model, look: HeaderStyle, room: number): ScreenLine[] {
+function body(model: Model, size: ScreenSize, room: number): ScreenLine[] {
   if (model.mode.kind === "help") return helpLines().map(unselected);
-  if (model.mode.kind === "alerts") return alertsInFull(model, look).map(unselected);
-  if (model.mode.kind === "detail") return detailLines(model, look).map(unselected);
+  if (model.mode.kind === "alerts") return alertsInFull(model, size).map(unselected);
+  if (model.mode.kind === "detail") return detailLines(model, size).map(unselected);
   if (model.overview === null) return [];
-  const views = PANES.map((pane) => paneView(model, pane, look));
+  const views = PANES.map((pane) => paneView(model, pane, size));
   const given = heights(views, model.pane, room);
   return views.flatMap((view, at) => paneLines(view, given[at]!, view.pane === model.pane));
 }
@@ -113,7 +113,7 @@ const KEYS: Readonly<Record<Pane, string>> = {
   events: "",
 };
 
-function footLine({ mode, message, pane }: Model, { width }: HeaderStyle): Line {
+function footLine({ mode, message, pane }: Model, { width }: ScreenSize): Line {
   if (mode.kind === "confirm") return [piece(mode.question, ["bold", "yellow"]), piece("  y/n", "bold")];
   if (mode.kind !== "browse") return [piece("any key goes back  q quit", "dim")];
   const keys = ["q quit", "tab next", "↑↓ select", "enter more", KEYS[pane], "? help"].filter(

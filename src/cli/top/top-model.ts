@@ -33,7 +33,7 @@ export interface Model extends Lists {
   /** Jobs that came and went per second, oldest first. */
   readonly rates: readonly { readonly in: number; readonly out: number }[];
   readonly pane: Pane;
-  /** The row of each pane, by what it is about: rows come and go. */
+  /** The selected row of each pane, by its key: rows come and go. */
   readonly selected: Readonly<Record<Pane, string | null>>;
   readonly mode:
     | { readonly kind: "browse" }
@@ -42,7 +42,7 @@ export interface Model extends Lists {
     | { readonly kind: "detail" }
     | { readonly kind: "confirm"; readonly question: string; readonly action: Action };
   readonly message: { readonly text: string; readonly bad: boolean } | null;
-  /** Why nothing is heard; null while all is well. */
+  /** Why no data arrives; null while it does. */
   readonly trouble: string | null;
 }
 
@@ -56,7 +56,7 @@ export type TopEvent =
   | { readonly kind: "lists"; readonly lists: Partial<Lists> }
   | { readonly kind: "journal"; readonly entries: readonly JournalEntryBody[] }
   | { readonly kind: "trouble"; readonly reason: string }
-  | { readonly kind: "told"; readonly text: string; readonly bad: boolean }
+  | { readonly kind: "done"; readonly text: string; readonly bad: boolean }
   | { readonly kind: "quiet" }
   | { readonly kind: "key"; readonly key: Key; readonly page: number };
 
@@ -100,7 +100,7 @@ export function step(model: Model, event: TopEvent): Step {
     }
     case "trouble":
       return still({ ...model, trouble: event.reason });
-    case "told":
+    case "done":
       return still({ ...model, message: { text: event.text, bad: event.bad } });
     case "quiet":
       return still({ ...model, message: null });
@@ -138,35 +138,23 @@ function isChar(key: Key, char: string): boolean {
   return typeof key !== "string" && key.char.toLowerCase() === char;
 }
 
+const PANE_STEPS = { tab: 1, right: 1, "back-tab": -1, left: -1 } as const;
+
 function moved(
   model: Model,
   key: Exclude<Key, object | "interrupt" | "suspend" | "redraw">,
   page: number,
 ): Step {
-  switch (key) {
-    case "tab":
-    case "right":
-      return still(inPane(model, 1));
-    case "back-tab":
-    case "left":
-      return still(inPane(model, -1));
-    case "up":
-      return still(selecting(model, -1));
-    case "down":
-      return still(selecting(model, 1));
-    case "page-up":
-      return still(selecting(model, -page));
-    case "page-down":
-      return still(selecting(model, page));
-    case "home":
-      return still(selecting(model, -Infinity));
-    case "end":
-      return still(selecting(model, Infinity));
-    case "enter":
-      return still(keysOf(model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
-    case "escape":
-      return still({ ...model, message: null });
+  const rows = { up: -1, down: 1, "page-up": -page, "page-down": page, home: -Infinity, end: Infinity };
+  if (key === "escape") return still({ ...model, message: null });
+  if (key === "enter") {
+    return still(keysOf(model).length === 0 ? model : { ...model, mode: { kind: "detail" } });
   }
+  return still(
+    key in rows
+      ? selecting(model, rows[key as keyof typeof rows])
+      : inPane(model, PANE_STEPS[key as keyof typeof PANE_STEPS]),
+  );
 }
 
 function typed(model: Model, char: string): Step {
@@ -192,11 +180,10 @@ function typed(model: Model, char: string): Step {
 /** The question before an action on the row that is selected, or why there is none. */
 function asking(model: Model, char: string): Step {
   const at = selectedIndex(model);
-  const [node, queue, job] = [
-    model.pane === "nodes" ? model.nodes[at] : undefined,
-    model.pane === "queues" ? model.queues[at] : undefined,
-    model.pane === "jobs" ? model.jobs[at] : undefined,
-  ];
+  const { pane } = model;
+  const node = pane === "nodes" ? model.nodes[at] : undefined;
+  const queue = pane === "queues" ? model.queues[at] : undefined;
+  const job = pane === "jobs" ? model.jobs[at] : undefined;
   const ask = (question: string, action: Action): Step =>
     still({ ...model, mode: { kind: "confirm", question, action } });
   const hint = (text: string): Step => still({ ...model, message: { text, bad: false } });
@@ -240,7 +227,7 @@ function selecting(model: Model, by: number): Model {
   return { ...model, selected: { ...model.selected, [model.pane]: keys[at]! }, message: null };
 }
 
-/** What the rows of a pane are about, in their order. */
+/** The keys of the rows of a pane, in their order. */
 export function keysOf(model: Model, pane: Pane = model.pane): readonly string[] {
   switch (pane) {
     case "nodes":

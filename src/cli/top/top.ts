@@ -6,19 +6,20 @@ import { BatonClientError } from "../../client/client-error.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectForLong, withNodeOptions } from "../node-options.ts";
+import { journalText } from "../cluster/journal-text.ts";
 import { print } from "../terminal/output.ts";
+import { plain } from "../terminal/plain-text.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { styled } from "../terminal/terminal.ts";
 import { topFeed } from "./top-feed.ts";
-import { Frame } from "./frame.ts";
-import type { HeaderStyle } from "./header-view.ts";
-import { painted } from "./screen-line.ts";
+import type { ScreenSize } from "./header-view.ts";
+import { overviewLine } from "./header-view.ts";
+import { painted } from "../terminal/columns.ts";
 import type { Action, Model, TopEvent } from "./top-model.ts";
 import { FIRST, step } from "./top-model.ts";
-import { entryLine, overviewLine } from "./plain-lines.ts";
 import { pageOf, screen } from "./screen.ts";
 import type { RawInput } from "./tty-session.ts";
-import { TtySession } from "./tty-session.ts";
+import { Frame, TtySession } from "./tty-session.ts";
 
 /** Ages on the screen are in seconds. */
 const REDRAW_MS = 1_000;
@@ -65,7 +66,9 @@ async function lines(terminal: Terminal, client: BatonClient, { output }: NodeOp
         print(shown, output, { event: "overview", data: overview }, () => overviewLine(overview));
       } else if (event.kind === "journal") {
         for (const entry of event.entries) {
-          print(shown, output, { event: "journal", data: entry }, () => entryLine(entry));
+          print(shown, output, { event: "journal", data: entry }, () =>
+            plain(`${entry.at} ${journalText(entry)}`),
+          );
         }
       } else if (event.kind === "trouble") terminal.err.write(`${event.reason}; trying again\n`);
     },
@@ -89,7 +92,7 @@ class Top {
       input,
       output: terminal.out,
       process,
-      onKey: (key) => this.#tell({ kind: "key", key, page: pageOf(this.#model, this.#look()) }),
+      onKey: (key) => this.#tell({ kind: "key", key, page: pageOf(this.#model, this.#size()) }),
       onDirty: () => {
         this.#frame.forget();
         this.#draw();
@@ -137,14 +140,14 @@ class Top {
 
   async #act(action: Action): Promise<void> {
     try {
-      this.#tell({ kind: "told", text: await done(this.#client, action), bad: false });
+      this.#tell({ kind: "done", text: await done(this.#client, action), bad: false });
     } catch (error) {
       if (!(error instanceof BatonClientError)) throw error;
-      this.#tell({ kind: "told", text: error.message, bad: true });
+      this.#tell({ kind: "done", text: error.message, bad: true });
     }
   }
 
-  #look(): HeaderStyle {
+  #size(): ScreenSize {
     const { out, clock } = this.#terminal;
     return { width: out.columns ?? 80, height: out.rows ?? 24, now: clock.now() };
   }
@@ -154,16 +157,16 @@ class Top {
     this.#drawing = null;
     if (this.#over.signal.aborted) return;
     const { out } = this.#terminal;
-    const look = this.#look();
-    const lines = screen(this.#model, look).map(({ line, selected }) =>
-      painted(line, look.width, (style, text) => styled(out, style, text), selected ? "inverse" : null),
+    const size = this.#size();
+    const lines = screen(this.#model, size).map(({ line, selected }) =>
+      painted(line, size.width, (style, text) => styled(out, style, text), selected ? "inverse" : null),
     );
-    const text = this.#frame.next(lines, look.width);
+    const text = this.#frame.next(lines, size.width);
     if (text !== "") out.write(text);
   }
 }
 
-/** Does it, and says so. */
+/** Does it and returns what to show. */
 async function done(client: BatonClient, action: Action): Promise<string> {
   switch (action.do) {
     case "drain":
@@ -177,10 +180,10 @@ async function done(client: BatonClient, action: Action): Promise<string> {
       return `${action.queue} is paused`;
     case "unpause":
       await client.resumeQueue(action.queue);
-      return `${action.queue} goes on`;
+      return `${action.queue} resumed`;
     case "cancel": {
       const { status } = await client.cancel(action.job);
-      return status === "cancelled" ? `${action.job} is cancelled` : `${action.job} was told to stop`;
+      return status === "cancelled" ? `${action.job} is cancelled` : `${action.job} was asked to stop`;
     }
   }
 }

@@ -3,7 +3,7 @@
  * broken: a suite that cannot fail proves nothing.
  */
 
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
 import type { AgentStore } from "../../../src/store/agents.ts";
 import type { OwnershipStore } from "../../../src/store/ownership.ts";
@@ -54,7 +54,7 @@ export const BROKEN: BrokenStores = {
 /** Opens memory stores with some methods replaced; with none replaced they are as good as the original. */
 export function opening(replace: (whole: Store) => Replaced): OpenStore {
   return async ({ clock }) => {
-    const whole = new MemoryStore({ clock });
+    const whole = memoryStore({ clock });
     const { jobs, queues, schedules, terms, samples, agents, access, ownership } = replace(whole);
     return {
       guarantees: whole.guarantees,

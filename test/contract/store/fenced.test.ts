@@ -1,9 +1,9 @@
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import { fencedContract } from "./fenced.ts";
 
 fencedContract("memory", async ({ clock }) => {
-  const store = new MemoryStore({ clock });
+  const store = memoryStore({ clock });
   return store;
 });
 

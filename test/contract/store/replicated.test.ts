@@ -2,7 +2,7 @@
 
 import { describe, test } from "node:test";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { MemoryNetwork } from "../../../src/transport/memory/memory-network.ts";
@@ -15,7 +15,7 @@ import { schedulePromises } from "./schedules.ts";
 type OpenDisk = (options: Parameters<OpenStore>[0] & { readonly name: string }) => Promise<Store>;
 
 const DISKS: Readonly<Record<string, OpenDisk>> = {
-  memory: async ({ clock }) => new MemoryStore({ clock }),
+  memory: async ({ clock }) => memoryStore({ clock }),
   sqlite: ({ clock, dir, name }) => openSqliteStore({ dir: `${dir}/${name}`, clock }),
 };
 

@@ -7,7 +7,7 @@ import { jobId } from "../../../src/core/ids.ts";
 import type { OpenRun, ScheduleNote } from "../../../src/core/schedules/schedule-register.ts";
 import { putNote } from "../../../src/core/schedules/schedule-register.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import type { NoteBatch, Placing, ScheduleNotes } from "../../../src/store/schedule-notes.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { NotedOccurrence } from "../../../src/store/store.ts";
@@ -220,7 +220,7 @@ const onDisk: Promises = {
 const KEEPERS: Readonly<Record<string, { readonly open: OpenStore; readonly promises: Promises }>> = {
   memory: {
     open: async ({ clock }) => {
-      const store = new MemoryStore({ clock });
+      const store = memoryStore({ clock });
       return store;
     },
     promises,

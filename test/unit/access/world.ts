@@ -11,7 +11,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import type { Outcome, PeerRequest, ReceivedRequest } from "../../../src/transport/transport.ts";
 
 export function credential(fields: Partial<Credential> = {}): Credential {
@@ -42,7 +42,7 @@ export interface AccessNode {
 }
 
 export async function storeOn(clock: ManualClock): Promise<AccessStore> {
-  const store = new MemoryStore({ clock });
+  const store = memoryStore({ clock });
   return store.access;
 }
 

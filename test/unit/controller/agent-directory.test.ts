@@ -6,12 +6,12 @@ import type { Term } from "../../../src/core/leadership/term.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { AgentSeen } from "../../../src/store/agents.ts";
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 
 class World {
   readonly clock = new ManualClock();
-  readonly store = new MemoryStore({ clock: this.clock });
+  readonly store = memoryStore({ clock: this.clock });
   readonly written: (readonly AgentSeen[])[] = [];
   readonly directory: AgentDirectory;
   readonly news: string[] = [];

@@ -11,7 +11,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { observeNode } from "../../../src/observe/observe-node.ts";
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import { recordingLog } from "../../support/node-log.ts";
 import { nodeHere, temporaryDirectory } from "../../support/node-here.ts";
 
@@ -19,7 +19,7 @@ const identity = { name: "node-a" as NodeName, incarnation: "1" };
 
 async function observed() {
   const clock = new ManualClock();
-  const store = new MemoryStore({ clock });
+  const store = memoryStore({ clock });
   const events = new NodeEvents(silentLog);
   const traffic = new Traffic(clock);
   const counted: string[] = [];

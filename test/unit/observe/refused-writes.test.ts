@@ -44,7 +44,7 @@ import { ManualClock } from "../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { NodeState } from "../../../src/platform/node-state.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, JobStore, Store } from "../../../src/store/store.ts";
 import { HeldRuns, WorkerWorld } from "../../support/node-worker.ts";
 
@@ -76,7 +76,7 @@ type FencedMethod = { [P in Parts]: `${P}.${Fenced<NonNullable<Store[P]>>}` }[Pa
 /** A node that leads in a term that is over as soon as another is granted, and does not know it. */
 class World {
   readonly clock = new ManualClock();
-  readonly store = new MemoryStore({ clock: this.clock });
+  readonly store = memoryStore({ clock: this.clock });
   readonly channels = new MemoryChannels({ clock: this.clock });
   readonly random = seededRandom(1);
   readonly events = new NodeEvents(silentLog);

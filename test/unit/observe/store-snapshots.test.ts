@@ -4,7 +4,7 @@ import { BacklogReader } from "../../../src/observe/backlog-reader.ts";
 import { StoreSnapshots } from "../../../src/observe/store-snapshots.ts";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Schedule } from "../../../src/core/schedules/schedule.ts";
-import { MemoryStore } from "../../../src/store/memory/store.ts";
+import { memoryStore } from "../../support/memory-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { StoreWorld } from "../../support/store-world.ts";
 
@@ -22,7 +22,7 @@ function looked(
 ): Promise<void> {
   return StoreWorld.with(
     async ({ clock }) => {
-      const store = new MemoryStore({ clock });
+      const store = memoryStore({ clock });
       return store;
     },
     async (world) => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { MemorySamples } from "../../../src/store/memory/samples.ts";
+import { SqliteSamples } from "../../../src/store/sqlite/samples.ts";
 import { systemClock, type Clock } from "../../../src/platform/clock.ts";
 import { defineTask } from "../../../src/jobs/tasks/task.ts";
 import { recordingLog } from "../../support/node-log.ts";
@@ -18,7 +18,7 @@ it("a leader whose store never answers one duty is not well, and well again when
     monotonic: () => systemClock.monotonic() + aheadMs,
   };
   const answer = Promise.withResolvers<void>();
-  const note = t.mock.method(MemorySamples.prototype, "note", () => answer.promise);
+  const note = t.mock.method(SqliteSamples.prototype, "note", () => answer.promise);
   const log = recordingLog();
   const node = await nodeHere(t, {
     http: true,

@@ -229,7 +229,7 @@ export class Claim {
     now: number,
   ): ClaimedJob[] {
     const ledger = this.#ledger;
-    const lease = ledger.holdLease(request.lease, now + request.leaseMs);
+    const lease = ledger.holdLease(request.lease, request.leaseMs);
     const worker = ledger.workerId(request.worker);
     const by = ledger.authorId(request.author);
     const { leaderEpoch } = request.author;

@@ -44,7 +44,7 @@ export function sqliteJobs({ ledger, terms, submit, read }: SqliteJobsParts): Jo
     report: (reports, fence) => write(() => settle.report(reports, fence?.epoch), fence),
     renew: (lease, ttlMs, fence) =>
       write(() => {
-        if (!ledger.prolongLease(lease, ledger.clock.now() + ttlMs)) return { held: false, cancelled: [] };
+        if (!ledger.prolongLease(lease, ttlMs)) return { held: false, cancelled: [] };
         const cancelled: { id: JobId; jobEpoch: number; reason: string | null }[] = [];
         for (const [seq, reason] of ledger.cancelWishes) {
           const run = ledger.running.get(seq);

@@ -66,7 +66,7 @@ export class Recover {
   #dead(which: Dead, budgets: Budgets, leaderEpoch: number, now: number): Recovered[] {
     const ledger = this.#ledger;
     const over = new Set<LeaseId>();
-    for (const name of ledger.leaseNames()) if (isAbandoned(name, which, ledger, now)) over.add(name);
+    for (const name of ledger.leaseNames()) if (isAbandoned(name, which, ledger)) over.add(name);
     const recovered: Recovered[] = [];
     for (const [seq, run] of ledger.running) {
       const ended = over.has(run.lease);
@@ -154,6 +154,6 @@ function endOf(
   return error && { status: "failed", error };
 }
 
-function isAbandoned(name: LeaseId, which: Dead, ledger: StoreCache, now: number): boolean {
-  return which.by === "expiry" ? ledger.leaseExpired(name, now) : isLeftBehind(name, which);
+function isAbandoned(name: LeaseId, which: Dead, ledger: StoreCache): boolean {
+  return which.by === "expiry" ? ledger.leaseExpired(name) : isLeftBehind(name, which);
 }

@@ -6,7 +6,7 @@
 import type { JobId, LeaseId } from "../../../core/ids.ts";
 import { JOB_STATUSES, type JobStatus } from "../../../core/jobs/job.ts";
 import type { Clock } from "../../../platform/clock.ts";
-import type { SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
+import { IN_MEMORY, type SqliteFile } from "../../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Author } from "../../store.ts";
 import { STATUS } from "../schema.ts";
 
@@ -37,6 +37,8 @@ const KEYS_PER_MS = 0x1000;
 export class StoreCache {
   readonly file: SqliteFile;
   readonly clock: Clock;
+  /** Leases outlive the process only in a file: in memory, a wall clock that is set must not end one. */
+  readonly #leaseClock: () => number;
 
   /** Every fresh job up to here has been claimed or given a lane. */
   head = 0;
@@ -66,6 +68,7 @@ export class StoreCache {
   constructor(file: SqliteFile, clock: Clock) {
     this.file = file;
     this.clock = clock;
+    this.#leaseClock = () => (file.path === IN_MEMORY ? Math.trunc(clock.monotonic()) : clock.now());
     this.#sql = {
       byKey: file.prepare("SELECT seq, id FROM job WHERE id_key = ?"),
       saveHead: file.prepare(
@@ -283,12 +286,13 @@ export class StoreCache {
    */
   mayHold(name: LeaseId, opens: boolean): boolean {
     const known = this.#leases.get(name);
-    if (known && known.expiresAt > this.clock.now()) return true;
+    if (known && known.expiresAt > this.#leaseClock()) return true;
     return opens && !(known && this.#holdsJobs(name));
   }
 
   /** Opens a lease that may be held, or prolongs it. */
-  holdLease(name: LeaseId, expiresAt: number): number {
+  holdLease(name: LeaseId, ttlMs: number): number {
+    const expiresAt = this.#leaseClock() + ttlMs;
     const known = this.#leases.get(name);
     if (known) {
       if (expiresAt > known.expiresAt) this.#prolong(known, expiresAt);
@@ -301,10 +305,10 @@ export class StoreCache {
   }
 
   /** False when the lease is not there or has run out. */
-  prolongLease(name: LeaseId, expiresAt: number): boolean {
+  prolongLease(name: LeaseId, ttlMs: number): boolean {
     const known = this.#leases.get(name);
-    if (!known || known.expiresAt <= this.clock.now()) return false;
-    this.#prolong(known, expiresAt);
+    if (!known || this.leaseExpired(name)) return false;
+    this.#prolong(known, this.#leaseClock() + ttlMs);
     return true;
   }
 
@@ -320,9 +324,9 @@ export class StoreCache {
     return this.#leases.keys();
   }
 
-  leaseExpired(name: LeaseId, now: number): boolean {
+  leaseExpired(name: LeaseId): boolean {
     const known = this.#leases.get(name);
-    return !known || known.expiresAt <= now;
+    return !known || known.expiresAt <= this.#leaseClock();
   }
 
   dropLease(name: LeaseId): void {

@@ -14,8 +14,8 @@ describe("baton queues", () => {
     const { code, out } = await runCli(["queues", "--url", node.url]);
     assert.equal(code, 0);
     assert.deepEqual(out.split("\n"), [
-      "QUEUE  STATE   WAITING  OLDEST  RUNNING  SLOTS  IN     OUT  SCHEDULED  COMPLETED  FAILED  CANCELLED",
-      "mail   paused  2,000    1m      3        10     1.3/s  0/s  1          4          5       6",
+      "QUEUE  STATE   WAITING  OLDEST  RUNNING  SLOTS     IN  OUT  SCHEDULED  FAILED  COMPLETED  CANCELLED",
+      "mail   paused    2,000      1m        3     10  1.3/s  0/s          1       5          4          6",
       "",
     ]);
   });

@@ -54,9 +54,9 @@ describe("baton nodes list", () => {
     const { code, out } = await runCli(["nodes", "list", "--url", node.url]);
     assert.equal(code, 0);
     assert.deepEqual(out.split("\n"), [
-      "NAME    STATUS  ROLES           URL                   VERSION  JOBS  CPU  MEMORY  LOOP LAG  LAST SEEN",
-      "node-1  active  gateway,worker  http://10.0.0.1:8420  0.1.0    3     26%  50%     1ms       2s ago",
-      "node-2  dead    worker          -                     0.1.0    3     26%  50%     1ms       2s ago",
+      "NAME    STATUS  ROLES           JOBS  CPU  MEMORY  LAG    SEEN  VERSION  URL",
+      "node-1  active  gateway,worker     3  26%     50%  1ms  2s ago  0.1.0    http://10.0.0.1:8420",
+      "node-2  dead    worker             3  26%     50%  1ms  2s ago  0.1.0    -",
       "",
     ]);
     const json = await runCli(["nodes", "list", "-o", "json", "--url", node.url]);
@@ -116,9 +116,9 @@ describe("baton leaders", () => {
     ]);
   });
 
-  it("says that nobody leads", async () => {
+  it("says that there is no leader", async () => {
     await using node = await fakeNode({ "GET /cluster/leaders": { leaders: [] } });
-    assert.equal((await runCli(["leaders", "--url", node.url])).out, "nobody leads\n");
+    assert.equal((await runCli(["leaders", "--url", node.url])).out, "no leader\n");
   });
 });
 
@@ -137,7 +137,7 @@ describe("baton cluster status", () => {
     assert.match(out, /^state +formed$/m);
     assert.match(out, /^nodes +2 \(1 active, 1 dead\)$/m);
     assert.match(out, /^leader +node-1$/m);
-    assert.match(out, /^jobs +4 scheduled, 1,204 queued, .*; 12 of 30 places in use$/m);
+    assert.match(out, /^jobs +4 scheduled, 1,204 queued, .*; 12 of 30 slots in use$/m);
     assert.match(out, /^flow +in 120\/s, out 118\/s, failing 0\.2\/s; wait p50 3ms, p95 21ms; run /m);
     assert.match(out, /^waiting +1,204 jobs, the oldest for 3\.4s$/m);
     assert.match(out, /^Alerts\n {2}warning node-c has been silent.*\n {4}→ start it again/m);
@@ -318,8 +318,8 @@ describe("baton node show", () => {
     const { code, out } = await runCli(["node", "show", "node-1", "--url", node.url]);
     assert.equal(code, 0);
     assert.match(out, /^load +cpu 26%, memory 50%, loop lag 1ms$/m);
-    assert.match(out, /^node-2 +yes +3ms$/m);
-    assert.match(out, /^node-3 +no +- +no route$/m);
+    assert.match(out, /^reaches node-2 +in 3ms$/m);
+    assert.match(out, /^reaches node-3 +no: no route$/m);
   });
 });
 

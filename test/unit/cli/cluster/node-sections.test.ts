@@ -69,7 +69,7 @@ describe("what the list of nodes has no column for", () => {
       });
       const { code, out } = await runCli([...command, "--url", node.url]);
       assert.equal(code, 0);
-      assert.match(out, /\n\nDo not reach\n {2}node-1, node-3 → node-2 \(no route\)\n {2}`baton doctor`/);
+      assert.match(out, /\n\nDo not reach\n {2}node-1, node-3 → node-2 \(no route\)\n {2}See `baton doctor`/);
       assert.doesNotMatch(out, /→ node-4/, "that a dead one is not reached is no news");
       assert.match(
         out,

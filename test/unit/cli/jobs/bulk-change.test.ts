@@ -138,8 +138,8 @@ describe("baton jobs retry --all", () => {
 
   it("wants ids or --all, and not both", async () => {
     const cases: [string[], RegExp][] = [
-      [[], /which jobs to delete is not said\nhint: name jobs, or add --all/],
-      [["--status", "failed"], /hint: add --all to mean every job that they pick/],
+      [[], /specify job ids or --all\nhint: see the ids/],
+      [["--status", "failed"], /hint: add --all to change every job that matches the filters/],
       [[JOB_ID, "--all"], /give the ids of jobs, or --all with filters, not both/],
       [[JOB_ID, "--queue", "q"], /not both/],
     ];

@@ -199,7 +199,7 @@ describe("baton jobs cancel, retry and delete", () => {
       [`DELETE /jobs/${JOB_ID}`]: { status: "ok", job_id: JOB_ID },
     });
     const cancelled = await runCli(["jobs", "cancel", JOB_ID, "--reason", "not needed", "--url", node.url]);
-    assert.equal(cancelled.out, `${JOB_ID} processing (told to stop)\n`);
+    assert.equal(cancelled.out, `${JOB_ID} processing (asked to stop)\n`);
     assert.deepEqual(node.asked[0]!.body, { reason: "not needed" });
     assert.equal((await runCli(["jobs", "retry", JOB_ID, "--url", node.url])).out, `${JOB_ID} queued\n`);
     assert.equal((await runCli(["jobs", "delete", JOB_ID, "--url", node.url])).out, `${JOB_ID} deleted\n`);

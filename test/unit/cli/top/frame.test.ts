@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Frame } from "../../../../src/cli/top/frame.ts";
+import { Frame } from "../../../../src/cli/top/tty-session.ts";
 
 const at = (row: number, text: string): string => `\u001b[${row};1H${text}`;
 const together = (text: string): string => `\u001b[?2026h${text}\u001b[?2026l`;

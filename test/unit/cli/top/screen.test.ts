@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { sparkline } from "../../../../src/cli/top/header-view.ts";
-import { painted, textOf } from "../../../../src/cli/top/screen-line.ts";
+import { painted, textOf } from "../../../../src/cli/terminal/columns.ts";
 import type { Model, TopEvent } from "../../../../src/cli/top/top-model.ts";
 import { FIRST, PANES } from "../../../../src/cli/top/top-model.ts";
 import { heights, pageOf, screen } from "../../../../src/cli/top/screen.ts";
@@ -54,7 +54,7 @@ describe("the screen of baton top", () => {
 
   it("has more columns and whole ids where there is room", () => {
     const lines = seen(sample(), 120, 40);
-    assert.match(lines[4]!, /^NODES +STATUS +ROLE +JOBS +OWNED +CPU +MEM +LAG +REACHES +SEEN +VERSION +URL$/);
+    assert.match(lines[4]!, /^NODES +STATUS +ROLE +JOBS +CPU +MEM +LAG +REACHES +SEEN +VERSION +URL$/);
     assert.ok(lines.some((line) => line.startsWith(`${jobRow(9).job_id} `)));
   });
 
@@ -107,7 +107,7 @@ describe("the screen of baton top", () => {
   it("asks before it does something, and tells what came of it", () => {
     const asked = seen(sample(key("d")), 80, 24).at(-1)!;
     assert.equal(asked, "Drain node-a? It finishes 3 running jobs and takes no more.  y/n");
-    const told = seen(sample({ kind: "told", text: "node-a was asked to drain", bad: false }), 120, 24).at(
+    const told = seen(sample({ kind: "done", text: "node-a was asked to drain", bad: false }), 120, 24).at(
       -1,
     )!;
     assert.match(told, /^node-a was asked to drain +q quit/);
@@ -121,10 +121,10 @@ describe("the screen of baton top", () => {
     assert.match(never[0]!, /connecting …/);
   });
 
-  it("says whose part is missing, and that nobody leads", () => {
+  it("says whose part is missing, and that there is no leader", () => {
     const lost = overview({ partial: true, unreachable: ["node-c"], leader: null });
     const [title] = seen(sample({ kind: "overview", overview: lost }), 100, 24);
-    assert.match(title!, /nobody leads .* without node-c/);
+    assert.match(title!, /no leader .* without node-c/);
   });
 
   it("tells everything about a row, with the line to type for its logs", () => {

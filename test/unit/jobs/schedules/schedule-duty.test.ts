@@ -176,15 +176,17 @@ describe("a leader with schedules", () => {
         await world.put({ name: `tick-${i}`, everyMs: (1 + (i % 60)) * secondMs });
       await world.lead();
       await world.clock.advance(minuteMs);
+      const jobs = await world.jobs();
+      const fired = Map.groupBy(jobs, ({ schedule }) => schedule);
       let expected = 0;
       for (let i = 0; i < 1_000; i++) {
         // Intervals are counted from 1970, not from the start.
         const everyMs = (1 + (i % 60)) * secondMs;
         const times = Math.floor((START + minuteMs) / everyMs) - Math.floor(START / everyMs);
         expected += times;
-        assert.equal((await world.fired(`tick-${i}`)).length, times);
+        assert.equal(fired.get(`tick-${i}`)?.length ?? 0, times);
       }
-      assert.equal((await world.jobs()).length, expected);
+      assert.equal(jobs.length, expected);
       assert.ok(world.lists <= 14, `read all ${world.lists} times`);
     }),
   );

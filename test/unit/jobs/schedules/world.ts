@@ -14,7 +14,7 @@ import { silentLog } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../../src/platform/random.ts";
-import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
 import type { ScheduleStore } from "../../../../src/store/store.ts";
 
 export const START = Date.UTC(2026, 0, 1);
@@ -26,7 +26,7 @@ const AUTHOR = { node: NODE, ownerEpoch: 1, leaderEpoch: 0 };
 
 export class ScheduleWorld {
   readonly clock = new ManualClock(START);
-  readonly #store = new MemoryStore({ clock: this.clock });
+  readonly #store = memoryStore({ clock: this.clock });
   readonly #channels = new MemoryChannels({ clock: this.clock });
   readonly store = this.#store.schedules;
   readonly random = seededRandom(7);

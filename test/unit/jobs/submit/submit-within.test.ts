@@ -13,7 +13,7 @@ import { silentLog } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
-import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { nodeHere } from "../../../support/node-here.ts";
 import { submitWorlds } from "../../../support/submit-world.ts";
@@ -229,7 +229,7 @@ describe("a client that cannot be right is refused", () => {
   const client = { field: "client" };
 
   it("when the store is embedded", async () => {
-    const store = new MemoryStore({ clock: new ManualClock() });
+    const store = memoryStore({ clock: new ManualClock() });
     const { one } = submitterOf(store);
     const query = () => Promise.resolve({ rows: [] });
     await assert.rejects(one({ task: "work" }, { client: { query } }), {

@@ -11,12 +11,12 @@ import { silentLog } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../../src/platform/random.ts";
-import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
 import type { NewJob } from "../../../../src/store/store.ts";
 import { FailingJobs } from "../../../support/node-failing-jobs.ts";
 
 async function world(tasks: readonly Task[] = []) {
-  const store = new MemoryStore({ clock: new ManualClock() });
+  const store = memoryStore({ clock: new ManualClock() });
   const faults = new FailingJobs(() => store.jobs);
   const batches: (readonly NewJob[])[] = [];
   let woken = 0;

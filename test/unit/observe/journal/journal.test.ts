@@ -9,11 +9,11 @@ import type { Refusal } from "../../../../src/core/leadership/refused-write.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
 import { silentLog, type Log } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
-import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
 
 async function open() {
   const clock = new ManualClock();
-  const store = new MemoryStore({ clock });
+  const store = memoryStore({ clock });
   let away = false;
   const warnings: string[] = [];
   const log: Log = { ...silentLog, warn: (_, message) => void warnings.push(message) };

@@ -20,7 +20,7 @@ import { Worker, type WorkerSettings } from "../../../../src/jobs/run/worker.ts"
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
-import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
 import type { OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { NewJob, Store } from "../../../../src/store/store.ts";
 import { atEnd } from "../../../support/node-cleanup.ts";
@@ -81,7 +81,7 @@ export interface Backend {
 }
 
 export async function memoryBackend(): Promise<Backend> {
-  const store = new MemoryStore({ clock: systemClock });
+  const store = memoryStore({ clock: systemClock });
   const channels = new MemoryChannels({ clock: systemClock });
   await channels.start();
   return {

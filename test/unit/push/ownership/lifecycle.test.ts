@@ -6,13 +6,13 @@ import { silentLog } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import { seededRandom } from "../../../../src/platform/random.ts";
-import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import { memoryStore } from "../../../support/memory-store.ts";
 import { lifecycleStress } from "../../../support/lifecycle-stress.ts";
 import { SETTINGS } from "./world.ts";
 
 lifecycleStress("owner", async () => {
   const clock = new ManualClock();
-  const store = new MemoryStore({ clock });
+  const store = memoryStore({ clock });
   const channels = new MemoryChannels({ clock });
   await channels.start();
   let heartbeats = 0;

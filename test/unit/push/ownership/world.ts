@@ -12,7 +12,7 @@ import type { OwnerSettings } from "../../../../src/push/ownership/owner-options
 import { silentLog, type Log } from "../../../../src/platform/log.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../../src/platform/random.ts";
-import { MemoryStore } from "../../../../src/store/memory/store.ts";
+import { memoryStore, type MemoryStore } from "../../../support/memory-store.ts";
 import type { AssignmentId, Ownership } from "../../../../src/store/ownership.ts";
 import type { Outcome, Run } from "../../../../src/store/store.ts";
 import { OwnerNode, SETTINGS } from "./owner-node.ts";
@@ -43,7 +43,7 @@ export class OwnershipWorld {
 
   constructor() {
     this.clock = new ManualClock();
-    this.store = new MemoryStore({ clock: this.clock });
+    this.store = memoryStore({ clock: this.clock });
     this.bus = new MemoryChannels({ clock: this.clock });
   }
 

@@ -1,0 +1,204 @@
+/**
+ * Nodes for people: the columns of their lists, the facts about one node, its drain, the nodes that it does not reach,
+ * and the processes of its supervisor. The command line and the live screen share them.
+ */
+
+import type { NodeBody } from "../../api/bodies/node-body.ts";
+import { NODE_ROLES } from "../../core/node.ts";
+import type { ChildReport, SupervisorReport } from "../../supervisor/supervisor-report.ts";
+import type { Column, Shown } from "../terminal/columns.ts";
+import { piece } from "../terminal/columns.ts";
+import { ago, count, percent, short, since, span, timeAndAge } from "../terminal/number-format.ts";
+import type { Facts } from "../terminal/output.ts";
+import { facts, section, statusPiece, table } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { styled } from "../terminal/terminal.ts";
+
+const LAG_MS_BAD = 200;
+
+export interface NodesContext {
+  readonly now: number;
+  readonly nodes: readonly NodeBody[];
+  /** On the live screen: who leads. */
+  readonly live?: { readonly leader: string | null };
+}
+
+export function nodeColumns({ now, nodes, live }: NodesContext): readonly Column<NodeBody>[] {
+  const figure = live ? short : count;
+  // Only where jobs are dispatched is there an owner; an older node does not report it.
+  const owns = nodes.some((node) => typeof node.load.owned === "number");
+  const reaches = live !== undefined || nodes.some((node) => reachOf(node).length > 0);
+  const columns: readonly (Column<NodeBody> | false)[] = [
+    [live ? "nodes" : "name", ({ name }) => name, { width: 12, flexible: true }],
+    ["status", ({ status }) => statusPiece(status), { width: 8 }],
+    live ? ["role", leaderText(live.leader), { width: 7 }] : ["roles", rolesText, { spare: 5 }],
+    ["jobs", ({ load }) => figure(load.jobs), { width: 5, align: "right" }],
+    owns && ["owned", ({ load }) => load.owned ?? null, { width: 5, align: "right", spare: 3 }],
+    ["cpu", ({ load }) => percent(load.cpu), { width: 4, align: "right" }],
+    [live ? "mem" : "memory", ({ load }) => percent(load.memory), { width: 4, align: "right", spare: 1 }],
+    ["lag", lagText, { width: 6, align: "right" }],
+    reaches && ["reaches", reachText, { width: 7, align: "right", spare: 4 }],
+    [
+      "seen",
+      ({ last_seen: at }) => (live ? since(now, at) : ago(now, at)),
+      { width: 6, align: "right", spare: 2 },
+    ],
+    ["version", ({ version }) => version, { width: 8, spare: 6 }],
+    ["url", ({ url }) => url, { width: 24, spare: live ? 7 : 4 }],
+  ];
+  return columns.filter((column) => column !== false);
+}
+
+function leaderText(leader: string | null): (node: NodeBody) => Shown {
+  return ({ name, alive, roles }) => {
+    if (name === leader) return piece("leader", ["bold", "magenta"]);
+    return alive && roles.includes("scheduler") ? "standby" : null;
+  };
+}
+
+export function rolesText({ roles }: Pick<NodeBody, "roles">): string {
+  return NODE_ROLES.every((role) => roles.includes(role)) ? "all" : roles.join(",");
+}
+
+function lagText({ load: { loop_lag_ms: ms } }: NodeBody): Shown {
+  return piece(span(Math.round(ms)), ms >= LAG_MS_BAD ? "red" : null);
+}
+
+/** `2/2`: of the others, how many it reaches. */
+function reachText(node: NodeBody): Shown {
+  const reach = reachOf(node);
+  const ok = reach.filter((each) => each.ok).length;
+  return reach.length === 0 ? null : piece(`${ok}/${reach.length}`, ok < reach.length ? "red" : null);
+}
+
+/** An older node does not report it. */
+function reachOf(node: NodeBody): NodeBody["reach"] {
+  return (node as Partial<NodeBody>).reach ?? [];
+}
+
+export function nodeFacts(node: NodeBody, now: number): Facts {
+  const { load } = node;
+  const figures = `cpu ${percent(load.cpu)}, memory ${percent(load.memory)}, loop lag ${span(Math.round(load.loop_lag_ms))}`;
+  return [
+    ["node", node.name],
+    ["status", statusPiece(node.status)],
+    ["drain", node.drain && drainText(node.drain)],
+    ["url", node.url ?? "none"],
+    ["host", node.hostname],
+    ["version", node.version],
+    ["roles", node.roles.join(", ")],
+    ["tasks", node.capabilities.join(", ") || "none"],
+    ["jobs", `${load.jobs} running${typeof load.owned === "number" ? `, ${load.owned} owned` : ""}`],
+    ["load", figures],
+    ["started", timeAndAge(now, node.started_at)],
+    ["last seen", timeAndAge(now, node.last_seen) ?? "never"],
+  ];
+}
+
+export function reachFacts(node: NodeBody): Facts {
+  return reachOf(node).map((each) => [
+    `reaches ${each.node}`,
+    each.ok ? `in ${span(each.latency_ms)}` : piece(`no: ${each.reason ?? "no answer"}`, "red"),
+  ]);
+}
+
+/** Everything about one node. */
+export function nodeText(terminal: Terminal, node: NodeBody): string {
+  const now = terminal.clock.now();
+  const report = reportOf(node);
+  const children = report ? [childTable(terminal, report)] : [];
+  return [facts(terminal, [...nodeFacts(node, now), ...reachFacts(node)]), ...children].join("\n\n");
+}
+
+/** What a drain has done with the jobs that the node owned. */
+export function drainText(drain: NonNullable<NodeBody["drain"]>): string {
+  const { owned, handed_over: handedOver, finished, waiting, orphaned, released } = drain;
+  return [
+    `${handedOver} of ${owned} owned ${owned === 1 ? "job" : "jobs"} handed over`,
+    ...(finished > 0 ? [`${finished} ended`] : []),
+    `${waiting} waiting`,
+    `${orphaned} orphaned`,
+    ...(released > 0 ? [`${released} released`] : []),
+  ].join(", ");
+}
+
+interface ChildRow {
+  readonly node: string;
+  readonly name: string;
+  readonly child: ChildReport;
+}
+
+function childColumns(now: number): readonly Column<ChildRow>[] {
+  return [
+    ["child", ({ name }) => name],
+    ["state", ({ child }) => child.state],
+    ["pid", ({ child }) => child.pid],
+    ["started", ({ child }) => ago(now, child.started_at), { spare: 1 }],
+    ["restarts", ({ child }) => child.restarts],
+    ["crashes", ({ child }) => child.crashes_in_a_row, { spare: 2 }],
+    ["last exit", ({ child: { last_exit: last } }) => last && exitText(now, last), { flexible: true }],
+  ];
+}
+
+/** The two processes of a supervisor. */
+export function childTable(terminal: Terminal, report: SupervisorReport): string {
+  return table(terminal, childColumns(terminal.clock.now()), childRows(report.node, report));
+}
+
+function exitText(now: number, last: NonNullable<ChildReport["last_exit"]>): string {
+  const how = last.signal ?? (last.code === null ? "" : `code ${last.code}`);
+  return [how, last.reason, ago(now, last.at)].filter((part) => part !== "").join(", ");
+}
+
+function childRows(node: string, { controller, agent }: SupervisorReport): ChildRow[] {
+  return [
+    { node, name: "controller", child: controller },
+    ...("none" in agent ? [] : [{ node, name: "agent", child: agent }]),
+  ];
+}
+
+/** Any JSON travels in this field; a node of another version may send something else. */
+function reportOf({ supervised }: NodeBody): SupervisorReport | null {
+  const report = supervised as Partial<SupervisorReport> | null | undefined;
+  return report?.controller && report.agent ? (report as SupervisorReport) : null;
+}
+
+/** The sections below a list of nodes, each with its title: nodes that do not reach others, and supervised processes. */
+export function nodeSections(terminal: Terminal, nodes: readonly NodeBody[]): readonly string[] {
+  const cut = unreached(nodes).map(({ from, to, reason }) => {
+    const line = styled(terminal.out, "red", `  ${from.join(", ")} → ${to}`);
+    return `${line}${reason === null ? "" : ` (${reason})`}\n`;
+  });
+  const children = nodes.flatMap((node) => {
+    const report = reportOf(node);
+    return report ? childRows(node.name, report) : [];
+  });
+  const columns: readonly Column<ChildRow>[] = [
+    ["node", ({ node }) => node],
+    ...childColumns(terminal.clock.now()),
+  ];
+  return [
+    ...section(terminal, "Do not reach", cut.length === 0 ? null : `${cut.join("")}  See \`baton doctor\`.`),
+    ...section(terminal, "Processes", children.length === 0 ? null : table(terminal, columns, children)),
+  ];
+}
+
+interface Unreached {
+  /** The nodes that do not reach it for that reason. */
+  readonly from: readonly string[];
+  readonly to: string;
+  readonly reason: string | null;
+}
+
+/** Among living nodes: a dead node is not expected to be reached. */
+function unreached(nodes: readonly NodeBody[]): Unreached[] {
+  const alive = nodes.filter((node) => node.alive);
+  const names = new Set(alive.map(({ name }) => name));
+  const pairs = alive.flatMap((from) =>
+    reachOf(from)
+      .filter(({ node, ok }) => !ok && names.has(node))
+      .map(({ node, reason }) => ({ from: from.name, to: node, reason })),
+  );
+  const groups = Map.groupBy(pairs, ({ to, reason }) => `${to} ${reason}`);
+  return [...groups.values()].map((group) => ({ ...group[0]!, from: group.map(({ from }) => from) }));
+}
