@@ -20,7 +20,7 @@ import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { traceIn } from "../transport/hop-headers.ts";
-import { AuthenticationHook, type Authenticate, type Gatekeeper } from "./authenticate.ts";
+import { AuthenticationHook, type Authenticate, type AccessCheck } from "./authenticate.ts";
 import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
@@ -44,7 +44,7 @@ export interface AppOptions {
   /** None unless told otherwise. */
   readonly dashboard?: DashboardOptions;
   /** Who may come in; left out by stand-ins only, and then nobody but the own machine. */
-  readonly access?: Gatekeeper;
+  readonly access?: AccessCheck;
   /** Requests in a second of each caller; 0 for as many as they like. */
   readonly rateLimit?: number;
   /** Proxies whose word on the caller's address is believed. */
@@ -117,7 +117,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
   });
   const audit = new AuditTrail({ journal: services.journal, clock });
-  const access = options.access ?? nobodyBut(isLoopback(options.host));
+  const access = options.access ?? loopbackOnly(isLoopback(options.host));
   const authenticate = peers?.authenticate ?? null;
   const authentication = new AuthenticationHook({ access, limits, audit, executor, authenticate });
   app.addHook("onRoute", authentication.onRoute);
@@ -198,7 +198,7 @@ function requestIds(incarnation: string): (request: { headers: NodeJS.Dict<strin
 }
 
 /** Without access, as tests build it: the own machine, and else nobody. */
-function nobodyBut(loopback: boolean): Gatekeeper {
+function loopbackOnly(loopback: boolean): AccessCheck {
   return {
     open: loopback,
     anybody: LOOPBACK,

@@ -78,10 +78,10 @@ export function authenticateBy(authenticator: Pick<Authenticator, "check">): Aut
   };
 }
 
-export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
+export type AccessCheck = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
 
 export interface AuthenticationOptions {
-  readonly access: Gatekeeper;
+  readonly access: AccessCheck;
   readonly limits: RateLimits;
   readonly audit: Pick<AuditTrail, "refused">;
   readonly executor: Pick<OperationExecutor, "inboundFrom">;

@@ -20,11 +20,11 @@ export function addressOf({ ip }: FastifyRequest): string {
 export function isHttps(request: FastifyRequest): boolean {
   const words = request.headers["x-forwarded-proto"];
   const hops = (request.ips?.length ?? 1) - 1;
-  if (hops < 2 || typeof words !== "string") return isTheWord(request.protocol);
-  const told = words.split(",");
-  return isTheWord(told[Math.max(0, told.length - hops)]);
+  if (hops < 2 || typeof words !== "string") return isHttpsWord(request.protocol);
+  const protocols = words.split(",");
+  return isHttpsWord(protocols[Math.max(0, protocols.length - hops)]);
 }
 
-function isTheWord(word: string | undefined): boolean {
+function isHttpsWord(word: string | undefined): boolean {
   return word?.trim().toLowerCase() === "https";
 }

@@ -113,12 +113,12 @@ function audited(operation: Operation, { audit, executor }: RoutesOptions) {
     else if (frequent) audit.counted({ operation: name, principal, status });
     else {
       // A body that was refused as such could be anything.
-      const told = status === 400 ? undefined : audits?.({ body });
+      const details = status === 400 ? undefined : audits?.({ body });
       const servedBy = reply.getHeader("x-baton-node");
       audit.changed({
         operation: name,
         principal,
-        params: { ...(query as object), ...(params as object), ...told },
+        params: { ...(query as object), ...(params as object), ...details },
         status,
         address: addressOf(request),
         requestId: request.id,

@@ -91,9 +91,9 @@ export class LeaderConnection {
         }
         // A node that has trouble with its store does not know what became of it either.
         maybeDone ||= answer.status >= 500;
-        const told = answer.body as Partial<NotLeaderBody> | null;
+        const refusal = answer.body as Partial<NotLeaderBody> | null;
         this.#heardOf(epochIn(answer));
-        if (told?.error === "NOT_LEADER") hint = told.leader_url ?? null;
+        if (refusal?.error === "NOT_LEADER") hint = refusal.leader_url ?? null;
         reasons.set(url, refusalText(answer));
       } catch (error) {
         if (!(error instanceof BatonClientError) || call.signal?.aborted) throw error;

@@ -184,7 +184,7 @@ export class FakeNode implements NodeServices {
   look: StoreSnapshot = NO_LOOK;
   looks = 0;
   readonly insight: NodeServices["insight"] = {
-    look: async () => {
+    read: async () => {
       this.looks++;
       return this.look;
     },

@@ -83,8 +83,8 @@ async function ofAll(services: Asked, inbound: Inbound, { cursor, ...query }: Qu
     read: (body) => JournalBody.parse(body),
   });
   // A node that is not in the cursor has told all that it had, or could not be reached when the list began.
-  const told = answers.filter(({ node }) => begun === null || begun[node] !== undefined);
-  const pages = told.map(({ node, answer: { entries, next_cursor } }) => ({
+  const reached = answers.filter(({ node }) => begun === null || begun[node] !== undefined);
+  const pages = reached.map(({ node, answer: { entries, next_cursor } }) => ({
     node,
     items: entries,
     more: next_cursor !== null,
