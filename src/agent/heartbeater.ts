@@ -5,7 +5,7 @@
  * LeaderConnection).
  */
 
-import type { HeartbeatRequest } from "../client/controller-bodies.ts";
+import type { HeartbeatRequest } from "../client/controller-calls.ts";
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";

@@ -3,7 +3,7 @@
  * its event loop, the offer is not accepted in time; the jobs are then given back at once, and other workers run them.
  */
 
-import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-bodies.ts";
+import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
 import { BatonClientError } from "../client/client-error.ts";
 import type { LeaderAnswer, LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";

@@ -21,15 +21,20 @@ import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { traceIn } from "../transport/hop-headers.ts";
 import { AuthenticationHook, type Authenticate, type AccessCheck } from "./authenticate.ts";
-import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
 import { OriginGuard } from "./origin-guard.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { NO_COMPILERS, servePages } from "./pages.ts";
 import { servePeers } from "./peer-routes.ts";
-import { countRequests, type RequestSink } from "./request-counter.ts";
-import { bindOperations, leaderHeaders, methodNotAllowed } from "./operation-routes.ts";
+import {
+  countRequests,
+  type RequestSink,
+  bindOperations,
+  leaderHeaders,
+  methodNotAllowed,
+} from "./operation-routes.ts";
+import type { IncomingMessage } from "node:http";
 
 export interface AppOptions {
   readonly executor: OperationExecutor;
@@ -282,4 +287,27 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     );
   }
   socket.destroySoon();
+}
+
+/** `/baton/` as `/baton`, and `/` as the empty text. */
+export function prefixOf(basePath: string): string {
+  return basePath.replace(/\/+$/, "");
+}
+
+/** Null when there is nothing to cut off. */
+export function cutPrefix(prefix: string): ((request: Pick<IncomingMessage, "url">) => string) | null {
+  if (prefix === "") return null;
+  return ({ url = "/" }) => (url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url);
+}
+
+/** `/jobs` as a prefix would make `/jobs/{id}` mean something else. */
+export function checkPrefix(prefix: string, paths: readonly string[]): void {
+  const first = prefix.split("/")[1];
+  const taken = paths.find((path) => path.split("/")[1] === first);
+  if (prefix === "" || taken === undefined) return;
+  throw new BatonError(
+    "BAD_CONFIG",
+    `http.base_path is ${prefix}, and the API has ${taken}; choose another, as /baton`,
+    { field: "http.base_path" },
+  );
 }

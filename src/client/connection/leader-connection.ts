@@ -7,8 +7,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Answer, Call, Connection } from "./connection.ts";
 import { UndiciConnection } from "./connection.ts";
-import type { NotLeaderBody } from "../controller-bodies.ts";
-
+import type { NotLeaderBody } from "../controller-calls.ts";
 import { BatonClientError } from "../client-error.ts";
 import { KnownNodes } from "./known-nodes.ts";
 
