@@ -20,6 +20,7 @@ export const postgresFailover: Failover = async (options) => {
   const { kills, stops, pauses, scope, say } = options;
   const cluster = await TestCluster.open(scope, {
     settings: { LOG__LEVEL: "error", JOBS__CRASHES_MAX: "1000" },
+    server: { durable: true },
   });
   say("three nodes on one PostgreSQL start …");
   await cluster.startAll(...NAMES);

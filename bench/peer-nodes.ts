@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePorts } from "../test/support/peer-cluster.ts";
+import { freePorts } from "../test/support/free-port.ts";
 import { Actor } from "./actor.ts";
 import type { BatonOptions } from "./baton.ts";
 import type { Engine } from "./engine.ts";

@@ -52,7 +52,7 @@ const MESSAGE_READERS: Exceptions = {
     "rewords the sentence of a JSON schema validator, which has no part without `must`",
   "src/api/operations/cluster/node-status.ts":
     "`power loss` and `process crash` are values of the API, not sentences",
-  "src/channels/redis/queue-keys.ts": "Redis puts the code of an error reply at the start of its text",
+  "src/channels/redis/queue-scripts.ts": "Redis puts the code of an error reply at the start of its text",
   "src/cli/process/banner.ts": "`power loss` and `process crash` are values of the API, not sentences",
   "src/cli/terminal/typed-json.ts": "V8 tells the position of a mistake in JSON only in its message",
   "src/leadership/etcd/gateway-errors.ts":

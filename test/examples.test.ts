@@ -197,7 +197,7 @@ describe("examples/embedded", () => {
 
 describe("examples/postgres-transaction", () => {
   it("stores an order with its job, or neither", async () => {
-    const server = await PostgresServer.start();
+    const server = await PostgresServer.shared();
     try {
       const url = await server.createDatabase();
       const environment = { DATABASE_URL: url, BATON_DATA: join(directory, "transaction") };

@@ -1,103 +1,190 @@
 /**
- * The whole of `npm test`: types, lint, format, then every test file. Prints what it does and how long it takes.
- * `npm test -- worker store` runs only test files whose path contains one of the words.
+ * The whole of `npm test`: types, lint, format and every test file. It prints each part as it ends, and the slowest ones at the end.
+ * `npm test -- worker store` runs only the test files whose path contains one of the words, without the checks.
  *
- * Files named `*.slow.test.ts` are left to `npm run test:slow`: whole clusters and long histories, minutes each.
+ * All parts wait in one queue, the longest first, so that no core is idle at the end. The unit tests of one folder of `src` share a
+ * process; every other file has a process of its own. One PostgreSQL server serves all files of a run (see support/postgres-server.ts).
  *
- * Tests with real servers, processes or a real clock have deadlines, and a machine that stands still for a second may break one. A few files
- * of them that fail are tried once more, alone: what fails again has failed, what passes is called unsteady, here and at the end, with its
- * first failure left above. Pure tests have no such excuse: what they find at random may not be found twice. `--strict` allows no second try.
+ * Files named `*.slow.test.ts` start whole clusters or replay long histories. `npm run test:nightly` runs them, with a random seed for the
+ * properties; `npm test` uses a fixed one. BATON_TEST_SEED repeats a run.
+ *
+ * A test that fails has failed: nothing is tried twice.
  */
 
-import { spawnSync } from "node:child_process";
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { PostgresServer, SHARED_POSTGRES } from "./support/postgres-server.ts";
 
-/** Each file is a process of its own, and nearly all of them load the same modules. */
+/** One entry of the queue: a check, a test file, or the unit tests of one folder. */
+interface Part {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Whole clusters of processes, which keep more than one core busy. */
+  readonly heavy: boolean;
+}
+
+interface Result {
+  readonly part: Part;
+  readonly ok: boolean;
+  readonly seconds: number;
+  readonly output: string;
+}
+
+/** One part more than cores, because many of them wait for a timer or a server. */
+const PARTS_MAX = availableParallelism() + 1;
+const HEAVY_MAX = availableParallelism();
+const PART_MS = 20 * 60_000;
+/** Where a folder's name does not say how long it takes: seconds on two cores, as written by `--record`. */
+const DURATIONS = join(import.meta.dirname, "durations.json");
+/** Nearly all processes load the same modules. */
 const COMPILED = join(import.meta.dirname, "../node_modules/.cache/baton-compiled");
 
-const SECOND_TRY_FILES_MAX = 3;
-const WITH_SERVERS = /^test\/(?:contract|process|conformance|browser)\//;
-const WITH_REAL_TIME = /\b(?:systemClock|nodeHere|startAgent|eventually)\b|Server\.start\(/;
-
-const slow = process.argv.includes("--slow");
-const strict = process.argv.includes("--strict");
+const flags = new Set(process.argv.slice(2).filter((word) => word.startsWith("--")));
 const words = process.argv.slice(2).filter((word) => !word.startsWith("--"));
+const nightly = flags.has("--nightly");
 const files = globSync("test/**/*.test.ts")
-  .sort()
-  .filter((file) => file.includes(".slow.") === slow || words.some((word) => file.includes(word)))
-  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
+  .filter((file) =>
+    words.length === 0 ? file.includes(".slow.") === nightly : words.some((word) => file.includes(word)),
+  )
+  .sort();
+/** Tests that are given none use a fixed one. */
+const seed = process.env["BATON_TEST_SEED"] ?? (nightly ? String(randomInt(2 ** 31)) : null);
 
-const checks: [string, string, string[]][] = [
-  ["types", "tsc", ["--noEmit"]],
-  // Those of the page, and of the tests that look at it: they know a DOM, and the rest does not.
-  ["types of the dashboard", "tsc", ["--noEmit", "-p", "test/browser"]],
-  ["dashboard", process.execPath, ["scripts/build-dashboard.mjs"]],
-  ["lint", "oxlint", ["--type-aware", "--quiet"]],
-  ["format", "oxfmt", ["--check"]],
-];
-/** Those that say how long something takes have the machine to themselves; the others keep both of its cores busy: many of them wait. */
-const TIMED =
-  /^(?!test\/browser\/).*(?:conformance\/|(?:leader|leadership|failover|kill|pause|faults|ownership|chaos|drain|push|pair|takeover)[^/]*$)/;
-const whole = files.filter((file) => /^test\/(?:process|conformance|browser)\//.test(file));
-const groups = [
-  { name: "tests", files: files.filter((file) => !whole.includes(file)), atOnce: 3 },
-  { name: "process tests", files: whole.filter((file) => !TIMED.test(file)), atOnce: 2 },
-  { name: "timed process tests", files: whole.filter((file) => TIMED.test(file)), atOnce: 1 },
-];
+const durations = JSON.parse(readFileSync(DURATIONS, "utf8")) as Record<string, number>;
+const running = new Map<ChildProcess, Part>();
+const results: Result[] = [];
 
-const scratch = mkdtempSync(join(tmpdir(), "baton-tests-"));
-process.on("exit", () => rmSync(scratch, { recursive: true, force: true }));
-const unsteady: string[] = [];
-
-if (words.length === 0 && !slow) {
-  for (const [name, command, args] of checks) if (!step(name, command, args)) process.exit(1);
+if (files.length === 0) {
+  process.stderr.write(`no test file contains ${words.join(" or ")} in its path\n`);
+  process.exit(1);
 }
-for (const { name, files, atOnce } of groups) {
-  if (files.length === 0 || test(name, files, atOnce)) continue;
-  const { told, again } = failed(files);
-  if (strict || again.length === 0 || told > SECOND_TRY_FILES_MAX) process.exit(1);
-  if (!again.every(mayStumble)) process.exit(1);
-  if (!test(`second try of ${again.join(", ")}`, again, 1)) process.exit(1);
-  unsteady.push(...again);
+const startedAt = performance.now();
+process.stdout.write(`${files.length} test files${seed === null ? "" : `, BATON_TEST_SEED=${seed}`}\n`);
+if (words.length === 0 && !nightly) buildDashboard();
+const server = await PostgresServer.start({ settings: ["max_connections=400"] });
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop(signal));
+try {
+  await runAll(longestFirst([...(words.length === 0 && !nightly ? checks() : []), ...parts(files)]));
+} finally {
+  await server.stop();
 }
-for (const file of unsteady)
-  process.stdout.write(`UNSTEADY: ${file} failed once and passed at the second try\n`);
+report();
 
-function test(name: string, which: readonly string[], atOnce: number): boolean {
-  const reports = [
-    "--test-reporter=./test/reporter.ts",
-    "--test-reporter-destination=stdout",
-    "--test-reporter=./test/failed-files.ts",
-    `--test-reporter-destination=${join(scratch, "failed")}`,
+/** Before anything else: tests serve the files that this makes. */
+function buildDashboard(): void {
+  const built = spawnSync(process.execPath, ["scripts/build-dashboard.mjs"], { encoding: "utf8" });
+  if (built.status === 0) return;
+  process.stdout.write(`${built.stdout}${built.stderr}✖ the dashboard was not built\n`);
+  process.exit(1);
+}
+
+// npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own.
+function checks(): Part[] {
+  return [
+    { name: "types", command: "tsc", args: ["--noEmit"], heavy: false },
+    // Those of the page, and of the tests that look at it: they know a DOM, and the rest does not.
+    {
+      name: "types of the dashboard",
+      command: "tsc",
+      args: ["--noEmit", "-p", "test/browser"],
+      heavy: false,
+    },
+    { name: "lint", command: "oxlint", args: ["--type-aware", "--quiet"], heavy: false },
+    { name: "format", command: "oxfmt", args: ["--check"], heavy: false },
   ];
-  const options = ["--test-timeout=300000", `--test-concurrency=${atOnce}`];
-  return step(name, process.execPath, ["--test", ...options, ...reports, ...which]);
 }
 
-function mayStumble(file: string): boolean {
-  return WITH_SERVERS.test(file) || WITH_REAL_TIME.test(readFileSync(file, "utf8"));
+function parts(files: readonly string[]): Part[] {
+  const named = Map.groupBy(files, (file) => /^test\/unit\/[^/]+(?=\/)/.exec(file)?.[0] ?? file);
+  return [...named].map(([name, files]) => ({
+    name,
+    command: process.execPath,
+    args: [
+      "--test",
+      "--test-isolation=none",
+      "--test-timeout=300000",
+      "--test-reporter=./test/reporter.ts",
+      ...files,
+    ],
+    heavy: /^test\/(?:process|conformance|browser)\//.test(name),
+  }));
 }
 
-/** A test that is defined in a file shared by several counts for all of them in its folder. */
-function failed(among: readonly string[]): { readonly told: number; readonly again: readonly string[] } {
-  const told = readFileSync(join(scratch, "failed"), "utf8").split("\n").filter(Boolean);
-  const found = told.flatMap((file) =>
-    among.includes(file) ? [file] : among.filter((each) => each.startsWith(file.replace(/[^/]*$/, ""))),
-  );
-  return { told: told.length, again: [...new Set(found)] };
+/** A new file counts as long: it must not be the last to start. */
+function longestFirst(parts: readonly Part[]): Part[] {
+  return parts.toSorted((a, b) => (durations[b.name] ?? 10) - (durations[a.name] ?? 10));
 }
 
-function step(name: string, command: string, args: readonly string[]): boolean {
-  const startedAt = performance.now();
-  process.stdout.write(`${name} …\n`);
-  // npm puts node_modules/.bin first on the path, so that `tsc` and Node itself are the project's own.
-  const { status } = spawnSync(command, args, {
-    stdio: "inherit",
-    env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
+async function runAll(waiting: Part[]): Promise<void> {
+  const runNext = async (): Promise<void> => {
+    for (;;) {
+      const heavy = [...running.values()].filter((part) => part.heavy).length;
+      const next = waiting.findIndex((part) => !part.heavy || heavy < HEAVY_MAX);
+      if (next === -1) return;
+      results.push(await run(waiting.splice(next, 1)[0]!));
+    }
+  };
+  // A place that found only heavy parts waiting is filled again when one of them ends.
+  while (waiting.length > 0) await Promise.all(Array.from({ length: PARTS_MAX }, runNext));
+}
+
+function run(part: Part): Promise<Result> {
+  const from = performance.now();
+  const child = spawn(part.command, part.args, {
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: PART_MS,
+    env: {
+      ...process.env,
+      NODE_COMPILE_CACHE: COMPILED,
+      ...(seed !== null && { BATON_TEST_SEED: seed }),
+      [SHARED_POSTGRES]: String(server.port),
+    },
   });
-  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
-  process.stdout.write(`${name} ${status === 0 ? "ok" : "FAILED"} in ${seconds} s\n`);
-  return status === 0;
+  running.set(child, part);
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      running.delete(child);
+      const seconds = (performance.now() - from) / 1_000;
+      const ok = code === 0;
+      if (signal !== null) output += `ended by ${signal}\n`;
+      process.stdout.write(`${ok ? "✔" : "✖"} ${part.name} (${seconds.toFixed(1)} s)\n${ok ? "" : output}`);
+      resolve({ part, ok, seconds, output });
+    });
+  });
+}
+
+function report(): void {
+  const failed = results.filter(({ ok }) => !ok);
+  const slowest = results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10);
+  const skipped = results.flatMap(({ output }) => output.match(/^- skipped: .*$/gm) ?? []);
+  const tests = results.reduce((sum, { output }) => sum + Number(/(\d+) passed, /.exec(output)?.[1] ?? 0), 0);
+  const lines = [
+    "",
+    `slowest: ${slowest.map(({ part, seconds }) => `${part.name} ${seconds.toFixed(0)} s`).join(", ")}`,
+    ...skipped,
+    ...failed.map(({ part }) => `✖ ${part.name}`),
+    `${tests} tests passed, ${failed.length} parts failed, ${((performance.now() - startedAt) / 1_000).toFixed(0)} s`,
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+  if (flags.has("--record")) record();
+  process.exitCode = failed.length > 0 ? 1 : 0;
+}
+
+function record(): void {
+  for (const { part, ok, seconds } of results) if (ok) durations[part.name] = Math.round(seconds);
+  const kept = Object.entries(durations).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  writeFileSync(DURATIONS, `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`);
+}
+
+function stop(signal: NodeJS.Signals): void {
+  for (const child of running.keys()) child.kill(signal);
+  process.exit(130);
 }

@@ -30,7 +30,6 @@ export const topics = {
   coordinatorHeartbeat: "coordinator.heartbeat",
 } as const;
 
-/** What concerns one job stays in order: it travels under one key. */
 export const queues = {
   /**
    * For the workers of a queue. With a task, for those of them that know it, where not all do. Body: Dispatch. A queue may be
@@ -41,8 +40,8 @@ export const queues = {
   /** Whoever gets it owns the events of its jobs. Body: Assignment. */
   assigned: "job.assigned",
   /**
-   * One for each assignment, which is one job when little happens; consumed by its owner and then by the next one. Logs travel in it
-   * too: a result must not overtake the lines that were written before it. Body: StatusReport.
+   * One for each assignment, which is one job when little happens; consumed by its owner and then by the next one, exclusively. Logs
+   * are sent in it too: a result must not overtake the lines that were written before it. Body: StatusReport.
    */
   jobStatus: (assignment: AssignmentId) => `job.${assignment}.status`,
   /** Assignments that look for another owner. Body: Handoff. */

@@ -1,14 +1,15 @@
 /**
  * Channels: messages between nodes.
  *
- * - A **queue** stores every message until one consumer has handled it. Consumers compete; a message is delivered again
- *   if its
- *   handler failed or its consumer disappeared. Delivery is at least once, and in order for messages of one key as long as
- *   nothing is redelivered. Messages sent before there is a consumer are stored.
- * - A **topic** reaches every subscriber that is subscribed when a message arrives, in the order of publishing.
- *   Messages are not
- *   stored: a message is a hint to read the store, never the only copy of a fact. A `publish` that rejects may have reached some
- *   subscribers.
+ * - A **queue** stores every message until one consumer has handled it. Consumers compete; a message is delivered again if
+ *   its handler failed or its consumer disappeared. Delivery is at least once. Batches are taken in the order of sending and
+ *   handled at the same time by several consumers. Messages sent before there is a consumer are stored.
+ * - A queue that is consumed as **exclusive** has one batch out at a time, on all nodes together, and keeps the order of
+ *   sending: while a failed batch waits for its redelivery, nothing behind it is delivered. All consumers of a queue say the
+ *   same. Not kept: that a consumer which was taken for dead has stopped when the next one starts.
+ * - A **topic** reaches every subscriber that is subscribed when a message arrives, in the order of publishing. Messages are
+ *   not stored: a message is a hint to read the store, never the only copy of a fact. A `publish` that rejects may have
+ *   reached some subscribers.
  *
  * A slow handler delays neither the sender nor other subscribers.
  */
@@ -41,14 +42,14 @@ export interface Channels extends Service {
   subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription;
 
   /**
-   * What a consumer had that is known to be dead is delivered again now, and not only when its lease has run out. Left out where
+   * Delivers again now what a consumer had that is known to be dead, without waiting for the end of its lease. Left out where
    * consumers have no names.
    */
   takeOver?(consumer: string): Promise<void>;
 }
 
 export interface Message {
-  /** Messages of one key keep their order. */
+  /** For the reader; no order depends on it. */
   readonly key: string;
   /** A plain JSON value. */
   readonly body: unknown;
@@ -64,6 +65,8 @@ export const BATCH_MAX = 100;
 
 export interface ConsumeOptions {
   readonly batchMax?: number;
+  /** One batch at a time, strictly in order. */
+  readonly exclusive?: boolean;
 }
 
 export interface Subscription {

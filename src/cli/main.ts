@@ -66,19 +66,22 @@ const GROUPS: readonly (readonly [string, readonly CommandModule[]])[] = [
 ];
 
 /** Whether a module is needed for these arguments. All are, unless the first argument names a command or asks for the version. */
-function isNeeded([names]: CommandModule, [first = "", second]: readonly string[]): boolean {
+function isNeeded([names]: CommandModule, [first = "", second, , line = ""]: readonly string[]): boolean {
   if (first === "-V" || first === "--version") return false;
-  // A completion script lists all commands.
-  if (first === "completion" && second !== "values") return true;
+  if (first === "completion") {
+    // The command in the line that is completed; a completion script lists all commands.
+    const typed = line.trimStart().split(/\s+/)[1] ?? "";
+    return second !== "words" || names.includes("completion") || names.includes(typed);
+  }
   return names.includes(first) || !GROUPS.some(([, modules]) => modules.some(([all]) => all.includes(first)));
 }
 
-/** Gives the exit code. */
+/** Resolves with the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = new Command("baton")
     .description("A highly available job cluster for TypeScript and Node.js")
     .version(VERSION, "-V, --version")
-    .showHelpAfterError("(add --help for the possibilities)")
+    .showHelpAfterError("(see --help)")
     .addHelpText("after", below(terminal, ...EPILOGUE))
     .configureHelp(HELP_LAYOUT)
     .addHelpCommand(helpCommand().helpGroup("Set-up commands:"))
@@ -99,7 +102,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     await program.parseAsync([...args], { from: "user" });
     return EXIT.ok;
   } catch (error) {
-    // Commander has said what it had to say.
+    // Commander has printed its message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     return report(terminal, error);
   }

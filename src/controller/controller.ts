@@ -171,7 +171,7 @@ export class Controller extends Lifecycle {
   async lease(request: LeaseRequest, caller: Caller): Promise<Lease | null> {
     const { guard, settings } = this.#o;
     const term = guard.require("lead");
-    const { leaderEpoch, capabilities, queues, limit, timeoutMs, request: id, unanswered, ...sign } = request;
+    const { leaderEpoch, capabilities, queues, limit, timeoutMs, requestId, unanswered, ...sign } = request;
     if (leaderEpoch !== undefined && leaderEpoch !== term.epoch) {
       const message = `leader_epoch ${leaderEpoch} is not the current one (${term.epoch}); leave it out, or give that`;
       throw staleEpoch(null, {
@@ -185,7 +185,7 @@ export class Controller extends Lifecycle {
     await this.#giveUp(sign.name, unanswered, term);
     const wanted = {
       agent: sign.name,
-      request: id,
+      requestId,
       tasks: new Set(capabilities),
       queues: queues && queues.length > 0 ? new Set(queues) : null,
       limit,

@@ -31,7 +31,7 @@ export interface LeaseRequest extends Omit<Heartbeat, "running"> {
   readonly timeoutMs: number;
   readonly leaderEpoch?: number;
   /** What the agent calls this request. */
-  readonly request?: string;
+  readonly requestId?: string;
 }
 
 export interface Lease {

@@ -17,7 +17,7 @@ export interface Caller {
 export interface WorkRequest {
   readonly agent: string;
   /** What the agent calls this request, for the case that its answer is lost. */
-  readonly requestId?: string;
+  readonly requestId: string | undefined;
   readonly tasks: ReadonlySet<string>;
   /** Null for all. */
   readonly queues: ReadonlySet<string> | null;

@@ -14,8 +14,6 @@
 
 import type { Role } from "./leadership/role.ts";
 
-export type ChildName = "controller" | "agent";
-
 /** What a controller says of itself. */
 export interface ControllerState {
   readonly role: Role;

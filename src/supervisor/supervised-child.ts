@@ -11,11 +11,11 @@
  */
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
 import {
   isDegraded,
   restartDelayMs,
   steadyAfterMs,
-  type ChildName,
   type WaitPolicy,
   type RestartPolicy,
 } from "../core/supervision.ts";
@@ -29,6 +29,9 @@ export interface ChildCommand {
   readonly environment: NodeJS.ProcessEnv;
   /** Whether it is one of ours, with a channel; any other has its standard input, which ends when it should. */
   readonly channel: boolean;
+  readonly cwd?: string;
+  /** The file that its output is appended to; ours without one. */
+  readonly logFile?: string;
 }
 
 /** `stop` and `make_way`: we asked for it. `wedged`: we killed it. `itself`: by its own doing. `not_started`: it never ran. */
@@ -55,7 +58,7 @@ export function isRequested(exit: LastExit | null): boolean {
 export type ChildState = "off" | "running" | "stopping" | "waiting";
 
 export interface SupervisedChildOptions {
-  readonly name: ChildName;
+  readonly name: string;
   /** Asked for at each start; it may look who is there. */
   readonly command: () => Promise<ChildCommand> | ChildCommand;
   readonly restarts: RestartPolicy;
@@ -221,14 +224,18 @@ export class SupervisedChild {
     }
   }
 
-  #spawn({ file, args, environment, channel }: ChildCommand): Promise<Pick<LastExit, "code" | "signal">> {
+  #spawn(command: ChildCommand): Promise<Pick<LastExit, "code" | "signal">> {
+    const { file, args, environment, channel, cwd, logFile } = command;
+    const output = logFile === undefined ? "inherit" : openSync(logFile, "a", 0o600);
     const child = spawn(file, [...args], {
+      cwd,
       env: environment,
       // Its own group: a Ctrl-C in the terminal is for us, and so is the order in which the children end.
       detached: !this.#windows,
       windowsHide: true,
-      stdio: channel ? ["ignore", "inherit", "inherit", "ipc"] : ["pipe", "inherit", "inherit"],
+      stdio: channel ? ["ignore", output, output, "ipc"] : ["pipe", output, output],
     });
+    if (typeof output === "number") closeSync(output);
     this.#process = child;
     this.#startedAt = this.#o.clock.now();
     child.stdin?.on("error", () => {});

@@ -11,7 +11,7 @@ import {
   type Pace,
 } from "../support/conformance-cluster.ts";
 import { atEnd, suiteScope } from "../support/node-cleanup.ts";
-import { PostgresServer } from "../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../support/postgres-server.ts";
 import { fencing } from "./fencing.ts";
 import { leadership } from "./leadership.ts";
 import { refusals } from "./refusals.ts";
@@ -36,11 +36,11 @@ export function conformance(backend: Backend, options: SuiteOptions): void {
   const concurrency = options.faults === "once" ? 2 : 1;
   describe(`conformance of controllers on ${backend}`, { concurrency }, () => {
     const scope = suiteScope();
-    let server: PostgresServer | null = null;
+    let server: SharedPostgres | null = null;
 
     before(async () => {
       if (backend === "peers") return;
-      const started = await PostgresServer.start({ durable: false });
+      const started = await PostgresServer.shared();
       atEnd(scope, () => started.stop());
       server = started;
     });

@@ -31,7 +31,7 @@ await inProof(async (scope, say) => {
       LEADER__MARGIN: "300ms",
       LOG__LEVEL: "warn",
     },
-    server: { settings: COMMIT_ORDER_SETTINGS },
+    server: { durable: true, settings: COMMIT_ORDER_SETTINGS },
   });
   await cluster.startAll(...NAMES);
   await watchGrants(cluster);

@@ -20,7 +20,10 @@ const { values } = parseArgs({
 const kills = Math.max(1, Math.floor(Number(values.kills)) || 1);
 
 await inProof(async (scope, say) => {
-  const cluster = await TestCluster.open(scope, { settings: { LOG__LEVEL: "error" } });
+  const cluster = await TestCluster.open(scope, {
+    settings: { LOG__LEVEL: "error" },
+    server: { durable: true },
+  });
   await cluster.startAll(...NAMES);
   const random = seededRandom(Number(values.seed));
   const report = await killLeaders(cluster, {

@@ -4,14 +4,15 @@ import assert from "node:assert/strict";
 import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
-import { PostgresServer, type ServerOptions } from "./postgres-server.ts";
+import { PostgresServer, type ServerOptions, type SharedPostgres } from "./postgres-server.ts";
 import { RedisServer, type RedisServerOptions } from "./redis-server.ts";
 import { dataDirectory, eventually, NodeProcess, TEST_TOKEN, type ProcessOptions } from "./process-node.ts";
 
 export interface ClusterOptions {
+  /** A server of its own, for tests that stop or pause it. Without this, the cluster gets a database on the shared one. */
   readonly server?: ServerOptions;
   /** A server that runs already: the cluster gets an empty database there. */
-  readonly on?: PostgresServer;
+  readonly on?: SharedPostgres;
   /** Whether there is a Redis of its own beside the database, and with what settings. */
   readonly redis?: RedisServerOptions;
   /** Of every node, as in the environment, without the prefix. */
@@ -31,24 +32,24 @@ export const QUICK: Readonly<Record<string, string>> = {
 };
 
 export class TestCluster {
-  readonly server: PostgresServer;
   readonly url: string;
   readonly redis: RedisServer | null;
   readonly nodes = new Map<string, NodeProcess>();
   readonly #t: Scope;
+  readonly #server: SharedPostgres;
   readonly #data: string;
   readonly #settings: Readonly<Record<string, string>>;
 
   private constructor(
     t: Scope,
-    server: PostgresServer,
+    server: SharedPostgres,
     url: string,
     redis: RedisServer | null,
     data: string,
     settings: Readonly<Record<string, string>>,
   ) {
     this.#t = t;
-    this.server = server;
+    this.#server = server;
     this.url = url;
     this.redis = redis;
     this.#data = data;
@@ -60,10 +61,16 @@ export class TestCluster {
     const { settings = {}, server, on } = options;
     const redis = options.redis ? await RedisServer.start(options.redis) : null;
     if (redis) atEnd(t, () => redis.stop());
-    const running = on ?? (await PostgresServer.start({ durable: true, ...server }));
+    const running = on ?? (await (server ? PostgresServer.start(server) : PostgresServer.shared()));
     if (!on) atEnd(t, () => running.stop());
     const url = await running.createDatabase();
     return new TestCluster(t, running, url, redis, await dataDirectory(t), settings);
+  }
+
+  /** For tests that stop or pause it. */
+  get server(): PostgresServer {
+    assert.ok(this.#server instanceof PostgresServer, "other tests use this server too");
+    return this.#server;
   }
 
   async start(
@@ -153,7 +160,7 @@ export class TestCluster {
 
   /** One row of the database, asked past the nodes. */
   sql(text: string): Promise<Record<string, unknown>[]> {
-    return this.server.query(text, this.url);
+    return this.#server.query(text, this.url);
   }
 }
 

@@ -8,7 +8,7 @@ import { listedFile } from "./host-cluster.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { PeerCluster, QUICK_PEERS } from "./peer-cluster.ts";
 import { allVote } from "./peer-failover.ts";
-import type { PostgresServer } from "./postgres-server.ts";
+import type { SharedPostgres } from "./postgres-server.ts";
 import { eventually, type NodeProcess } from "./process-node.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 
@@ -20,7 +20,7 @@ export type Pace = "calm" | "brisk";
 export interface OpenOptions {
   readonly backend: Backend;
   /** Of the shared store; peers need none. */
-  readonly server: PostgresServer | null;
+  readonly server: SharedPostgres | null;
   readonly pace: Pace;
   readonly agentsLease: string;
   /** Whether each controller reaches the shared store by a wire of its own that can be held up. */

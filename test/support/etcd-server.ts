@@ -7,7 +7,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "./postgres-server.ts";
+import { freePort } from "./free-port.ts";
 
 const START_MS = 20_000;
 const STOP_MS = 5_000;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "./fast-check.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Service } from "../../src/platform/service.ts";
 

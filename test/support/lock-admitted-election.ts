@@ -15,7 +15,7 @@ import type { Store, TermStore } from "../../src/store/store.ts";
 import { candidate } from "./lock-candidates.ts";
 import type { LockCluster, MemberOptions } from "./lock-cluster.ts";
 import { ROLE } from "./lock-world.ts";
-import type { PostgresServer } from "./postgres-server.ts";
+import type { SharedPostgres } from "./postgres-server.ts";
 
 export interface Stander extends AsyncDisposable {
   readonly identity: NodeIdentity;
@@ -28,11 +28,11 @@ export class AdmittedElection<Cluster extends LockCluster<LeaderLocks>> implemen
   readonly cluster: Cluster;
   readonly store: Store;
   readonly storeAt: { readonly url: string; readonly schema: string };
-  readonly #postgres: PostgresServer;
+  readonly #postgres: SharedPostgres;
 
   private constructor(
     cluster: Cluster,
-    postgres: PostgresServer,
+    postgres: SharedPostgres,
     store: Store,
     storeAt: AdmittedElection<Cluster>["storeAt"],
   ) {
@@ -43,7 +43,7 @@ export class AdmittedElection<Cluster extends LockCluster<LeaderLocks>> implemen
   }
 
   static async open<Cluster extends LockCluster<LeaderLocks>>(
-    postgres: PostgresServer,
+    postgres: SharedPostgres,
     cluster: (terms: TermStore) => Cluster,
   ): Promise<AdmittedElection<Cluster>> {
     const storeAt = { url: await postgres.createDatabase(), schema: "baton" };

@@ -6,7 +6,7 @@ import type { EtcdServer } from "./etcd-server.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
-import type { PostgresServer } from "./postgres-server.ts";
+import type { SharedPostgres } from "./postgres-server.ts";
 
 export class EtcdCluster extends PrefixedCluster<EtcdServer, EtcdLocks> {
   key(...parts: readonly string[]): string {
@@ -56,6 +56,6 @@ export function openEtcdLock(server: EtcdServer, rounds: number): Promise<LockWo
 
 export type EtcdElection = AdmittedElection<EtcdCluster>;
 
-export function openEtcdElection(etcd: EtcdServer, postgres: PostgresServer): Promise<EtcdElection> {
+export function openEtcdElection(etcd: EtcdServer, postgres: SharedPostgres): Promise<EtcdElection> {
   return AdmittedElection.open(postgres, (terms) => new EtcdCluster(etcd, terms));
 }

@@ -5,15 +5,15 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { LockCluster, openClusterLock, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
-import type { PostgresServer } from "./postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "./postgres-server.ts";
 
 /** One cluster: a schema of its own in a database, and nodes that are stopped with it. */
 export class PostgresCluster extends LockCluster<PostgresCoordination> {
-  readonly server: PostgresServer;
+  readonly server: SharedPostgres;
   readonly url: string;
   readonly schema: string;
 
-  private constructor(server: PostgresServer, url: string, schema: string) {
+  private constructor(server: SharedPostgres, url: string, schema: string) {
     super();
     this.server = server;
     this.url = url;
@@ -21,10 +21,13 @@ export class PostgresCluster extends LockCluster<PostgresCoordination> {
   }
 
   static #schemas = 0;
-  static readonly #empty = new Map<PostgresServer, string[]>();
+  /** On the shared server one database for all clusters of a process: sessions and locks of other processes are not seen there. */
+  static #database: Promise<string> | null = null;
+  static readonly #empty = new Map<SharedPostgres, string[]>();
 
-  static async open(server: PostgresServer): Promise<PostgresCluster> {
-    const url = server.url("postgres");
+  static async open(server: SharedPostgres): Promise<PostgresCluster> {
+    const own = server instanceof PostgresServer;
+    const url = own ? server.url("postgres") : await (PostgresCluster.#database ??= server.createDatabase());
     const used = PostgresCluster.#empty.get(server)?.pop();
     if (used !== undefined) return new PostgresCluster(server, url, used);
     const schema = `cluster_${++PostgresCluster.#schemas}`;
@@ -52,7 +55,7 @@ export class PostgresCluster extends LockCluster<PostgresCoordination> {
 }
 
 export async function openPostgresLock(
-  server: PostgresServer,
+  server: SharedPostgres,
   rounds: number,
   url?: string,
 ): Promise<LockWorld> {

@@ -4,7 +4,7 @@ import { RedisLocks } from "../../src/leadership/redis/locks.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";
 import type { LockWorld } from "./lock-world.ts";
-import type { PostgresServer } from "./postgres-server.ts";
+import type { SharedPostgres } from "./postgres-server.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export class RedisCluster extends PrefixedCluster<RedisServer, RedisLocks> {
@@ -24,6 +24,6 @@ export function openRedisLock(server: RedisServer, rounds: number): Promise<Lock
 
 export type RedisElection = AdmittedElection<RedisCluster>;
 
-export function openRedisElection(redis: RedisServer, postgres: PostgresServer): Promise<RedisElection> {
+export function openRedisElection(redis: RedisServer, postgres: SharedPostgres): Promise<RedisElection> {
   return AdmittedElection.open(postgres, (terms) => new RedisCluster(redis, terms));
 }

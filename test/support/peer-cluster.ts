@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import type { JobRequestBody, JobSummaryBody } from "../../src/client/baton-client.ts";
+import { freePorts } from "./free-port.ts";
 import { roleOf } from "./cluster.ts";
 import type { Scope } from "./node-cleanup.ts";
 import { dataDirectory, eventually, NodeProcess, type ProcessOptions } from "./process-node.ts";
@@ -308,28 +308,4 @@ export async function statuses(node: NodeProcess): Promise<Record<string, string
   return Object.fromEntries(
     nodes.map(({ name, status, alive }) => [name, alive ? status : `silent ${status}`]),
   );
-}
-
-/**
- * Below those that the system gives to outgoing connections: one of them may not sit on the port of a node that is down when
- * it is started again.
- */
-const FIRST_PORT = 12_000;
-const LAST_PORT = 32_000;
-
-export async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) {
-    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
-    if (!ports.has(port) && (await isFree(port))) ports.add(port);
-  }
-  return [...ports];
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => server.close(() => resolve(true)));
-  });
 }

@@ -8,7 +8,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { freePort } from "./postgres-server.ts";
+import { freePort } from "./free-port.ts";
 
 export interface PgBouncerOptions {
   readonly mode: "transaction" | "session";

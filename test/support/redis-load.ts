@@ -10,7 +10,7 @@ const NAMES = ["ada", "bob", "cyd"];
 
 export function openCluster(t: Scope): Promise<TestCluster> {
   const settings = { ...QUICK, DISPATCH__TIMEOUT: "1500ms" };
-  return TestCluster.open(t, { settings, redis: {}, server: { durable: false } });
+  return TestCluster.open(t, { settings, redis: {} });
 }
 
 export async function underLoad(t: Scope) {

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@redis/client";
-import { freePort } from "./postgres-server.ts";
+import { freePort } from "./free-port.ts";
 
 export interface RedisServerOptions {
   /** Whether the data is there again after a restart. Without it every restart begins empty. */

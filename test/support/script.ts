@@ -1,6 +1,7 @@
 /** A script as a real process with the Node of this test. Killed, if it still runs, when the test lets go of it. */
 
 import { spawn } from "node:child_process";
+import { COMPILED } from "./process-node.ts";
 
 export interface ScriptEnd {
   readonly code: number | null;
@@ -24,7 +25,7 @@ export interface ScriptOptions {
 export function script(file: string, args: readonly string[], options: ScriptOptions): Script {
   const child = spawn(process.execPath, [file, ...args], {
     cwd: options.cwd,
-    env: { PATH: process.env["PATH"], ...options.environment },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: COMPILED, ...options.environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let out = "";

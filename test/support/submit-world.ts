@@ -8,21 +8,21 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
 import type { ClaimedJob } from "../../src/store/store.ts";
 import { atEnd } from "./node-cleanup.ts";
-import { PostgresServer } from "./postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "./postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE } from "./store-world.ts";
 
 /** To be called at the top of a test file: one server for all of its tests. */
 export function submitWorlds(): (t: TestContext, schema?: string) => Promise<SubmitWorld> {
-  let server: PostgresServer;
+  let server: SharedPostgres;
   before(async () => {
-    server = await PostgresServer.start();
+    server = await PostgresServer.shared();
   });
   after(() => server?.stop());
   return (t, schema) => SubmitWorld.open(t, server, schema);
 }
 
 export class SubmitWorld {
-  readonly server: PostgresServer;
+  readonly server: SharedPostgres;
   readonly url: string;
   readonly store: PostgresStore;
   readonly schema: string;
@@ -30,7 +30,7 @@ export class SubmitWorld {
 
   private constructor(
     t: TestContext,
-    server: PostgresServer,
+    server: SharedPostgres,
     url: string,
     schema: string,
     store: PostgresStore,
@@ -42,7 +42,7 @@ export class SubmitWorld {
     this.store = store;
   }
 
-  static async open(t: TestContext, server: PostgresServer, schema = "baton"): Promise<SubmitWorld> {
+  static async open(t: TestContext, server: SharedPostgres, schema = "baton"): Promise<SubmitWorld> {
     const url = await server.createDatabase();
     atEnd(t, () => server.giveBack(url));
     const store = await openPostgresStore({ url, clock: systemClock, schema });

@@ -90,6 +90,21 @@ export class VtScreen {
         this.#row = Math.min(this.rows, first || 1) - 1;
         this.#column = Math.min(this.columns, second || 1) - 1;
         return;
+      case "A":
+        this.#row = Math.max(0, this.#row - (first || 1));
+        return;
+      case "B":
+        this.#row = Math.min(this.rows - 1, this.#row + (first || 1));
+        return;
+      case "C":
+        this.#column = Math.min(this.columns - 1, this.#column + (first || 1));
+        return;
+      case "D":
+        this.#column = Math.max(0, this.#column - (first || 1));
+        return;
+      case "G":
+        this.#column = Math.min(this.columns, first || 1) - 1;
+        return;
       case "K":
         // Behind the last character the cursor still stands on it.
         this.#cells[this.#row]!.fill(" ", first === 2 ? 0 : Math.min(this.#column, this.columns - 1));

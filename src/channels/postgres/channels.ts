@@ -2,8 +2,7 @@
  * Channels through one PostgreSQL database.
  *
  * - **Topics** are notifications. Subscribers in this process receive messages at once, without the database: in order,
- *   also
- *   while it is unavailable; our own messages that return from the database are only counted. `publish` rejects with
+ *   also while it is unavailable; our own messages that return from the database are only counted. `publish` rejects with
  *   STORE_UNAVAILABLE when other nodes could not be reached.
  * - **Queues** are rows. A notification wakes the consumers, which also poll.
  *
@@ -12,7 +11,6 @@
  */
 
 import { createHash } from "node:crypto";
-import { BatonError } from "../../core/errors.ts";
 import { Batcher } from "../../platform/batcher.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { plainSchema, write } from "../../platform/drivers/postgres/postgres.ts";
@@ -20,22 +18,12 @@ import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import { PostgresSession, type PostgresSessionOptions } from "../../platform/drivers/postgres/session.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
-import { Lifecycle } from "../../platform/service.ts";
-import {
-  BATCH_MAX,
-  type Channels,
-  type ConsumeOptions,
-  type Delivery,
-  type Message,
-  type Subscription,
-} from "../channels.ts";
-import { LocalTopics } from "../local-topics.ts";
-import { checkBatchMax, checkName, type EncodedMessage, encodeMessage } from "../message-encoding.ts";
-import { Subscriptions } from "../subscriptions.ts";
-import { Consumer } from "./consumer.ts";
+import { BaseChannels, type OpenedQueue } from "../base-channels.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
+import type { QueueSource } from "../queue-consumer.ts";
 import { OrderedDelivery } from "./ordered-delivery.ts";
 import { Listener } from "./listener.ts";
-import { QueueMessages } from "./queue-messages.ts";
+import { QueueMessages, type TakenRows } from "./queue-messages.ts";
 import { Publisher } from "./publisher.ts";
 
 export interface PostgresChannelsOptions {
@@ -64,13 +52,8 @@ const PROBE_MS = 5_000;
 /** Shorter, and a server that is merely busy loses us a connection that works. */
 const ANSWER_MS = 2_000;
 const POLL_MS = 1_000;
-/** What is under way at a stop has so long. A server that is silent would hold it up for all of a statement's deadline. */
-const LAST_WORDS_MS = 500;
 /** What a consumer that died had taken is delivered again after this; a handler that blocks for longer runs twice. */
 const LEASE_MS = 10_000;
-
-/** Our timers may fire early and the database rounds its time: who looks a moment too soon sleeps until the next poll. */
-const CLOCKS_DIFFER_MS = 5;
 
 const LAZY_COMMITS = write("channels-lazy", "SET synchronous_commit = off");
 
@@ -79,7 +62,7 @@ interface Sending {
   readonly messages: readonly EncodedMessage[];
 }
 
-export class PostgresChannels extends Lifecycle implements Channels {
+export class PostgresChannels extends BaseChannels<QueueSource<TakenRows>> {
   readonly kind = "postgres";
   readonly shared = true;
   readonly notifiesOnSubmit = true;
@@ -94,21 +77,15 @@ export class PostgresChannels extends Lifecycle implements Channels {
   readonly #queues: PostgresSession;
   readonly #messages: QueueMessages;
   readonly #outbox: Batcher<Sending, undefined>;
-  readonly #topics: LocalTopics;
-  readonly #consumers = new Map<string, Set<Consumer>>();
-  readonly #subscriptions = new Subscriptions();
-  /** Redeliveries that are waited for, each with what calls it off. */
-  readonly #redeliveries = new Set<() => void>();
 
   constructor(options: PostgresChannelsOptions) {
-    super();
+    super(options);
     const { url, clock, random, log } = options;
     this.#o = options;
     this.#pooler = options.pooler ?? new PoolerCheck({ url, clock });
     const session: PostgresSessionOptions = { ...sessionOptions(options), pooler: this.#pooler };
     const channel = channelName(plainSchema(options.schema));
     const origin = random.uuid().replaceAll("-", "").slice(0, 16);
-    this.#topics = new LocalTopics(log);
     this.#sender = new PostgresSession({
       ...session,
       onOpen: async (opened) => void (await opened.query(LAZY_COMMITS)),
@@ -117,9 +94,9 @@ export class PostgresChannels extends Lifecycle implements Channels {
     const inbox = new OrderedDelivery({
       session: this.#sender,
       log,
-      wanted: (topic) => this.#topics.hasSubscribers(topic),
-      deliver: (topic, messages) => this.#topics.deliver(topic, messages),
-      onQueue: (queue) => this.#wake(queue),
+      wanted: (topic) => this.topics.hasSubscribers(topic),
+      deliver: (topic, messages) => this.topics.deliver(topic, messages),
+      onQueue: (queue) => this.wake(queue),
     });
     this.#listener = new Listener({
       session,
@@ -134,7 +111,8 @@ export class PostgresChannels extends Lifecycle implements Channels {
       onGap: () => this.#gap(),
     });
     this.#queues = new PostgresSession(session);
-    this.#messages = new QueueMessages(this.#queues, origin);
+    const { leaseMs = LEASE_MS } = options;
+    this.#messages = new QueueMessages({ session: this.#queues, clock, origin, leaseMs });
     this.#outbox = new Batcher({ flush: (batch) => this.#insert(batch) });
   }
 
@@ -142,58 +120,32 @@ export class PostgresChannels extends Lifecycle implements Channels {
     return { ...this.#publisher.counters, ...this.#listener.counters };
   }
 
-  async send(queue: string, messages: readonly Message[]): Promise<void> {
-    this.#usable();
-    checkName("queue", queue);
-    const texts = encodeMessage(messages);
-    if (texts.length > 0) await this.#outbox.add({ queue, messages: texts });
+  protected async store(queue: string, messages: readonly EncodedMessage[]): Promise<void> {
+    await this.#outbox.add({ queue, messages });
   }
 
-  consume(
-    queue: string,
-    handler: (batch: readonly Delivery[]) => Promise<void>,
-    { batchMax = BATCH_MAX }: ConsumeOptions = {},
-  ): Subscription {
-    this.#usable();
-    checkName("queue", queue);
-    checkBatchMax(batchMax);
-    const { clock, random, log, pollMs = POLL_MS, leaseMs = LEASE_MS } = this.#o;
-    const consumer = new Consumer({
-      queue,
-      handler,
-      batchMax,
-      clock,
-      random,
-      log,
-      pollMs,
-      leaseMs,
-      messages: this.#messages,
-      onLeft: (delayMs) => this.#left(queue, delayMs),
-      onMore: () => this.#wake(queue),
-    });
-    const consumers = this.#consumers.get(queue) ?? new Set();
-    this.#consumers.set(queue, consumers.add(consumer));
-    return this.#subscriptions.add({
-      close: async () => {
-        consumers.delete(consumer);
-        await consumer.close();
-      },
-    });
+  protected open(queue: OpenedQueue): QueueSource<TakenRows> {
+    return this.#messages.source(queue);
   }
 
-  async publish(topic: string, messages: readonly Message[]): Promise<void> {
-    this.#usable();
-    checkName("topic", topic);
-    const texts = encodeMessage(messages);
-    if (texts.length === 0) return;
-    this.#topics.deliver(topic, texts);
-    if (this.#connected) await this.#publisher.publish(topic, texts);
+  /** Spread, so that the consumers of many nodes do not poll all at the same moment. */
+  protected pollMs(): number {
+    const { random, pollMs = POLL_MS } = this.#o;
+    return pollMs * (0.75 + random.chance() / 2);
   }
 
-  subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription {
-    this.#usable();
-    checkName("topic", topic);
-    return this.#subscriptions.add(this.#topics.subscribe(topic, handler));
+  /** Other nodes are notified first: our own consumers, being nearer, would always be the ones that try again. */
+  protected released(queue: string): void {
+    void this.#announce(queue).then(() => this.wake(queue));
+  }
+
+  protected async broadcast(topic: string, messages: readonly EncodedMessage[]): Promise<void> {
+    if (this.#connected) await this.#publisher.publish(topic, messages);
+  }
+
+  /** Others were refused while this one had an exclusive queue. */
+  protected override onLeave(_: QueueSource<TakenRows>, queue: string): void {
+    this.released(queue);
   }
 
   protected async onStart(): Promise<void> {
@@ -210,13 +162,8 @@ export class PostgresChannels extends Lifecycle implements Channels {
   }
 
   protected async onStop(): Promise<void> {
-    await this.#subscriptions.closeAll();
-    for (const callOff of this.#redeliveries) callOff();
-    this.#redeliveries.clear();
-    const over = new AbortController();
-    const sent = Promise.all([this.#outbox.idle(), this.#publisher.idle()]);
-    await Promise.race([sent, this.#o.clock.sleep(LAST_WORDS_MS, over.signal)]);
-    over.abort();
+    await this.closeAll();
+    await this.finish(Promise.all([this.#outbox.idle(), this.#publisher.idle()]));
     // Together: a probe that is under way ends with the session that sent it.
     await Promise.all([this.#listener.stop(), this.#queues.stop(), this.#sender.stop()]);
   }
@@ -226,43 +173,20 @@ export class PostgresChannels extends Lifecycle implements Channels {
       batch.flatMap(({ queue, messages }) => messages.map((message) => ({ queue, ...message }))),
     );
     for (const queue of new Set(batch.map((sending) => sending.queue))) {
-      this.#wake(queue);
+      this.wake(queue);
       void this.#announce(queue);
     }
     return batch.map(() => undefined);
   }
 
-  /**
-   * Something was given back, for now or for later. The others hear of it first: our own consumers, being nearer, would
-   * always be the ones who try again.
-   */
-  #left(queue: string, delayMs: number): void {
-    if (delayMs === 0) void this.#announce(queue).then(() => this.#wake(queue));
-    else if (this.running) {
-      const callOff = this.#o.clock.after(delayMs + CLOCKS_DIFFER_MS, () => {
-        this.#redeliveries.delete(callOff);
-        this.#left(queue, 0);
-      });
-      this.#redeliveries.add(callOff);
-    }
-  }
-
-  /** Wakes the consumers of other nodes. They look by themselves too, so a failure is not told. */
+  /** Wakes the consumers of other nodes. They also poll, so a failure is not reported. */
   async #announce(queue: string): Promise<void> {
     if (this.#connected) await this.#publisher.announce(queue).catch(() => {});
   }
 
-  #wake(queue: string): void {
-    for (const consumer of this.#consumers.get(queue) ?? []) consumer.wake();
-  }
-
   #gap(): void {
-    for (const queue of this.#consumers.keys()) this.#wake(queue);
+    for (const queue of this.queues) this.wake(queue);
     this.#o.onGap?.();
-  }
-
-  #usable(): void {
-    if (!this.running) throw new BatonError("STOPPED", "the channels are not running; start them first");
   }
 }
 

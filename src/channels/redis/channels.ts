@@ -1,15 +1,12 @@
 /**
  * Channels through Redis Streams.
  *
- * - **Queues** are streams with one consumer group each, read from the beginning. Scripts assign their messages
- *   (queue-keys.ts),
- *   because a group alone does not preserve the order of a key: it gives the next entry to any consumer. Messages of a consumer
- *   stay pending under its name and return to the queue when it dies. Handled messages are deleted, and so is an empty stream
- *   when its last consumer leaves, so that nothing has to be trimmed or cleaned up when a job ends.
+ * - **Queues** are streams with one consumer group each, read from the beginning by scripts (queue-scripts.ts). Messages of
+ *   a consumer stay pending under its name and return to the queue when its node dies. Handled messages are deleted, and so
+ *   is an empty stream when its last consumer leaves, so that nothing has to be trimmed or cleaned up when a job ends.
  * - **Topics** are one short stream that every node reads from its last position. Subscribers in this process receive
- *   messages
- *   at once, without Redis: in order, also while it is unavailable. `publish` rejects with STORE_UNAVAILABLE when other nodes
- *   could not be reached.
+ *   messages at once, without Redis: in order, also while it is unavailable. `publish` rejects with STORE_UNAVAILABLE when
+ *   other nodes could not be reached.
  *
  * An empty queue costs next to nothing: no read, no timer, only an entry in the list of idle consumers. A sender wakes
  * one of them through the stream of its node, which is read, together with the topics, by the node's single blocking
@@ -20,31 +17,19 @@
  * Connections: one for commands, one for the blocking read.
  */
 
-import { BatonError } from "../../core/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { checkRedis, Redis } from "../../platform/drivers/redis/redis.ts";
 import type { RedisSession } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
-import { Lifecycle } from "../../platform/service.ts";
-import {
-  BATCH_MAX,
-  type Channels,
-  type ConsumeOptions,
-  type Delivery,
-  type Message,
-  type Subscription,
-} from "../channels.ts";
-import { LocalTopics } from "../local-topics.ts";
-import { checkBatchMax, checkName, encodeMessage } from "../message-encoding.ts";
-import { Subscriptions } from "../subscriptions.ts";
-import { Consumer } from "./consumer.ts";
+import { BaseChannels, type OpenedQueue } from "../base-channels.ts";
+import type { EncodedMessage } from "../message-encoding.ts";
+import type { QueueConsumer } from "../queue-consumer.ts";
 import { Listener } from "./listener.ts";
-import { QueueMessages, type QueueConsumer } from "./queue-messages.ts";
+import { QueueMessages, type RedisSource } from "./queue-messages.ts";
 import { ConsumerHeartbeat, type TopicsPosition } from "./consumer-heartbeat.ts";
 import { Publisher } from "./publisher.ts";
-import { isStale } from "./queue-keys.ts";
-import { ConsumerRegistry } from "./consumer-registry.ts";
+import { isStale } from "./queue-scripts.ts";
 
 export interface RedisChannelsOptions {
   readonly url: string;
@@ -55,7 +40,7 @@ export interface RedisChannelsOptions {
   readonly log?: Pick<Log, "info" | "warn">;
   /** Shown in `CLIENT LIST`. No spaces. */
   readonly name?: string;
-  /** What this life of the node is called by those who find it dead; no two may have the same. */
+  /** The name of this incarnation of the node, by which others declare it dead; no two may have the same. */
   readonly consumer?: string;
   /** Hints may have been missed, and are heard again now: a good moment to look into the store. */
   readonly onGap?: () => void;
@@ -73,12 +58,10 @@ const LEASE_MS = 10_000;
 const BEAT_MS = 1_000;
 /** A node whose connection breaks in a flood of hints has so many entries, each with many hints, to be back without a gap. */
 const TOPIC_ENTRIES_MAX = 4_000;
-/** What is under way at a stop has so long. A server that is silent would hold it up for all of a command's deadline. */
-const LAST_WORDS_MS = 500;
-/** Our timers may fire early and Redis rounds its time. */
-const CLOCKS_DIFFER_MS = 5;
+/** Idle consumers that take by themselves with each beat, in turns: the net below wake-ups that went to a dead node. */
+const POLLS_MAX = 100;
 
-export class RedisChannels extends Lifecycle implements Channels {
+export class RedisChannels extends BaseChannels<RedisSource> {
   readonly kind = "redis";
   readonly shared = true;
   readonly notifiesOnSubmit = false;
@@ -93,27 +76,22 @@ export class RedisChannels extends Lifecycle implements Channels {
   readonly #presence: ConsumerHeartbeat;
   readonly #publisher: Publisher;
   readonly #listener: Listener;
-  readonly #topics: LocalTopics;
-  readonly #subscriptions = new Subscriptions();
-  readonly #seats = new ConsumerRegistry();
-  /** Queues for which one was woken who has gone. */
+  /** By the numbers under which they are woken, in the order in which they take by themselves next. */
+  readonly #consumers = new Map<number, { readonly source: RedisSource; readonly consumer: QueueConsumer }>();
+  #count = 0;
+  /** Queues for which a consumer was woken that has gone. */
   readonly #missed = new Set<string>();
   #position: TopicsPosition | null = null;
-  /** What Redis believes to be with us may be wrong. */
-  #doubtful = false;
   #over = new AbortController();
   #beating: Promise<void> = Promise.resolve();
-  /** Redeliveries that are waited for, each with what calls it off. */
-  readonly #redeliveries = new Set<() => void>();
 
   constructor(options: RedisChannelsOptions) {
-    super();
+    super(options);
     const { clock, random, log, commandMs = COMMAND_MS } = options;
     this.#o = options;
     this.#redis = new Redis(options);
     const key = (...parts: readonly string[]): string => this.#redis.keys.key(...parts);
     const origin = options.consumer ?? random.uuid().replaceAll("-", "").slice(0, 16);
-    this.#topics = new LocalTopics(log);
     this.#commands = this.#redis.dedicated({
       commandMs,
       onOpen: async (session) => {
@@ -121,7 +99,9 @@ export class RedisChannels extends Lifecycle implements Channels {
         const position = await this.#presence.hello(session);
         this.#position ??= position;
       },
-      onReady: () => this.#reopened(),
+      onReady: () => {
+        if (this.running) this.#wakeAll();
+      },
     });
     this.#reading = this.#redis.dedicated({
       commandMs,
@@ -134,7 +114,11 @@ export class RedisChannels extends Lifecycle implements Channels {
       session: this.#commands,
       key,
       speaker: () => this.#presence.speaker,
-      onDoubt: (reason) => this.#doubt(reason),
+      oursUntil: () => this.#presence.oursUntil,
+      log,
+      onRefused: (reason) => {
+        if (isStale(reason)) void this.#presence.beat().catch(() => {}); // the next one tries again
+      },
     });
     this.#presence = new ConsumerHeartbeat({
       session: this.#commands,
@@ -162,13 +146,9 @@ export class RedisChannels extends Lifecycle implements Channels {
       origin,
       consumer: () => this.#presence.speaker.name,
       commandMs,
-      wanted: (topic) => this.#topics.hasSubscribers(topic),
-      deliver: (topic, messages) => this.#topics.deliver(topic, messages),
-      wake: (number, queue) => {
-        if (this.#seats.wake(number) || queue === "") return;
-        this.#missed.add(queue);
-        this.#passOn();
-      },
+      wanted: (topic) => this.topics.hasSubscribers(topic),
+      deliver: (topic, messages) => this.topics.deliver(topic, messages),
+      wake: (number, queue) => this.#wake(number, queue),
       onGap: () => this.#o.onGap?.(),
     });
   }
@@ -177,59 +157,39 @@ export class RedisChannels extends Lifecycle implements Channels {
     return { ...this.#publisher.counters, ...this.#listener.counters };
   }
 
-  async send(queue: string, messages: readonly Message[]): Promise<void> {
-    this.#usable();
-    checkName("queue", queue);
-    const texts = encodeMessage(messages);
-    if (texts.length > 0) await this.#messages.send(queue, texts);
+  protected async store(queue: string, messages: readonly EncodedMessage[]): Promise<void> {
+    await this.#messages.send(queue, messages);
   }
 
-  consume(
-    queue: string,
-    handler: (batch: readonly Delivery[]) => Promise<void>,
-    { batchMax = BATCH_MAX }: ConsumeOptions = {},
-  ): Subscription {
-    this.#usable();
-    checkName("queue", queue);
-    checkBatchMax(batchMax);
-    const { clock, log } = this.#o;
-    const { seat, consumer } = this.#seats.take(
-      queue,
-      (taken) =>
-        new Consumer({
-          seat: taken,
-          handler,
-          batchMax,
-          clock,
-          log,
-          messages: this.#messages,
-          oursUntil: () => this.#presence.oursUntil,
-          onRest: (restMs) => this.#rest(queue, restMs),
-          onLost: () => (this.#doubtful = true),
-        }),
-    );
-    return this.#subscriptions.add({ close: () => this.#leave(seat, consumer) });
+  protected open(queue: OpenedQueue): RedisSource {
+    return this.#messages.source(queue, ++this.#count);
   }
 
-  async publish(topic: string, messages: readonly Message[]): Promise<void> {
-    this.#usable();
-    checkName("topic", topic);
-    const texts = encodeMessage(messages);
-    if (texts.length === 0) return;
-    this.#topics.deliver(topic, texts);
-    await this.#publisher.publish(topic, texts);
+  protected pollMs(): null {
+    return null;
   }
 
-  subscribe(topic: string, handler: (message: Message) => void | Promise<void>): Subscription {
-    this.#usable();
-    checkName("topic", topic);
-    return this.#subscriptions.add(this.#topics.subscribe(topic, handler));
+  protected released(queue: string): void {
+    void this.#messages.due(queue).catch(() => {}); // a consumer that takes by itself finds it
   }
 
-  /** What a consumer had that is known to be dead is delivered again now, without waiting for its lease. */
+  protected broadcast(topic: string, messages: readonly EncodedMessage[]): Promise<void> {
+    return this.#publisher.publish(topic, messages);
+  }
+
+  protected override onConsume(source: RedisSource, consumer: QueueConsumer): void {
+    this.#consumers.set(source.number, { source, consumer });
+  }
+
+  /** Not waited for: it is sent before whatever is asked for later, and when it fails the lease is the net. */
+  protected override onLeave(source: RedisSource, _queue: string, last: boolean): void {
+    this.#consumers.delete(source.number);
+    void source.leave(last).catch(() => {});
+  }
+
   async takeOver(consumer: string): Promise<void> {
-    this.#usable();
-    await this.#presence.condemn(consumer);
+    this.requireRunning();
+    await this.#presence.declareDead(consumer);
   }
 
   protected async onStart(): Promise<void> {
@@ -249,14 +209,10 @@ export class RedisChannels extends Lifecycle implements Channels {
   }
 
   protected async onStop(): Promise<void> {
-    await this.#subscriptions.closeAll();
+    await this.closeAll();
     this.#over.abort();
-    for (const callOff of this.#redeliveries) callOff();
-    this.#redeliveries.clear();
-    const waited = new AbortController();
     const lastWords = this.#lastWords().catch(() => {}); // the lease is the net
-    await Promise.race([lastWords, this.#o.clock.sleep(LAST_WORDS_MS, waited.signal)]);
-    waited.abort();
+    await this.finish(lastWords);
     await Promise.all([this.#reading.stop(), this.#commands.stop()]);
     await Promise.all([this.#listener.stop(), this.#beating, lastWords]);
     this.#presence.end();
@@ -264,27 +220,27 @@ export class RedisChannels extends Lifecycle implements Channels {
 
   async #lastWords(): Promise<void> {
     await Promise.all([this.#messages.idle(), this.#publisher.idle()]);
-    await this.#presence.goodbye();
-  }
-
-  async #leave(seat: QueueConsumer, consumer: Consumer): Promise<void> {
-    await consumer.close();
-    const left = this.#seats.leave(seat);
-    if (left === null) return;
-    // Not waited for: it goes before whatever is asked for later, and when it fails the lease is the net.
-    void this.#messages.leave(seat, left === 0).catch(() => {});
+    await this.#presence.leave();
   }
 
   async #beat(signal: AbortSignal): Promise<void> {
     const { clock, random, beatMs = BEAT_MS } = this.#o;
     while (!signal.aborted) {
       await this.#presence.beat().catch(() => {}); // the next one, or a new connection, tries again
-      if (this.#doubtful && !signal.aborted) void this.#mend();
       this.#passOn();
-      this.#seats.wakeSome();
+      this.#wakeSome();
       // Spread, so that many nodes do not beat all at the same moment.
       await clock.sleep(beatMs * (0.75 + random.chance() / 2), signal);
     }
+  }
+
+  #wake(number: number, queue: string): void {
+    const woken = this.#consumers.get(number);
+    woken?.source.woken();
+    woken?.consumer.wake();
+    if (woken || queue === "") return;
+    this.#missed.add(queue);
+    this.#passOn();
   }
 
   #passOn(): void {
@@ -294,41 +250,26 @@ export class RedisChannels extends Lifecycle implements Channels {
     }
   }
 
-  #reopened(): void {
-    if (!this.running) return;
-    this.#doubtful = true;
-    void this.#mend();
+  #wakeAll(): void {
+    for (const { consumer } of this.#consumers.values()) consumer.wake();
   }
 
-  #doubt(reason: unknown): void {
-    this.#doubtful = true;
-    if (isStale(reason)) void this.#presence.beat().catch(() => {}); // the next one tries again
-  }
-
-  /** Beside the beats: with thousands of queues it takes a while. */
-  async #mend(): Promise<void> {
-    this.#doubtful = false;
-    try {
-      await this.#messages.mend(this.#seats.queues);
-      this.#seats.wakeAll();
-    } catch {
-      this.#doubtful = true; // the next beat, or a new connection, tries again
+  #wakeSome(): void {
+    let left = Math.min(POLLS_MAX, this.#consumers.size);
+    for (const [number, entry] of this.#consumers) {
+      if (left-- === 0) return;
+      // Behind the others for the next time.
+      this.#consumers.delete(number);
+      this.#consumers.set(number, entry);
+      if (entry.consumer.idle) entry.consumer.wake();
     }
   }
 
-  /** Redis knows us by a new name: it has nothing of what we told the old one. */
+  /** Redis knows us by a new name, and nothing of what was sent under the old one. */
   #forgotten(): void {
-    this.#seats.forgotten();
+    for (const { source } of this.#consumers.values()) source.forgotten();
+    this.#wakeAll();
     this.#o.onGap?.();
-  }
-
-  #rest(queue: string, restMs: number): void {
-    if (!this.running) return;
-    const callOff = this.#o.clock.after(restMs + CLOCKS_DIFFER_MS, () => {
-      this.#redeliveries.delete(callOff);
-      void this.#messages.rested(queue).catch(() => {}); // whoever looks by himself finds it
-    });
-    this.#redeliveries.add(callOff);
   }
 
   async #warnOfEviction(): Promise<void> {
@@ -339,9 +280,5 @@ export class RedisChannels extends Lifecycle implements Channels {
       { policy },
       "Redis may evict what is not handled yet: set maxmemory-policy to noeviction",
     );
-  }
-
-  #usable(): void {
-    if (!this.running) throw new BatonError("STOPPED", "the channels are not running; start them first");
   }
 }

@@ -9,19 +9,18 @@
  */
 
 import type { Clock } from "../../platform/clock.ts";
+import { redisScript } from "../../platform/drivers/redis/script.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Speaker } from "./queue-messages.ts";
-import { BEAT, CONDEMN, HELLO } from "./consumer-heartbeat-scripts.ts";
-import { isStale } from "./queue-keys.ts";
-import { RETURN } from "./queue-scripts.ts";
+import { CURRENT, isStale, REPLACED, RETURN } from "./queue-scripts.ts";
 
 export interface ConsumerHeartbeatOptions {
   readonly session: RedisCommands;
   readonly key: (...parts: readonly string[]) => string;
   readonly clock: Clock;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
-  /** Of this node alone, in this life alone. */
+  /** Of this incarnation of the node alone. */
   readonly consumer: string;
   readonly leaseMs: number;
   /** The last wake-up that was read: those before it can go. */
@@ -37,9 +36,72 @@ export interface TopicsPosition {
   readonly id: string;
 }
 
+const NOW = `local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
+/**
+ * From now on only the commands of this connection count: one of an earlier connection may still lie unread at a server that stood
+ * still. `KEYS` the consumer; `ARGV` prefix, consumer, number of the connection, leaseMs, and 1 if it is to be there, 0 if not yet:
+ * when that is wrong nothing is done.
+ *
+ * The reply: whether it was there, the number of the last entry of the topics, and its id.
+ */
+const HELLO = redisScript(
+  "presence-hello",
+  `${NOW}
+local P, me, connection = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local known = redis.call('GET', KEYS[1])
+local found = known and '1' or '0'
+if found == '1' and ARGV[5] == '1' and tonumber(known) >= connection then
+  ${REPLACED}
+end
+if found == ARGV[5] then
+  redis.call('SET', KEYS[1], connection)
+  redis.call('ZADD', P .. 'consumers', now + ARGV[4], me)
+end
+local last = redis.call('XREVRANGE', P .. 'topics', '+', '-', 'COUNT', 1)[1]
+return { tonumber(found), tonumber(redis.call('GET', P .. 'topics:count') or '0'), last and last[1] or '0-0' }`,
+);
+
+/**
+ * `KEYS` the consumer; `ARGV` prefix, consumer, number of the connection, leaseMs, the wake-up that was read last. The reply: the
+ * number of the last entry of the topics, and those who are dead.
+ *
+ * When no node has sent anything for long, or the time has jumped, it was the server that was away: every node gets another lease.
+ */
+const BEAT = redisScript(
+  "presence-beat",
+  `${NOW}
+local P, me, leaseMs = ARGV[1], ARGV[2], tonumber(ARGV[4])
+${CURRENT}
+local last = tonumber(redis.call('GET', P .. 'consumers:beat') or now)
+redis.call('SET', P .. 'consumers:beat', now)
+if math.abs(now - last) > leaseMs / 2 then
+  for _, who in ipairs(redis.call('ZRANGE', P .. 'consumers', 0, -1)) do redis.call('ZADD', P .. 'consumers', now + leaseMs, who) end
+end
+redis.call('ZADD', P .. 'consumers', now + leaseMs, me)
+redis.call('XTRIM', P .. 'wake:' .. me, 'MINID', ARGV[5])
+local dead = redis.call('ZRANGEBYSCORE', P .. 'consumers', '-inf', now)
+return { tonumber(redis.call('GET', P .. 'topics:count') or '0'), unpack(dead) }`,
+);
+
+/** `ARGV` prefix and a consumer: all its incarnations are dead, whatever they sent. Their names. */
+const DECLARE_DEAD = redisScript(
+  "presence-declare-dead",
+  `local P, name = ARGV[1], ARGV[2]
+local found = {}
+for _, who in ipairs(redis.call('ZRANGE', P .. 'consumers', 0, -1)) do
+  if string.match(who, '^(.*)%.%d+$') == name then
+    redis.call('ZADD', P .. 'consumers', 0, who)
+    found[#found + 1] = who
+  end
+end
+return found`,
+);
+
 export class ConsumerHeartbeat {
   readonly #o: ConsumerHeartbeatOptions;
-  #life = 1;
+  #incarnation = 1;
   #connection = 0;
   /** On our monotonic clock, counted from before Redis heard of it. */
   #oursUntil = 0;
@@ -50,7 +112,7 @@ export class ConsumerHeartbeat {
   }
 
   get speaker(): Speaker {
-    return { name: `${this.#o.consumer}.${this.#life}`, connection: this.#connection };
+    return { name: `${this.#o.consumer}.${this.#incarnation}`, connection: this.#connection };
   }
 
   get oursUntil(): number {
@@ -63,15 +125,15 @@ export class ConsumerHeartbeat {
     this.#connection += 1;
     const [found, count, id] = await this.#hello(session, known);
     if (known && found === 0) await this.#rename(session);
-    // Somebody of that name died a moment ago: what it had is not ours.
+    // Another incarnation of that name died a moment ago: what it had is not ours.
     for (let taken = !known && found === 1; taken;) {
-      this.#life += 1;
+      this.#incarnation += 1;
       taken = (await this.#hello(session, false))[0] === 1;
     }
     return { count, id };
   }
 
-  /** Also finds out who is dead, and buries them. */
+  /** Also finds dead nodes, and gives back what they had. */
   async beat(): Promise<void> {
     const { session, key, clock, leaseMs, lastWake, onTopics } = this.#o;
     const { name, connection } = this.speaker;
@@ -92,21 +154,21 @@ export class ConsumerHeartbeat {
     }
   }
 
-  /** Whoever is known to be dead is not waited for. */
-  async condemn(consumer: string): Promise<void> {
+  /** A consumer that is known to be dead is not waited for. */
+  async declareDead(consumer: string): Promise<void> {
     const { session, key } = this.#o;
-    await this.#recover(await session.run<string[]>(CONDEMN, [], [key(""), consumer]));
+    await this.#recover(await session.run<string[]>(DECLARE_DEAD, [], [key(""), consumer]));
   }
 
   /** Leaves no trace. */
-  async goodbye(): Promise<void> {
+  async leave(): Promise<void> {
     await this.#recovering;
     await this.#recoverOne(this.speaker.name);
   }
 
-  /** A later start is another life. */
+  /** A later start has another name. */
   end(): void {
-    this.#life += 1;
+    this.#incarnation += 1;
     this.#connection = 0;
   }
 
@@ -125,16 +187,18 @@ export class ConsumerHeartbeat {
 
   async #rename(session: RedisCommands): Promise<void> {
     const { name } = this.speaker;
-    this.#life += 1;
+    this.#incarnation += 1;
     await this.#hello(session, false);
     this.#o.log?.info(
       { was: name, is: this.speaker.name },
       "Redis has forgotten this consumer; it is known again",
     );
-    // Our own reader waits for wake-ups under the old name: it looks up, and nobody needs that stream again.
+    // Our own reader waits for wake-ups under the old name: this ends its wait, and then the stream expires.
     const stream = this.#o.key("wake", name);
-    await session.send(["XADD", stream, "*", "consumer", "0"]);
-    await session.send(["PEXPIRE", stream, String(this.#o.leaseMs)]);
+    await Promise.all([
+      session.send(["XADD", stream, "*", "consumer", "0"]),
+      session.send(["PEXPIRE", stream, String(this.#o.leaseMs)]),
+    ]);
     this.#o.onForgotten();
   }
 
@@ -152,7 +216,7 @@ export class ConsumerHeartbeat {
   /** Some queues at a time. Others may do the same: each has a part of it. */
   async #recoverOne(name: string): Promise<void> {
     for (let left = 1; left > 0;) {
-      left = await this.#o.session.run<number>(RETURN, [], [this.#o.key(""), name, 0]);
+      left = await this.#o.session.run<number>(RETURN, [], [this.#o.key(""), name]);
     }
   }
 }

@@ -1,42 +1,17 @@
 /**
- * The messages of queues, stored by scripts (queue-keys.ts). The steps of all consumers of a node are sent together:
+ * The messages of queues, stored by scripts (queue-scripts.ts). The steps of all consumers of a node are sent together:
  * one command for all consumers that finished or began during the previous command.
  */
 
 import { Batcher } from "../../platform/batcher.ts";
 import type { RedisCommands } from "../../platform/drivers/redis/session.ts";
+import type { Log } from "../../platform/log.ts";
+import type { OpenedQueue } from "../base-channels.ts";
 import type { EncodedMessage } from "../message-encoding.ts";
-import { RETURN, SEND } from "./queue-scripts.ts";
-import { STEPS } from "./queue-step-script.ts";
+import type { QueueSource, Taken, TakenMessage } from "../queue-consumer.ts";
+import { SEND, STEPS } from "./queue-scripts.ts";
 
-export interface Taken {
-  /** Of this take alone: what was taken again by another is not ours any more. */
-  readonly token: string;
-  readonly queue: string;
-  /** Per key in the order of sending. */
-  readonly messages: readonly TakenMessage[];
-}
-
-export interface TakenMessage {
-  readonly id: string;
-  /** As JSON text, so that any string can be one. */
-  readonly keyText: string;
-  readonly text: string;
-  readonly deliveries: number;
-}
-
-/** A consumer of this node in one queue. */
-export interface QueueConsumer {
-  readonly queue: string;
-  /** Of this node alone. */
-  readonly number: number;
-  /** Whether Redis knows that this node uses the queue. */
-  joined: boolean;
-  /** Whether it may stand among those who want to be woken. */
-  registered: boolean;
-}
-
-/** Who speaks: the consumer's name at the moment, and the number of its connection. */
+/** Under which name this node is known at the moment, and the number of its connection. */
 export interface Speaker {
   readonly name: string;
   readonly connection: number;
@@ -46,8 +21,17 @@ export interface QueueMessagesOptions {
   readonly session: RedisCommands;
   readonly key: (...parts: readonly string[]) => string;
   readonly speaker: () => Speaker;
-  /** Steps were refused or may have been half done: what Redis believes of us has to be looked at. */
-  readonly onDoubt: (error: unknown) => void;
+  /** On our monotonic clock: until then this node is not taken for dead. */
+  readonly oursUntil: () => number;
+  readonly log?: Pick<Log, "warn"> | undefined;
+  /** Steps were refused, or their answer was lost. */
+  readonly onRefused: (error: unknown) => void;
+}
+
+export interface TakenEntries extends Taken {
+  /** The name of this node when it took them: under another name they are not ours any more. */
+  readonly name: string;
+  readonly ids: readonly string[];
 }
 
 interface Sending {
@@ -62,25 +46,22 @@ interface Step {
 }
 
 type Outcome = { readonly reply: unknown } | { readonly error: unknown };
+type TakeReply = [again: (string | number)[], fresh: string[]] | [];
 
-/** Lua can hand on some 8,000 values at a time; a message takes up to four. */
+/** Lua can pass some 8,000 values at a time; a message takes up to four. */
 export const TAKE_MAX = 1_000;
-/** A script keeps Redis from everybody else: a millisecond or two each. */
+/** A script blocks Redis for everybody else: a millisecond or two each. */
 const SEND_MAX = 200;
 const SEND_LENGTH_MAX = 250_000;
 const STEPS_MAX = 100;
 /** Of finished messages in one command, for the same reason. */
 const STEPS_WEIGHT_MAX = 1_000;
-const RETURN_MAX = 200;
 
 export class QueueMessages {
   readonly #o: QueueMessagesOptions;
   readonly #prefix: string;
   readonly #outbox: Batcher<Sending, Outcome>;
   readonly #steps: Batcher<Step, Outcome>;
-  /** Takes that may be ours: asked for, or not finished yet. */
-  readonly #open = new Map<string, Set<string>>();
-  #takes = 0;
 
   constructor(options: QueueMessagesOptions) {
     this.#o = options;
@@ -103,69 +84,19 @@ export class QueueMessages {
     valueOf(await this.#outbox.add({ queue, messages }));
   }
 
-  /** Null when there is nothing: it is woken when there is. */
-  async take(seat: QueueConsumer, max: number): Promise<Taken | null> {
-    for (;;) {
-      const reply = await this.#take(seat, max);
-      if (reply) return reply.messages.length > 0 ? reply : null;
-    }
+  source(opened: OpenedQueue, number: number): RedisSource {
+    const step = (args: Step["args"], weight: number) => this.#step(args, weight);
+    return new RedisSource({ ...this.#o, ...opened, number, step });
   }
 
-  /** Handled. How many were not ours any more, and were not touched. */
-  async done(taken: Taken, next: boolean): Promise<number> {
-    const { queue, token, messages } = taken;
-    const pairs = messages.flatMap(({ id, keyText }) => [id, keyText]);
-    const args = ["D", queue, token, next ? "1" : "0", String(messages.length), ...pairs];
-    const lost = (await this.#step(() => args, messages.length)) as number;
-    this.forget(taken);
-    return lost;
-  }
-
-  /** They rest for as long as told; at once if that is 0. Those that no handler has seen do not count as delivered. */
-  async back(taken: Taken, restMs: number, seen: boolean): Promise<number> {
-    const { queue, token, messages } = taken;
-    const triples = messages.flatMap(({ id, keyText, deliveries }) => [
-      id,
-      keyText,
-      String(seen ? deliveries : deliveries - 1),
-    ]);
-    const args = ["B", queue, token, String(restMs), String(messages.length), ...triples];
-    const lost = (await this.#step(() => args, messages.length)) as number;
-    this.forget(taken);
-    return lost;
-  }
-
-  /** Whatever becomes of it: it is not ours. */
-  forget({ queue, token }: Pick<Taken, "queue" | "token">): void {
-    const tokens = this.#open.get(queue);
-    tokens?.delete(token);
-    if (tokens?.size === 0) this.#open.delete(queue);
-  }
-
-  async leave(seat: QueueConsumer, last: boolean): Promise<void> {
-    await this.#step(() => ["L", seat.queue, String(seat.number), last ? "1" : "0"], 0);
-  }
-
-  /** What has rested is ready, for whoever is free. */
-  async rested(queue: string): Promise<void> {
+  /** What was given back may be due, for any consumer that is idle. */
+  async due(queue: string): Promise<void> {
     await this.#step(() => ["R", queue], 0);
   }
 
-  /** Somebody was woken who has gone: another one looks. */
+  /** A consumer was woken that has gone: another one takes. */
   async passOn(queue: string): Promise<void> {
     await this.#step(() => ["W", queue], 0);
-  }
-
-  /** Gives back what Redis believes to be with us and is not: a take whose answer was lost. */
-  async mend(queues: readonly string[]): Promise<void> {
-    const { session, speaker } = this.#o;
-    const calls: Promise<unknown>[] = [];
-    for (let at = 0; at < queues.length; at += RETURN_MAX) {
-      const some = queues.slice(at, at + RETURN_MAX);
-      const kept = some.flatMap((queue) => [...(this.#open.get(queue) ?? [])]);
-      calls.push(session.run(RETURN, [], [this.#prefix, speaker().name, some.length, ...some, ...kept]));
-    }
-    await Promise.all(calls);
   }
 
   /** Resolves when nothing is under way. */
@@ -173,39 +104,12 @@ export class QueueMessages {
     await Promise.all([this.#outbox.idle(), this.#steps.idle()]);
   }
 
-  /** Undefined when it is to be asked again. */
-  async #take(seat: QueueConsumer, max: number): Promise<Taken | undefined> {
-    const { queue } = seat;
-    let token = "";
-    const args = ({ name }: Speaker): string[] => {
-      token = `${name}/${++this.#takes}`;
-      const tokens = this.#open.get(queue);
-      if (tokens) tokens.add(token);
-      else this.#open.set(queue, new Set([token]));
-      const [first, registered] = [seat.joined ? "0" : "1", seat.registered ? "1" : "0"];
-      return ["T", queue, String(seat.number), token, String(Math.min(max, TAKE_MAX)), first, registered];
-    };
-    try {
-      const reply = (await this.#step(args, 0)) as [again: (string | number)[], fresh: string[]] | [];
-      seat.joined = true;
-      const messages = reply.length > 0 ? messagesOf(reply as [(string | number)[], string[]]) : [];
-      if (messages.length === 0) this.forget({ queue, token });
-      if (reply.length > 0) seat.registered = messages.length === 0;
-      return reply.length > 0 ? { token, queue, messages } : undefined;
-    } catch (error) {
-      this.forget({ queue, token });
-      // It may have been done.
-      seat.registered = true;
-      throw error;
-    }
-  }
-
   async #step(args: Step["args"], weight: number): Promise<unknown> {
     return valueOf(await this.#steps.add({ args, weight }));
   }
 
   async #run(steps: readonly Step[]): Promise<Outcome[]> {
-    const { session, key, speaker, onDoubt } = this.#o;
+    const { session, key, speaker, onRefused } = this.#o;
     const now = speaker();
     const outcomes = await Promise.all(
       split(steps, STEPS_MAX, ({ weight }) => weight, STEPS_WEIGHT_MAX).map(async (some) => {
@@ -215,7 +119,7 @@ export class QueueMessages {
           const replies = await session.run<unknown[]>(STEPS, [key("consumer", now.name)], args);
           return replies.map((reply): Outcome => ({ reply }));
         } catch (error) {
-          onDoubt(error);
+          onRefused(error);
           return some.map((): Outcome => ({ error }));
         }
       }),
@@ -249,21 +153,139 @@ export class QueueMessages {
   }
 }
 
+interface RedisSourceOptions
+  extends OpenedQueue, Pick<QueueMessagesOptions, "speaker" | "oursUntil" | "log"> {
+  /** Of this node alone. */
+  readonly number: number;
+  readonly step: (args: Step["args"], weight: number) => Promise<unknown>;
+}
+
+/** A consumer of this node in one queue, as Redis knows it. */
+export class RedisSource implements QueueSource<TakenEntries> {
+  readonly renewMs = null;
+  readonly #o: RedisSourceOptions;
+  /** Whether Redis knows that this node uses the queue. */
+  #joined = false;
+  /** Whether it may be in the list of those that wait. */
+  #listed = false;
+  /** The answer to an earlier step was lost, so Redis may have given us something. */
+  #lost = false;
+
+  constructor(options: RedisSourceOptions) {
+    this.#o = options;
+  }
+
+  get number(): number {
+    return this.#o.number;
+  }
+
+  take(): Promise<TakenEntries | null> {
+    return this.#take(this.#o.batchMax, null);
+  }
+
+  done(batch: TakenEntries, next: boolean): Promise<TakenEntries | null> {
+    return this.#take(next ? this.#o.batchMax : 0, batch);
+  }
+
+  async back(batch: TakenEntries, restMs: number, seen: boolean): Promise<void> {
+    const { queue, number, step } = this.#o;
+    const pairs = batch.ids.flatMap((id, i) => {
+      const { deliveries } = batch.messages[i]!;
+      return [id, String(seen ? deliveries : deliveries - 1)];
+    });
+    const args = ({ name }: Speaker): string[] => {
+      const ours = name === batch.name ? pairs : [];
+      return ["B", queue, String(number), String(restMs), String(ours.length / 2), ...ours];
+    };
+    try {
+      await step(args, batch.ids.length);
+    } catch (error) {
+      this.#lost = true;
+      throw error;
+    }
+  }
+
+  /** The heartbeat of the node renews everything that it has. */
+  async renew(): Promise<boolean> {
+    return true;
+  }
+
+  oursUntil({ name }: TakenEntries): number {
+    return this.#o.speaker().name === name ? this.#o.oursUntil() : -Infinity;
+  }
+
+  async leave(last: boolean): Promise<void> {
+    const { queue, number, step } = this.#o;
+    await step(() => ["L", queue, String(number), last ? "1" : "0"], 0);
+  }
+
+  /** It was taken out of the list of those that wait. */
+  woken(): void {
+    this.#listed = false;
+  }
+
+  /** Redis knows nothing of it any more. */
+  forgotten(): void {
+    this.#joined = false;
+    this.#listed = false;
+  }
+
+  async #take(max: number, handled: TakenEntries | null): Promise<TakenEntries | null> {
+    const { queue, number, exclusive, step, log } = this.#o;
+    let finished = handled;
+    for (;;) {
+      let name = "";
+      let lost = false;
+      const args = (speaker: Speaker): string[] => {
+        name = speaker.name;
+        lost = finished !== null && finished.name !== name;
+        const flags = `${exclusive ? "x" : ""}${this.#joined ? "" : "f"}${this.#listed ? "i" : ""}${this.#lost ? "l" : ""}`;
+        const ids = lost ? [] : (finished?.ids ?? []);
+        const count = String(Math.min(max, TAKE_MAX));
+        return ["T", queue, String(number), count, flags || "-", String(ids.length), ...ids];
+      };
+      let reply: TakeReply;
+      try {
+        reply = (await step(args, finished?.ids.length ?? 0)) as TakeReply;
+      } catch (error) {
+        this.#lost = true;
+        this.#listed = true;
+        throw error;
+      }
+      this.#joined = true;
+      this.#lost = false;
+      if (lost)
+        log?.warn(
+          { queue, messages: finished!.ids.length },
+          "this node was taken for dead; a batch went to another consumer",
+        );
+      finished = null;
+      if (reply.length === 0) continue; // too much for one command
+      const taken = entriesOf(name, reply);
+      if (max > 0) this.#listed = taken === null;
+      return taken;
+    }
+  }
+}
+
+function entriesOf(name: string, [again, fresh]: [(string | number)[], string[]]): TakenEntries | null {
+  const ids: string[] = [];
+  const messages: TakenMessage[] = [];
+  for (let i = 0; i < again.length; i += 4) {
+    const [id, key, deliveries, text] = again.slice(i, i + 4) as [string, string, number, string];
+    ids.push(id);
+    messages.push({ key: JSON.parse(key) as string, deliveries, text });
+  }
+  for (let i = 0; i < fresh.length; i += 3) {
+    ids.push(fresh[i]!);
+    messages.push({ key: JSON.parse(fresh[i + 1]!) as string, deliveries: 1, text: fresh[i + 2]! });
+  }
+  return ids.length === 0 ? null : { name, ids, messages };
+}
+
 function valueOf(outcome: Outcome): unknown {
   if ("error" in outcome) throw outcome.error;
   return outcome.reply;
-}
-
-function messagesOf([again, fresh]: [(string | number)[], string[]]): TakenMessage[] {
-  const messages: TakenMessage[] = [];
-  for (let i = 0; i < again.length; i += 4) {
-    const [id, keyText, deliveries, text] = again.slice(i, i + 4) as [string, string, number, string];
-    messages.push({ id, keyText, deliveries, text });
-  }
-  for (let i = 0; i < fresh.length; i += 3) {
-    messages.push({ id: fresh[i]!, keyText: fresh[i + 1]!, deliveries: 1, text: fresh[i + 2]! });
-  }
-  return messages;
 }
 
 /** In their order, in parts of at most so many and of so much together; each has at least one. */

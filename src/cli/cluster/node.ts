@@ -13,8 +13,7 @@ import { drainText, nodeColumns, nodeSections, nodeText } from "./node-text.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connect, withNodeOptions, withYes } from "../node-options.ts";
 import { print, table } from "../terminal/output.ts";
-import { progressLine } from "../terminal/progress-bar.ts";
-import { ProgressLine } from "../terminal/progress-line.ts";
+import { progressLine, ProgressLine } from "../terminal/progress-bar.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { isAttended, say } from "../terminal/terminal.ts";
 

@@ -1,16 +1,17 @@
-/** `baton completion`: prints scripts for shells, built from the existing commands. */
+/**
+ * `baton completion`: prints small scripts for shells. The script knows the names of the commands; for everything else
+ * the shell calls `baton completion words SHELL LINE`, which loads only the command that was typed.
+ */
 
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { Argument } from "commander";
-import { connect, withNodeOptions } from "../node-options.ts";
-import type { NodeOptions } from "../node-options.ts";
+import { connect } from "../node-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import type { NamedThing } from "./command-tree.ts";
-import { commandTree, NAMED_THINGS } from "./command-tree.ts";
+import type { Named, Shell } from "./shell-scripts.ts";
+import { SHELL_SCRIPTS, SHELLS } from "./shell-scripts.ts";
 
-const SHELLS = ["bash", "zsh", "fish"] as const;
-/** Somebody waits with a finger on the key. */
-const PATIENCE_MS = 1_000;
+/** A person waits for the answer. */
+const CALL_TIMEOUT_MS = 1_000;
 
 export function addCompletionCommand(program: Command, terminal: Terminal): void {
   const completion = program
@@ -25,36 +26,103 @@ export function addCompletionCommand(program: Command, terminal: Terminal): void
     completion
       .command(shell)
       .description(`print it for ${shell}`)
-      .action(async () => void terminal.out.write(await scriptFor(shell, program)));
+      .action(() => void terminal.out.write(SHELL_SCRIPTS[shell](commandsOf(program))));
   }
 
-  withNodeOptions(completion.command("values", { hidden: true }))
-    .description("names that a cluster knows, for the scripts")
-    .addArgument(new Argument("<things>", "which").choices(NAMED_THINGS))
-    .action((things: NamedThing, options: NodeOptions) => values(terminal, things, options));
+  completion
+    .command("words", { hidden: true })
+    .description("what may follow a line, for the scripts")
+    .addArgument(new Argument("<shell>").choices(SHELLS))
+    .argument("<line>", "up to the cursor")
+    .action((shell: Shell, line: string) => words(terminal, program, shell, line));
 }
 
-async function scriptFor(shell: (typeof SHELLS)[number], program: Command): Promise<string> {
-  const tree = commandTree(program);
-  switch (shell) {
-    case "bash":
-      return (await import("./bash-script.ts")).bashScript(tree);
-    case "zsh":
-      return (await import("./zsh-script.ts")).zshScript(tree);
-    case "fish":
-      return (await import("./fish-script.ts")).fishScript(tree);
+async function words(terminal: Terminal, program: Command, shell: Shell, line: string): Promise<void> {
+  const [, ...typed] = line.trimStart().split(/\s+/);
+  const current = typed.pop() ?? "";
+  const found = await candidates(terminal, program, typed, current);
+  if (found === "files") return void terminal.out.write(":files\n");
+  // Bash takes what follows = for a word of its own.
+  const prefix = shell !== "bash" && current.startsWith("-") ? /^.*=/.exec(current)?.[0] : undefined;
+  for (const { name, about } of found) {
+    terminal.out.write(`${prefix ?? ""}${name}${shell === "bash" ? "" : `\t${about}`}\n`);
   }
 }
 
-/** Silent when there is no node: a shell that completes shows no errors. */
-async function values(terminal: Terminal, things: NamedThing, options: NodeOptions): Promise<void> {
-  await using client = await connect(terminal, { ...options, timeout: options.timeout ?? PATIENCE_MS });
-  const read: Readonly<Record<NamedThing, () => Promise<readonly { readonly name: string }[]>>> = {
-    nodes: async () => (await client.cluster.nodes()).nodes,
-    queues: async () => (await client.queues()).queues,
-    schedules: async () => (await client.schedules()).schedules,
-    tasks: async () => (await client.tasks()).tasks,
+async function candidates(
+  terminal: Terminal,
+  program: Command,
+  typed: readonly string[],
+  current: string,
+): Promise<readonly Named[] | "files"> {
+  let [command, place]: [Command, number] = [program, 0];
+  let open: Option | undefined;
+  for (const word of typed) {
+    if (open) open = undefined;
+    else if (word.startsWith("-")) open = optionsOf(command).find((each) => isValued(each, word));
+    else {
+      const next = place === 0 ? command.commands.find((each) => namesOf(each).includes(word)) : undefined;
+      if (next) command = next;
+      else place++;
+    }
+  }
+  const [flag, value] = current.startsWith("--") ? current.split("=") : [];
+  if (value !== undefined) open = optionsOf(command).find((each) => isValued(each, flag!));
+  if (open) return valuesOf(terminal, /[<[]([^>\]]*)/.exec(open.flags)?.[1] ?? "", open.argChoices);
+  if (current.startsWith("-")) {
+    const flags = optionsOf(command).flatMap(({ short, long, description: about }) =>
+      [short, long].flatMap((name) => (name ? [{ name, about }] : [])),
+    );
+    return [...flags, ...["-h", "--help"].map((name) => ({ name, about: "display help for command" }))];
+  }
+  if (place === 0 && command.commands.length > 0) return commandsOf(command);
+  const all = command.registeredArguments;
+  const argument = all[place] ?? (all.at(-1)?.variadic ? all.at(-1) : undefined);
+  return argument ? valuesOf(terminal, argument.name(), argument.argChoices) : [];
+}
+
+function commandsOf(command: Command): readonly Named[] {
+  return command.commands
+    .filter((each) => !(each as unknown as { _hidden: boolean })._hidden)
+    .flatMap((each) => namesOf(each).map((name) => ({ name, about: each.description() })));
+}
+
+function namesOf(command: Command): readonly string[] {
+  return [command.name(), ...command.aliases()];
+}
+
+/** Options of a default command are those of its group too. */
+function optionsOf(command: Command): readonly Option[] {
+  // Commander has no other way to ask for it.
+  const { _defaultCommandName: name } = command as unknown as { _defaultCommandName: string | null };
+  const byDefault = command.commands.find((each) => each.name() === name)?.options ?? [];
+  const all = [...command.options, ...byDefault].filter(({ hidden }) => !hidden);
+  return all.filter((option, at) => all.findIndex(({ long }) => long === option.long) === at);
+}
+
+/** Whether it is this flag and takes a value. */
+function isValued({ required, optional, short, long }: Option, flag: string): boolean {
+  return (required || optional) && (flag === short || flag === long);
+}
+
+/** By the name of an argument, or of the value of an option. */
+async function valuesOf(
+  terminal: Terminal,
+  name: string,
+  choices: readonly string[] | undefined,
+): Promise<readonly Named[] | "files"> {
+  if (/^(?:file|dir|path)$/.test(name)) return "files";
+  // `auto|json|pretty`
+  const listed = choices ?? (/^[\w-]+(?:\|[\w-]+)+$/.test(name) ? name.split("|") : null);
+  if (listed) return listed.map((each) => ({ name: each, about: "" }));
+  await using client = await connect(terminal, { timeout: CALL_TIMEOUT_MS, output: "table" });
+  const known: Readonly<Record<string, () => Promise<readonly { readonly name: string }[]>>> = {
+    node: async () => (await client.cluster.nodes()).nodes,
+    queue: async () => (await client.queues()).queues,
+    schedule: async () => (await client.schedules()).schedules,
+    task: async () => (await client.tasks()).tasks,
   };
-  const named = await read[things]().catch(() => []);
-  for (const { name } of named) terminal.out.write(`${name}\n`);
+  // Without a node there are no names: a shell that completes shows no errors.
+  const named = (await known[name]?.().catch(() => [])) ?? [];
+  return named.map((each) => ({ name: each.name, about: "" }));
 }

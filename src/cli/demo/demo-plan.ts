@@ -6,12 +6,16 @@ import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
 import { SHOP } from "./demo-seed.ts";
 import type { DemoSeed } from "./demo-seed.ts";
+import { isRequested, SupervisedChild } from "../../supervisor/supervised-child.ts";
 import { choosePort } from "../process/port.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 export const DEMO_NODES = ["node-a", "node-b", "node-c"] as const;
 export const DEMO_HOST = "127.0.0.1";
-/** Nobody waits half a minute for a demonstration to end. */
+/** A demonstration should not take half a minute to end. */
 export const DEMO_DRAIN_MS = 2_000;
+/** Long enough to see that the others go on without it. */
+export const DEMO_RESTART_MS = 5_000;
 
 export interface DemoNodePlan {
   readonly name: string;
@@ -58,6 +62,47 @@ export function writeDemoFiles({ directory, ports, tasks, secret }: DemoFiles): 
     writeFileSync(config, stringify(settings), { mode: 0o600 });
     return { name, url: nodes[name]!, config, log: join(directory, `${name}.log`) };
   });
+}
+
+export interface DemoChildOptions {
+  readonly plan: Pick<DemoNodePlan, "name" | "log">;
+  /** What to run, after the runtime: the launcher, `start`, its arguments. */
+  readonly args: readonly string[];
+  readonly terminal: Pick<Terminal, "cwd" | "environment" | "clock">;
+  /** It ended, and we had not asked it to: "SIGKILL", or "code 1". It is started again after a pause. */
+  readonly onEnd: (how: string) => void;
+}
+
+/**
+ * A node: a real process in its own group, so that Ctrl-C reaches the demo and not the nodes. It ends with the demo even
+ * when that is killed with -9: the launcher watches the channel between the two.
+ */
+export function demoChild({ plan, args, terminal, onEnd }: DemoChildOptions): SupervisedChild {
+  // Settings for one node must not reach three.
+  const kept = Object.entries(terminal.environment).filter(([name]) => !/^(?:BATON|LANGID)_/.test(name));
+  const environment = { ...Object.fromEntries(kept), BATON_LAUNCHER: String(process.pid) };
+  const quiet = (): void => {};
+  const child: SupervisedChild = new SupervisedChild({
+    name: plan.name,
+    command: () => ({
+      file: process.execPath,
+      args,
+      environment,
+      channel: true,
+      cwd: terminal.cwd,
+      logFile: plan.log,
+    }),
+    restarts: { firstDelayMs: DEMO_RESTART_MS, delayMsMax: DEMO_RESTART_MS, degradedAfter: Infinity },
+    clock: terminal.clock,
+    log: { info: quiet, warn: quiet, error: quiet },
+    onChange: quiet,
+    onExit: () => {
+      const { lastExit } = child;
+      if (lastExit === null || isRequested(lastExit)) return;
+      onEnd(lastExit.signal ?? (lastExit.code === null ? lastExit.reason : `code ${lastExit.code}`));
+    },
+  });
+  return child;
 }
 
 export interface DemoTasks {

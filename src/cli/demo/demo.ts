@@ -6,10 +6,18 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import type { BatonClient } from "../../client/baton-client.ts";
+import type { SupervisedChild } from "../../supervisor/supervised-child.ts";
 import { newSecret } from "../../platform/random.ts";
 import type { DemoNodePlan, DemoTasks } from "./demo-plan.ts";
-import { DEMO_DRAIN_MS, DEMO_NODES, demoPorts, demoTasks, writeDemoFiles } from "./demo-plan.ts";
-import { DemoNode } from "./demo-node.ts";
+import {
+  DEMO_DRAIN_MS,
+  DEMO_NODES,
+  DEMO_RESTART_MS,
+  demoChild,
+  demoPorts,
+  demoTasks,
+  writeDemoFiles,
+} from "./demo-plan.ts";
 import type { DemoSeed } from "./demo-seed.ts";
 import { seedDemo } from "./demo-seed.ts";
 import type { Change, Seen } from "./demo-view.ts";
@@ -24,13 +32,17 @@ import type { Terminal } from "../terminal/terminal.ts";
 import { say, styled } from "../terminal/terminal.ts";
 
 const FIRST_PORT = 8420;
-const LOOK_MS = 200;
+const POLL_MS = 200;
 /** A node that takes longer to say who leads is shown as it is. Smaller, and a slow machine sees a table without a leader. */
 const GATHER_MS = 30_000;
-/** Long enough to see that the others go on without it. */
-const RESTART_MS = 5_000;
 const ANSWER_MS = 2_000;
 const LOG_LINES = 10;
+
+interface DemoNode {
+  readonly plan: DemoNodePlan;
+  readonly child: SupervisedChild;
+  readonly client: BatonClient;
+}
 
 interface DemoOptions {
   readonly port?: number;
@@ -41,7 +53,7 @@ interface DemoOptions {
 export function addDemoCommand(program: Command, terminal: Terminal): void {
   program
     .command("demo")
-    .description("a cluster of three nodes here, to look at and to hurt")
+    .description("a cluster of three nodes here, to try out and break")
     .option(
       "--port <number>",
       `port of the first node (default ${FIRST_PORT}, or the next free one)`,
@@ -49,7 +61,7 @@ export function addDemoCommand(program: Command, terminal: Terminal): void {
     )
     .option(
       "--tasks <dir>",
-      "a directory of task modules, beside the examples. May be repeated.",
+      "a directory of task modules, in addition to the examples. May be repeated.",
       (dir: string, before: readonly string[] | undefined) => [...(before ?? []), dir],
     )
     .option("--empty", "begin without the example jobs and schedules")
@@ -76,67 +88,57 @@ async function run(
   tasks: DemoTasks,
 ): Promise<void> {
   const { clock } = terminal;
+  const { BatonClient } = await import("../../client/baton-client.ts");
   const over = new AbortController();
   const failed = Promise.withResolvers<never>();
   const answered = new Set<string>();
   const bin = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));
-  const nodes = plans.map(
-    (plan) =>
-      new DemoNode({
-        name: plan.name,
-        args: [bin, "start", "--config", plan.config],
-        cwd: terminal.cwd,
-        log: plan.log,
-        environment: terminal.environment,
-        patienceMs: 2 * DEMO_DRAIN_MS,
-        clock,
-        onEnd: (how) => void ended(plan, how).catch(failed.reject),
-      }),
-  );
-  const ended = async (plan: DemoNodePlan, how: string): Promise<void> => {
-    if (!answered.has(plan.name)) {
-      failed.reject(new CliFailure(EXIT.failure, `${plan.name} ended at its start (${how})${logTail(plan)}`));
-      return;
+  const ended = (plan: DemoNodePlan, how: string): void => {
+    if (answered.has(plan.name)) {
+      return note(
+        terminal,
+        `${plan.name} ended (${how}) and is started again in ${DEMO_RESTART_MS / 1_000}s`,
+      );
     }
-    tell(terminal, `${plan.name} ended (${how}) and is started again in ${RESTART_MS / 1_000}s`);
-    await clock.sleep(RESTART_MS, over.signal);
-    const node = nodes.find(({ name }) => name === plan.name)!;
-    await node.stop();
-    if (!over.signal.aborted) await node.start();
+    failed.reject(new CliFailure(EXIT.failure, `${plan.name} ended at its start (${how})${logTail(plan)}`));
   };
+  const nodes = plans.map((plan): DemoNode => {
+    const args = [bin, "start", "--config", plan.config];
+    const child = demoChild({ plan, args, terminal, onEnd: (how) => ended(plan, how) });
+    const client = new BatonClient({ url: plan.url, timeoutMs: ANSWER_MS, clock, retry: false });
+    return { plan, child, client };
+  });
   const stop = async ({ hurry }: { hurry: boolean }): Promise<void> => {
     over.abort();
-    if (hurry) for (const node of nodes) node.hurry();
-    await Promise.all(nodes.map((node) => node.stop()));
+    const killMs = hurry ? DEMO_DRAIN_MS : 2 * DEMO_DRAIN_MS;
+    await Promise.all(nodes.map(({ child }) => child.turnOff({ hurryMs: hurry ? 0 : killMs, killMs })));
   };
   const code = untilSignalled({
     stop,
     leftovers: () =>
-      nodes.flatMap(({ name, pid }) => (pid === null ? [] : [`${name} (${pid})`])).join(", ") || null,
+      nodes
+        .flatMap(({ plan, child: { pid } }) => (pid === null ? [] : [`${plan.name} (${pid})`]))
+        .join(", ") || null,
     drainTimeoutMs: 2 * DEMO_DRAIN_MS,
     clock,
     signals: process,
     say: (text) => say(terminal, text),
   });
-  const { BatonClient } = await import("../../client/baton-client.ts");
-  const clients = plans.map(({ url }) => new BatonClient({ url, timeoutMs: ANSWER_MS, clock, retry: false }));
   try {
     say(terminal, `starting ${DEMO_NODES.join(", ")} in ${directory}`);
-    await Promise.all(nodes.map((node) => node.start()));
-    const watching = watch(terminal, plans, nodes, clients, tasks, answered, over.signal);
+    for (const { child } of nodes) child.turnOn();
+    const watching = watch(terminal, nodes, tasks, answered, over.signal);
     const exit = await Promise.race([code, failed.promise, watching.then(() => code)]);
     if (exit !== 0) throw new CliFailure(EXIT.failure, "not all nodes have ended");
   } finally {
     await stop({ hurry: false });
-    await Promise.all(clients.map((client) => client.close()));
+    await Promise.all(nodes.map(({ client }) => client.close()));
   }
 }
 
 async function watch(
   terminal: Terminal,
-  plans: readonly DemoNodePlan[],
   nodes: readonly DemoNode[],
-  clients: readonly BatonClient[],
   tasks: DemoTasks,
   answered: Set<string>,
   signal: AbortSignal,
@@ -145,23 +147,28 @@ async function watch(
   const showAt = clock.monotonic() + GATHER_MS;
   let before: readonly Seen[] | null = null;
   while (!signal.aborted) {
-    const now = await Promise.all(nodes.map((node, index) => look(node, clients[index]!)));
+    const now = await Promise.all(nodes.map(stateOf));
     for (const { name, says } of now) if (says) answered.add(name);
     if (signal.aborted) return;
     if (before !== null) {
-      for (const change of changes(before, now)) tell(terminal, withKill(change, now));
+      for (const change of changes(before, now)) note(terminal, withKill(change, now));
       before = now;
     } else {
       const gathered = agreedLeader(now) !== null && now.every(({ says }) => says !== null);
       if (gathered || clock.monotonic() >= showAt) {
-        show(terminal, plans, now, tasks);
+        show(
+          terminal,
+          nodes.map(({ plan }) => plan),
+          now,
+          tasks,
+        );
         before = now;
-        // Schedules are the leader's business, and the others may not know its address yet.
+        // The leader takes schedules, and the others may not know its address yet.
         const leads = now.findIndex(({ name }) => name === agreedLeader(now)?.name);
-        if (tasks.seed) await begin(terminal, clients[Math.max(leads, 0)]!, tasks.seed);
+        if (tasks.seed) await begin(terminal, nodes[Math.max(leads, 0)]!.client, tasks.seed);
       }
     }
-    await clock.sleep(LOOK_MS, signal);
+    await clock.sleep(POLL_MS, signal);
   }
 }
 
@@ -169,24 +176,21 @@ async function watch(
 async function begin(terminal: Terminal, client: BatonClient, seed: DemoSeed): Promise<void> {
   try {
     await seedDemo(client, seed);
-    tell(
+    note(
       terminal,
-      `${seed.jobs.length} jobs and ${seed.schedules.length} schedules to look at (--empty: none)`,
+      `${seed.jobs.length} jobs and ${seed.schedules.length} schedules to begin with (--empty: none)`,
     );
   } catch (error) {
-    tell(terminal, `the example jobs were not submitted: ${(error as Error).message}`);
+    note(terminal, `the example jobs were not submitted: ${(error as Error).message}`);
   }
 }
 
-async function look(node: DemoNode, client: BatonClient): Promise<Seen> {
-  // A process that has ended is not asked: somebody else may listen at its port.
-  const status = node.pid === null ? null : await client.status().catch(() => null);
-  const { name, pid } = node;
-  const says =
-    status?.node === name
-      ? { role: status.role, leader: status.leader_id, epoch: status.leader_epoch }
-      : null;
-  return { name, pid, says };
+async function stateOf({ plan: { name }, child, client }: DemoNode): Promise<Seen> {
+  const { pid } = child;
+  // A process that has ended is not called: another one may listen at its port.
+  const status = pid === null ? null : await client.status().catch(() => null);
+  if (status?.node !== name) return { name, pid, says: null };
+  return { name, pid, says: { role: status.role, leader: status.leader_id, epoch: status.leader_epoch } };
 }
 
 function show(
@@ -226,7 +230,7 @@ function show(
   for (const line of lines) say(terminal, line === "" ? "" : indented(line));
 }
 
-function tell(terminal: Terminal, line: string): void {
+function note(terminal: Terminal, line: string): void {
   const time = new Date(terminal.clock.now()).toTimeString().slice(0, 8);
   say(terminal, `  ${styled(terminal.err, "dim", time)} ${line}`);
 }

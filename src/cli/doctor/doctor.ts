@@ -12,7 +12,7 @@ import { below } from "../terminal/help-layout.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectTo, DEFAULT_URL, nodeUrls, withNodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
-import { ProgressLine } from "../terminal/progress-line.ts";
+import { ProgressLine } from "../terminal/progress-bar.ts";
 import { flagsOf, loadQuietly, withSettingsOptions } from "../settings-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { say } from "../terminal/terminal.ts";

@@ -5,7 +5,8 @@ import { formatDuration } from "../../config/values/duration.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";
-import { ProgressLine, progressText } from "../terminal/progress-line.ts";
+import { ProgressLine } from "../terminal/progress-bar.ts";
+import { progressText } from "./job-text.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 /** A job that still waits after this long has a reason that the caller should see. */
@@ -55,7 +56,7 @@ async function untilEnd(
   const cancel = timeoutMs === undefined ? () => {} : terminal.clock.after(timeoutMs, () => patience.abort());
   try {
     for await (const event of client.followLogs(id, { signal: patience.signal })) {
-      if (event.event === "progress") line.show(`${id} ${progressText(event.progress, event.message)}`);
+      if (event.event === "progress") line.show(`${id} ${progressText(event.progress, event.message) ?? ""}`);
       if (event.event === "end") return event;
     }
     return null;

@@ -1,6 +1,5 @@
 /** The progress of long work: one line that is redrawn on a terminal, separate lines at intervals elsewhere. */
 
-import type { Clock } from "../../platform/clock.ts";
 import { count, perSecond, span } from "./number-format.ts";
 import { plain, shorten } from "./plain-text.ts";
 import type { Terminal } from "./terminal.ts";
@@ -17,7 +16,7 @@ export interface Progress {
 }
 
 const BAR_MAX = 30;
-/** Fewer cells tell nothing that the figure beside them does not. */
+/** Fewer cells show less than the figure next to them. */
 const BAR_MIN = 8;
 const BACK_AND_CLEAR = "\r\u001b[2K";
 /** More often, and a terminal over a slow line falls behind; less, and it looks stuck. */
@@ -46,38 +45,58 @@ export function progressLine({ label, done, total, elapsedMs, note }: Progress, 
   return `${label}  [${"=".repeat(full)}${full < room ? ">" : ""}${" ".repeat(Math.max(0, room - full - 1))}] ${text}`;
 }
 
-export class ProgressBar {
+/** One line that changes on a terminal, a line for each change elsewhere. */
+export class ProgressLine {
   readonly #terminal: Terminal;
-  readonly #clock: Clock;
-  readonly #label: string;
-  readonly #startedAt: number;
-  #shownAt = -Infinity;
-  #shown = false;
+  #shown = "";
 
-  constructor(terminal: Terminal, label: string) {
+  constructor(terminal: Terminal) {
     this.#terminal = terminal;
-    this.#clock = terminal.clock;
-    this.#label = label;
-    this.#startedAt = terminal.clock.monotonic();
   }
 
-  show(done: number, total: number | null, note?: string): void {
+  show(text: string): void {
+    if (text === this.#shown) return;
+    this.#shown = text;
     const { err } = this.#terminal;
-    const now = this.#clock.monotonic();
-    // What takes no time needs no line of its own in a log.
-    if (!err.isTTY && this.#shownAt === -Infinity) this.#shownAt = this.#startedAt;
-    if (now - this.#shownAt < (err.isTTY ? REDRAW_MS : LINE_MS)) return;
-    this.#shownAt = now;
-    const progress = { label: this.#label, done, total, elapsedMs: now - this.#startedAt, note };
-    if (!err.isTTY) return say(this.#terminal, progressLine(progress, 100));
-    this.#shown = true;
+    if (!err.isTTY) return say(this.#terminal, text);
     // A line that wraps could not be taken back.
-    err.write(BACK_AND_CLEAR + progressLine(progress, (err.columns ?? 80) - 1));
+    err.write(BACK_AND_CLEAR + shorten(text, (err.columns ?? 80) - 1));
   }
 
   /** Takes the line away, so that what follows begins on a clean one. */
   clear(): void {
-    if (this.#shown) this.#terminal.err.write(BACK_AND_CLEAR);
-    this.#shown = false;
+    if (this.#terminal.err.isTTY && this.#shown !== "") this.#terminal.err.write(BACK_AND_CLEAR);
+    this.#shown = "";
+  }
+}
+
+/** A bar that is redrawn at most ten times a second, or printed every five seconds where there is no terminal. */
+export class ProgressBar {
+  readonly #line: ProgressLine;
+  readonly #terminal: Terminal;
+  readonly #label: string;
+  readonly #startedAt: number;
+  #shownAt: number;
+
+  constructor(terminal: Terminal, label: string) {
+    this.#line = new ProgressLine(terminal);
+    this.#terminal = terminal;
+    this.#label = label;
+    this.#startedAt = terminal.clock.monotonic();
+    // What takes no time needs no line of its own in a log.
+    this.#shownAt = terminal.err.isTTY ? -Infinity : this.#startedAt;
+  }
+
+  show(done: number, total: number | null, note?: string): void {
+    const { err, clock } = this.#terminal;
+    const now = clock.monotonic();
+    if (now - this.#shownAt < (err.isTTY ? REDRAW_MS : LINE_MS)) return;
+    this.#shownAt = now;
+    const progress = { label: this.#label, done, total, elapsedMs: now - this.#startedAt, note };
+    this.#line.show(progressLine(progress, err.isTTY ? (err.columns ?? 80) - 1 : 100));
+  }
+
+  clear(): void {
+    this.#line.clear();
   }
 }

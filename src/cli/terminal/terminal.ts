@@ -1,5 +1,6 @@
 /** The interface of commands to their process: data goes to `out`, everything else to `err`. */
 
+import type { Readable, Writable } from "node:stream";
 import { styleText } from "node:util";
 import type { Environment } from "../../config/sources/environment.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -33,6 +34,14 @@ export function systemTerminal(): Terminal {
     cwd: process.cwd(),
     clock: systemClock,
   };
+}
+
+/** For a library that asks questions on the terminal. */
+export function questionStreams({ input, err }: Pick<Terminal, "input" | "err">): {
+  input: Readable;
+  output: Writable;
+} {
+  return { input: input as unknown as Readable, output: err as unknown as Writable };
 }
 
 /** Whether there is a person who can be asked. */

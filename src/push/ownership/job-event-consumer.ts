@@ -44,7 +44,8 @@ export class JobEventConsumer implements OwnershipListener {
     const subscription = this.#o.channels.consume(
       queues.jobStatus(assignment),
       (batch) => this.#handle(assignment, batch),
-      { batchMax: MESSAGES_MAX },
+      // In order: a result must not overtake the logs before it.
+      { batchMax: MESSAGES_MAX, exclusive: true },
     );
     this.#subscriptions.set(owned, subscription);
   }

@@ -215,15 +215,13 @@ const MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE baton.message (
         id bigint GENERATED ALWAYS AS IDENTITY,
         queue text COLLATE "C" NOT NULL,
-        key text COLLATE "C" NOT NULL,
+        key text NOT NULL,
         body text NOT NULL,
         deliveries int NOT NULL DEFAULT 0,
         consumer text,
-        taken_key text COLLATE "C",
         taken_until bigint,
-        PRIMARY KEY (queue, key, id)
+        PRIMARY KEY (queue, id)
       ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
-      "CREATE INDEX message_taken ON baton.message (queue, taken_key) WHERE taken_key IS NOT NULL",
       // Hints too large for a notification. A crash may forget them.
       "CREATE UNLOGGED TABLE baton.hint (id uuid PRIMARY KEY, at bigint NOT NULL, body text NOT NULL)",
       `CREATE TABLE baton.sample (

@@ -129,18 +129,9 @@ class TurnsBatchesRound extends MemoryChannels {
   }
 }
 
-class HandlesOneKeySideBySide extends MemoryChannels {
-  #count = 0;
-
-  override send(queue: string, messages: readonly Message[]): Promise<void> {
-    const apart = messages.map(({ key, body }) => ({ key: `${this.#count++}:${key}`, body }));
-    return super.send(queue, apart);
-  }
-
+class IsNeverExclusive extends MemoryChannels {
   override consume(queue: string, handler: BatchHandler, options?: ConsumeOptions): Subscription {
-    const joined: BatchHandler = (batch) =>
-      handler(batch.map((one) => ({ ...one, key: one.key.slice(one.key.indexOf(":") + 1) })));
-    return super.consume(queue, joined, options);
+    return super.consume(queue, handler, { ...options, exclusive: false });
   }
 }
 
@@ -306,8 +297,9 @@ const BROKEN: readonly (readonly [typeof MemoryChannels, ...sentences: string[]]
     "a topic reaches everybody who is subscribed, in the order of publishing",
   ],
   [
-    HandlesOneKeySideBySide,
-    "messages of one key are handled in the order of sending, one batch after the other",
+    IsNeverExclusive,
+    "an exclusive queue has one batch out at a time, on all nodes, in the order of sending",
+    "while a failed batch of an exclusive queue waits, nothing behind it is delivered",
   ],
   [MixesUpKeys, "any string is a key, and no two of them are mixed up"],
   [CutsLongKeys, "a key or a name that is no short string is refused, and nothing of its call is sent"],

@@ -4,13 +4,16 @@ import type { PostgresChannels, PostgresChannelsOptions } from "../../../src/cha
 import { hasCode } from "../../../src/core/errors.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
+import { PostgresServer } from "../../support/postgres-server.ts";
 import { PostgresWorld } from "./postgres-world.ts";
 import { message, messages, Reader, until } from "./world.ts";
 
+let server: PostgresServer;
 let world: PostgresWorld;
 let proxy: TcpProxy;
 before(async () => {
-  world = await PostgresWorld.open();
+  server = await PostgresServer.start();
+  world = await PostgresWorld.open(server);
   proxy = await TcpProxy.start(world.url);
 });
 after(async () => {
@@ -191,8 +194,8 @@ describe("channels whose database is away", () => {
       }
     })();
     await until("some messages", () => acknowledged.length > 50);
-    await world.server.halt("fast");
-    await world.server.relaunch();
+    await server.halt("fast");
+    await server.relaunch();
     const before = acknowledged.length;
     await until("more messages", () => acknowledged.length > before + 50);
     over = true;

@@ -42,6 +42,7 @@ test("behind a pooler topics reach our own subscribers only, queues work across 
   );
   assert.deepEqual(await world.query("SELECT id FROM baton.message"), []);
   assert.deepEqual(heard, ["here", "there"], "once, by those who are where it was said");
-  const listening = "SELECT pid FROM pg_stat_activity WHERE query ILIKE 'listen%'";
+  const listening =
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'";
   assert.deepEqual(await world.query(listening), []);
 });

@@ -5,8 +5,8 @@ import type { Delivery } from "../../../src/channels/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { PostgresWorld } from "./postgres-world.ts";
-import { keysStayApart, servedQueues } from "./served-queues.ts";
-import { gate, message, messages, Reader, turn, until } from "./world.ts";
+import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
+import { gate, messages, Reader, turn, until } from "./world.ts";
 
 let world: PostgresWorld;
 let proxy: TcpProxy;
@@ -51,14 +51,14 @@ servedQueues("postgres", () => ({
 }));
 
 describe("queues in a table", () => {
-  test("no key is ever with two consumers, whatever fails, and all is handled in the end", async () => {
+  test("an exclusive queue is never with two consumers, whatever fails, and all is handled in order", async () => {
     const nodes = await Promise.all([1, 2, 3].map(() => world.started({ pollMs: 20 })));
-    await keysStayApart({ nodes, rounds: 40, send: (round) => nodes[round % 3]! });
+    await onlyOneHasIt({ nodes, rounds: 40, send: (round) => nodes[round % 3]! });
     await Promise.all(nodes.map((node) => node.stop()));
     assert.equal(await rows(), 0);
   });
 
-  test("takes that meet at one key are decided one after the other", async () => {
+  test("takes of an exclusive queue that meet are decided one after the other", async () => {
     const [here, there] = [await world.started(), await world.started()];
     await here.send("q", messages(4));
     const door = gate();
@@ -66,19 +66,22 @@ describe("queues in a table", () => {
     const blocker = new Client({ connectionString: world.url });
     await blocker.connect();
     try {
-      // Both have looked before either has taken: whoever comes second must look again.
-      await blocker.query("BEGIN; SELECT FROM baton.message ORDER BY id LIMIT 1 FOR UPDATE");
+      // The lock of the queue is held: both takes wait for it.
+      await blocker.query("BEGIN");
+      await blocker.query("SELECT pg_advisory_xact_lock(hashtextextended('baton.message/q', 0))");
       for (const [i, channels] of [here, there].entries()) {
         const handle = async (batch: readonly Delivery[]): Promise<void> => {
           await readers[i]!.handle(batch);
           await door.passed;
         };
-        channels.consume("q", handle, { batchMax: 1 + 2 * i });
+        channels.consume("q", handle, { batchMax: 2, exclusive: true });
       }
       let waiting = 0;
       await until("both takes to wait", () => {
         void world
-          .query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+          .query(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          )
           .then((found) => (waiting = found.length));
         return waiting === 2;
       });
@@ -86,30 +89,26 @@ describe("queues in a table", () => {
       await blocker.end();
     }
     await until("a busy consumer", () => readers.some(({ batches }) => batches.length > 0));
-    await here.send("q", [message("apart", "another key")]);
-    // The other one has taken since: what it got is all it could get.
-    await until("the other to be busy too", () => readers.every(({ batches }) => batches.length > 0));
-    const holders = readers.filter((reader) => reader.deliveries.some(({ key }) => key === "key-0"));
-    assert.equal(holders.length, 1, "one key is with two consumers");
+    // A queue of the same node behind it: the other take has been answered by then.
+    const after = new Reader();
+    for (const channels of [here, there]) channels.consume("after", after.handle);
+    await here.send("after", messages(1));
+    await until("a later message", () => after.deliveries.length === 1);
+    assert.equal(readers.filter(({ batches }) => batches.length > 0).length, 1, "two consumers have a batch");
     door.open();
-    await until("all of them", () => readers.flatMap(({ deliveries }) => deliveries).length === 5);
+    await until("all of them", () => readers.flatMap(({ deliveries }) => deliveries).length === 4);
   });
 
-  test("every key has its turn, also when others never run out of messages", async () => {
-    const here = await world.started();
-    await here.send("q", [...messages(2_000, 2), message("rare", "zzz")]);
-    let before = -1;
-    let count = 0;
-    here.consume(
-      "q",
-      async (batch) => {
-        if (batch.some(({ body }) => body === "rare")) before = count;
-        count += batch.length;
-      },
-      { batchMax: 10 },
-    );
-    await until("all of them", () => count === 2_001);
-    assert.ok(before >= 0 && before < 100, `${before} messages went before it`);
+  test("takes that meet skip what the other has locked, and no message is taken twice", async () => {
+    const nodes = await Promise.all([1, 2, 3].map(() => world.started({ pollMs: 20 })));
+    const bodies: unknown[] = [];
+    for (const node of [...nodes, ...nodes]) {
+      node.consume("q", async (batch) => void bodies.push(...batch.map(({ body }) => body)), { batchMax: 3 });
+    }
+    for (let round = 0; round < 20; round++) await nodes[round % 3]!.send("q", messages(30));
+    await until("all of them", () => bodies.length >= 600);
+    assert.equal(bodies.length, 600);
+    assert.equal(await rows(), 0);
   });
 
   test("sends that come together are stored by one statement, each caller's in its order", async () => {

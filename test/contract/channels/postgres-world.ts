@@ -3,22 +3,22 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { Postgres } from "../../../src/platform/drivers/postgres/postgres.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { migrate } from "../../../src/store/postgres/schema.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { openDoors } from "./world.ts";
 
 /** A server with a database whose tables are there, and keepers on it that are stopped whatever happens. */
 export class PostgresWorld {
-  readonly server: PostgresServer;
+  readonly server: SharedPostgres;
   readonly url: string;
   readonly #opened = new Set<PostgresChannels>();
 
-  private constructor(server: PostgresServer, url: string) {
+  private constructor(server: SharedPostgres, url: string) {
     this.server = server;
     this.url = url;
   }
 
-  static async open(): Promise<PostgresWorld> {
-    const server = await PostgresServer.start();
+  static async open(running?: SharedPostgres): Promise<PostgresWorld> {
+    const server = running ?? (await PostgresServer.shared());
     try {
       const url = await server.createDatabase();
       await migrated(url);

@@ -68,7 +68,7 @@ describe("postgres channels", () => {
     await until("the messages", () => reader.deliveries.length === 3);
     assert.deepEqual([here.counters.notifies, others], [0, []]);
     const [{ n }] = (await world.query(
-      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'baton' AND query LIKE 'LISTEN%'",
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'baton' AND query LIKE 'LISTEN%'",
     )) as [{ n: number }];
     assert.equal(n, 0);
   });
@@ -76,7 +76,7 @@ describe("postgres channels", () => {
   test("a node that uses no queues has two connections, one that does has three", async () => {
     const connections = async (): Promise<number> => {
       const rows = await world.query(
-        "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'counted'",
+        "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'counted'",
       );
       return Number(rows[0]!["n"]);
     };
@@ -101,7 +101,9 @@ describe("postgres channels", () => {
     await assert.rejects(unreachable.start(), (error) => hasCode(error, "STORE_UNAVAILABLE"));
     const empty = world.channels({ schema: "nobody_made_it", applicationName: "empty" });
     await assert.rejects(empty.start(), /does not exist/);
-    const left = await world.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'empty'");
+    const left = await world.query(
+      "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'empty'",
+    );
     assert.equal(left.length, 0);
   });
 

@@ -4,7 +4,7 @@ import type { Channels } from "../../../src/channels/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { RedisWorld } from "./redis-world.ts";
-import { keysStayApart, servedQueues } from "./served-queues.ts";
+import { onlyOneHasIt, servedQueues } from "./served-queues.ts";
 import { gate, message, messages, Reader, until } from "./world.ts";
 
 let world: RedisWorld;
@@ -121,13 +121,13 @@ describe("queues in streams", () => {
     }
   });
 
-  test("no key is ever with two consumers, whatever handlers and connections do, and all is handled in the end", async () => {
+  test("an exclusive queue is never with two consumers, whatever handlers and connections do, and all is handled in order", async () => {
     const nodes = await Promise.all(
       [1, 2, 3].map(() => world.started({ url: proxy.through(world.url), beatMs: 50 })),
     );
     const sender = await world.started();
     const disturb = (round: number): void => void (round % 6 === 5 && proxy.reset());
-    await keysStayApart({ nodes, rounds: 60, send: () => sender, disturb });
+    await onlyOneHasIt({ nodes, rounds: 60, send: () => sender, disturb });
     await assertNothingIsLeft(...nodes, sender);
   });
 
@@ -144,40 +144,6 @@ describe("queues in streams", () => {
     await proxy.forward();
     await until("all of them", () => reader.deliveries.length === 5);
     await assertNothingIsLeft(lossy, here);
-  });
-
-  test("messages of a key that is taken are parked, and those of other keys behind them are not held up", async () => {
-    const [here, there] = [await world.started(), await world.started()];
-    const door = gate();
-    const slow = new Reader();
-    here.consume(
-      "q",
-      async (batch) => {
-        await slow.handle(batch);
-        await door.passed;
-      },
-      { batchMax: 1 },
-    );
-    await here.send("q", [message("first", "slow")]);
-    await until("a busy consumer", () => slow.deliveries.length === 1);
-    const many = Array.from({ length: 3_000 }, (_, i) => message(i, "slow"));
-    await here.send("q", [...many, message("behind", "quick")]);
-    const quick = new Reader();
-    const other = there.consume("q", quick.handle, { batchMax: 10 });
-    await until("the one behind", () => quick.deliveries.length === 1);
-    assert.deepEqual(quick.bodies, ["behind"]);
-    await other.close();
-    there.consume("q", quick.handle, { batchMax: 1_000 });
-    door.open();
-    await until("all of them", () => slow.deliveries.length + quick.deliveries.length === 3_002);
-    const order = [...slow.deliveries, ...quick.deliveries].filter(({ key }) => key === "slow");
-    assert.ok(order.every(({ deliveries }) => deliveries === 1));
-    const parked = quick.bodies.filter((body) => body !== "behind").map(Number);
-    assert.deepEqual(
-      parked,
-      parked.toSorted((a, b) => a - b),
-    );
-    await assertNothingIsLeft(here, there);
   });
 
   test("a consumer elsewhere does not wait for its next look, and sends that come together are one command", async () => {

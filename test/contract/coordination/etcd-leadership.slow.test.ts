@@ -11,13 +11,13 @@ import { tellTimes, until } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import { EtcdCluster, LeaseTime, openEtcdElection } from "../../support/lock-etcd.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { admittedLeadership, replaced, SHORT, TTL_MS, type AdmittedWorld } from "./admitted-leadership.ts";
 
 let etcd: EtcdServer;
-let postgres: PostgresServer;
+let postgres: SharedPostgres;
 before(async () => {
-  [etcd, postgres] = await Promise.all([EtcdServer.start(), PostgresServer.start()]);
+  [etcd, postgres] = await Promise.all([EtcdServer.start(), PostgresServer.shared()]);
 });
 after(() => Promise.all([etcd.stop(), postgres.stop()]));
 

@@ -1,7 +1,7 @@
 /** Any order of calls by four candidates, two of which are lives of one node, against the plainest model of a lease. */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { NodeIdentity } from "../../../src/core/node.ts";
 import { heldBy, sameTerm } from "../../../src/core/leadership/term.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";

@@ -1,11 +1,11 @@
 import { after, before } from "node:test";
 import { openPostgresLock } from "../../support/lock-postgres.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { leaseLockContract } from "./contract.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
 });
 after(() => server.stop());
 

@@ -10,7 +10,7 @@ import { candidate, granted } from "../../support/lock-candidates.ts";
 import { openRedisElection, RedisCluster } from "../../support/lock-redis.ts";
 import { MemoryTerms } from "../../support/lock-terms.ts";
 import { ROLE } from "../../support/lock-world.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import {
   admittedLeadership,
@@ -22,9 +22,9 @@ import {
 } from "./admitted-leadership.ts";
 
 let redis: RedisServer;
-let postgres: PostgresServer;
+let postgres: SharedPostgres;
 before(async () => {
-  [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.start()]);
+  [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.shared()]);
 });
 after(() => Promise.all([redis.stop(), postgres.stop()]));
 

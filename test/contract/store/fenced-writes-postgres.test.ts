@@ -14,12 +14,12 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimedJob, ClaimRequest, NewJob, Outcome } from "../../../src/store/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { AUTHOR, ERROR, HOUR_MS, lease, NODE, node } from "../../support/store-world.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
 });
 after(() => server.stop());
 

@@ -1,6 +1,6 @@
 /** What a random history is made of: few queues, tasks, keys and leases, so that commands meet. */
 
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { Outcome } from "../../../src/store/store.ts";
 import { ERROR, STOPPED_ERROR } from "../../support/store-world.ts";
 

@@ -10,13 +10,13 @@ import { systemRandom } from "../../../src/platform/random.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { NewJob } from "../../../src/store/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE } from "../../support/store-world.ts";
 import { A, B, COMPLETED, dispatchRequest, jobsOf, wanted } from "./ownership-world.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
 });
 after(() => server.stop());
 

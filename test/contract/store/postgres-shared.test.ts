@@ -12,12 +12,12 @@ import { Postgres, read, write } from "../../../src/platform/drivers/postgres/po
 import { systemRandom } from "../../../src/platform/random.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { ClaimRequest, NewJob } from "../../../src/store/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { AUTHOR, lease, LEASE_MS, NODE, node } from "../../support/store-world.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
 });
 after(() => server.stop());
 

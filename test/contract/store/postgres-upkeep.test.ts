@@ -5,12 +5,12 @@ import { after, before, describe, test } from "node:test";
 import { Client } from "pg";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { AUTHOR, HOUR_MS, lease, LEASE_MS, StoreWorld } from "../../support/store-world.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
 });
 after(() => server.stop());
 

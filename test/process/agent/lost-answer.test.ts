@@ -13,7 +13,6 @@ describe("an agent whose leader is killed between the grant and the answer", () 
   it("says to the next one that the answer never came, and the job runs at once, as one that was interrupted", async (t) => {
     const cluster = await TestCluster.open(t, {
       settings: { ...QUICK, WORKER__CONCURRENCY: "0", AGENTS__LEASE: "60s" },
-      server: { durable: false },
     });
     await cluster.startAll("ada", "bob");
     const { name, node: leader } = await cluster.leader();

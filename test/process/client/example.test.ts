@@ -12,7 +12,7 @@ const PATTERNS = fileURLToPath(new URL("../../../examples/patterns/tasks", impor
 
 describe("examples/client", () => {
   it("prints the whole log and the result, though the node that it talks to is killed", async (t) => {
-    const cluster = await TestCluster.open(t, { settings: QUICK, server: { durable: false } });
+    const cluster = await TestCluster.open(t, { settings: QUICK });
     const own = (args: readonly string[]) =>
       [process.execPath, [`${root}/bin/baton.mjs`, ...args, "--tasks", PATTERNS]] as const;
     await Promise.all(["ada", "bob"].map((name) => cluster.start(name, {}, own)));

@@ -45,7 +45,7 @@ describe("a client whose node is killed", () => {
     // A death is noticed by its connection; leases may be such that a busy machine keeps them.
     const leases = { LEADER__LEASE: "6s", LEADER__MARGIN: "1500ms", WORKER__LEASE: "6s" };
     const settings = { ...QUICK, ...leases, NODE__DEAD_AFTER: "6s" };
-    cluster = await TestCluster.open(suite, { settings, server: { durable: false } });
+    cluster = await TestCluster.open(suite, { settings });
     await cluster.startWithQueues("ada", "bob", "cyd");
   });
 

@@ -18,7 +18,7 @@ it(
   "an agent has a token of its own, that may do no more than it needs and ends with its node-controller",
   { skip: NO_PROC },
   async (t) => {
-    const server = await PostgresServer.start({ durable: false });
+    const server = await PostgresServer.shared();
     atEnd(t, () => server.stop());
     const settings = { HTTP__HOST: "0.0.0.0", ACCESS__TOKEN: ADMIN };
     const { leader, standby } = await workingPair(t, server, { settings });

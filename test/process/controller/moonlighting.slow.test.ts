@@ -11,7 +11,7 @@ import { agentOf, ControllerProcess } from "./world.ts";
 
 describe("moonlighting", () => {
   it("jobs run on the standby's agent only; one that runs while the roles change runs again on the other", async (t) => {
-    const server = await PostgresServer.start({ durable: false });
+    const server = await PostgresServer.shared();
     atEnd(t, () => server.stop());
     const settings = {
       ...QUICK,

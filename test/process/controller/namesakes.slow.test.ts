@@ -29,7 +29,7 @@ const WATCH = `
     EXECUTE FUNCTION audit.note_grant()`;
 
 async function world(t: Scope) {
-  const server = await PostgresServer.start({ durable: false });
+  const server = await PostgresServer.shared();
   atEnd(t, () => server.stop());
   const url = await server.createDatabase();
   const settings = {

@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { BatonClient, type JobBody } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import type { Scope } from "../../support/node-cleanup.ts";
-import type { PostgresServer } from "../../support/postgres-server.ts";
+import type { SharedPostgres } from "../../support/postgres-server.ts";
 import { eventually } from "../../support/process-node.ts";
 import { agentOf, ControllerProcess, type WorldOptions } from "./world.ts";
 
 /** A leader, and a standby whose agent works. Leases outlast a test: nothing may wait for one to run out. */
 export async function workingPair(
   t: Scope,
-  server: PostgresServer,
+  server: SharedPostgres,
   options: Pick<WorldOptions, "agent" | "settings"> = {},
 ): Promise<{ leader: ControllerProcess; standby: ControllerProcess }> {
   const url = await server.createDatabase();

@@ -7,7 +7,7 @@ import { before, describe, it } from "node:test";
 import { BatonClient } from "../../../src/client/baton-client.ts";
 import { QUICK } from "../../support/cluster.ts";
 import { atEnd, suiteScope, type Scope } from "../../support/node-cleanup.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { eventually } from "../../support/process-node.ts";
 import { agentOf, ControllerProcess, isAlive, untilGone, type WorldOptions } from "./world.ts";
 
@@ -16,10 +16,10 @@ const FIRST_WRITE = "SELECT min(noted_at)::text AS at FROM baton.occurrence WHER
 
 describe("two node-controllers", () => {
   const suite = suiteScope();
-  let server: PostgresServer;
+  let server: SharedPostgres;
 
   before(async () => {
-    server = await PostgresServer.start({ durable: false });
+    server = await PostgresServer.shared();
     atEnd(suite, () => server.stop());
   });
 

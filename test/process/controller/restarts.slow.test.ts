@@ -53,7 +53,7 @@ describe("a node-controller", () => {
   });
 
   it("whose controller keeps crashing does not keep the others from leading, and is still there", async (t) => {
-    const server = await PostgresServer.start({ durable: false });
+    const server = await PostgresServer.shared();
     atEnd(t, () => server.stop());
     const settings = { ...QUICK, STORE: await server.createDatabase(), CONTROLLER__RESTART_MAX: "30s" };
     const ada = await ControllerProcess.start(t, { name: "ada", settings });

@@ -9,7 +9,7 @@ import { jobWhen, submit, workingPair } from "./pair-world.ts";
 
 describe("a takeover", () => {
   it("by SIGTERM, under load, ends every job once, with nothing burned that was not interrupted", async (t) => {
-    const server = await PostgresServer.start({ durable: false });
+    const server = await PostgresServer.shared();
     atEnd(t, () => server.stop());
     const { leader, standby } = await workingPair(t, server);
     const urls = [leader, standby].map((node) => node.report()!.url!);

@@ -10,7 +10,7 @@ import { holding, jobWhen, submit, workingPair } from "./pair-world.ts";
 
 describe("a takeover", () => {
   it("gives the job of the new leader's own agent back at once, as an interruption, to whoever asks", async (t) => {
-    const server = await PostgresServer.start({ durable: false });
+    const server = await PostgresServer.shared();
     atEnd(t, () => server.stop());
     const { leader, standby } = await workingPair(t, server);
     const [id] = await submit(leader, [{ task: "hold", max_attempts: 1 }]);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 import { jobWhen, submit, workingPair } from "./pair-world.ts";
 import { agentOf, isAlive } from "./world.ts";
 
@@ -12,10 +12,10 @@ const STEADY = { LEADER__LEASE: "20s", LEADER__RENEW: "2s", CONTROLLER__WEDGED_A
 
 describe("an agent that leaves work lying", () => {
   const suite = suiteScope();
-  let server: PostgresServer;
+  let server: SharedPostgres;
 
   before(async () => {
-    server = await PostgresServer.start({ durable: false });
+    server = await PostgresServer.shared();
     atEnd(suite, () => server.stop());
   });
 

@@ -7,7 +7,8 @@ import { roleOf } from "../../support/cluster.ts";
 import { listedFile } from "../../support/host-cluster.ts";
 import { LeaderClaims } from "../../support/leader-claims.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
-import { freePorts, PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
+import { freePorts } from "../../support/free-port.ts";
+import { PeerCluster, QUICK_PEERS } from "../../support/peer-cluster.ts";
 import { eventually } from "../../support/process-node.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 

@@ -14,7 +14,7 @@ describe("a node of a cluster that leaves work to the others", () => {
 
   before(async () => {
     const settings = { ...QUICK, DRAIN__TIMEOUT: "60s", DRAIN__CLEANUP: "1s" };
-    cluster = await TestCluster.open(suite, { settings, server: { durable: false } });
+    cluster = await TestCluster.open(suite, { settings });
     await cluster.startWithQueues("ada", "bob", "cyd", "dan");
   });
 

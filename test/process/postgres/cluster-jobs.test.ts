@@ -23,7 +23,7 @@ describe("any node answers for any job", () => {
       DRAIN__TIMEOUT: "90s",
       DRAIN__CLEANUP: "60s",
     };
-    cluster = await TestCluster.open(suite, { settings, server: { durable: false } });
+    cluster = await TestCluster.open(suite, { settings });
     await cluster.startWithQueues("ada", "bob", "cyd");
     // Looked at later: the leader looks for such jobs every five seconds.
     const stuck = { task: "work", queue: "bob", payload: { ms: 9_000 }, timeout_ms: 300, max_attempts: 1 };

@@ -200,7 +200,6 @@ describe("who leads", { concurrency: true }, () => {
       { skip: clocks === null && "there is no C compiler for the library that moves the clock" },
       async (t) => {
         const cluster = await TestCluster.open(t, {
-          server: { durable: false },
           settings: { ...QUICK, LEADER__LEASE: "1s", LEADER__RENEW: "200ms", LEADER__MARGIN: "300ms" },
         });
         const byName = new Map(NAMES.map((name) => [name, clocks!(name)]));

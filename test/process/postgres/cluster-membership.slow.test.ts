@@ -14,7 +14,7 @@ describe("the members of a cluster", () => {
   let cluster: TestCluster;
 
   before(async () => {
-    cluster = await TestCluster.open(suite, { settings: QUICK, server: { durable: false } });
+    cluster = await TestCluster.open(suite, { settings: QUICK });
     await cluster.startWithQueues("ada", "bob", "cyd");
   });
 

@@ -10,7 +10,6 @@ it("a gateway, a worker and a scheduler make a cluster, once all three are there
   const cluster = await TestCluster.open(t, {
     // Here nobody dies, and on a busy machine a second is soon over.
     settings: { ...QUICK, CLUSTER__MINIMUM_NODES: "3", NODE__DEAD_AFTER: "5s" },
-    server: { durable: false },
   });
   const gate = await cluster.start("gate", { ROLES: "gateway" });
   const work = { task: "work", payload: { ms: 0 } };

@@ -16,7 +16,6 @@ describe("a cluster whose nodes are killed", () => {
   before(async () => {
     cluster = await TestCluster.open(suite, {
       settings: { LOG__LEVEL: "error" },
-      server: { durable: false },
     });
     await cluster.startAll(...NAMES);
   });

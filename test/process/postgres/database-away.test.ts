@@ -20,7 +20,7 @@ const SETTINGS = {
 const STOP_MS = 7_000;
 
 it("nodes stop, wait and start while their database is away, or was never there", async (t) => {
-  const cluster = await TestCluster.open(t, { settings: SETTINGS });
+  const cluster = await TestCluster.open(t, { settings: SETTINGS, server: { durable: true } });
   await cluster.startAll("ada");
   const jobs: string[] = [];
 

@@ -19,7 +19,7 @@ import {
 import { dataDirectory, eventually } from "../../support/process-node.ts";
 
 it("three nodes live through every kind of loss of their database", async (t) => {
-  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES });
+  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES, server: { durable: true } });
   await cluster.startAll("ada", "bob", "cyd");
 
   await t.test(

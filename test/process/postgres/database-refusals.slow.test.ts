@@ -29,7 +29,7 @@ const NOBODY = 65_534;
 it("a database whose disk is full takes no new jobs and half of none, and goes on when there is room", async (t) => {
   const disk = await smallDisk(t, 20 * MIB);
   if (typeof disk !== "string") return t.skip(disk.missing);
-  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES });
+  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES, server: { durable: true } });
   if (process.getuid?.() === 0) await chown(disk, NOBODY, NOBODY);
   // Only the tables are there: a full disk of the log ends the server, which is a crash like any other.
   await cluster.server.query(`CREATE TABLESPACE small LOCATION '${disk}'`);
@@ -112,7 +112,7 @@ const ROLL_BACK = `
     .join("\n")}`;
 
 it("a cluster lives through a server that rolls back, or takes no writes", async (t) => {
-  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES });
+  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES, server: { durable: true } });
   const [ada] = await cluster.startAll("ada", "bob");
   assert.ok(ada);
   const { epoch } = await cluster.leader();

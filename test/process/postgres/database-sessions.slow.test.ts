@@ -33,6 +33,7 @@ const endSessionsOf = (name: string) =>
 it("a cluster lives through the loss of its sessions", async (t) => {
   const cluster = await TestCluster.open(t, {
     settings: { ...SHORT_LEASES, WORKER__LEASE: "2s", POSTGRES__CONNECTIONS: "4" },
+    server: { durable: true },
   });
   await cluster.startAll("ada", "bob");
 

@@ -19,7 +19,7 @@ import { eventually } from "../../support/process-node.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 
 it("a leader that nothing passes to or from its database fences itself, is replaced, and comes back", async (t) => {
-  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES });
+  const cluster = await TestCluster.open(t, { settings: SHORT_LEASES, server: { durable: true } });
   const proxy = await TcpProxy.start(cluster.url);
   atEnd(t, () => proxy.stop());
   const ada = await cluster.start("ada", { STORE: proxy.through(cluster.url) });

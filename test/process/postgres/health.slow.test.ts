@@ -44,7 +44,7 @@ async function until(
 
 describe("the probes of a node with a database", { timeout: 180_000 }, () => {
   it("tell a claim that hangs, and a database that stands still", async (t) => {
-    const cluster = await TestCluster.open(t, {});
+    const cluster = await TestCluster.open(t, { server: { durable: true } });
     const [node] = await cluster.startAll("ada");
     assert.ok(node);
     assert.equal((await until(node, "/workz", 200)).body.code, "working");

@@ -11,7 +11,6 @@ const FAILED = 2_500;
 
 it("a killed leader, a stale write and thousands of failed jobs are seen and dealt with through the other node", async (t) => {
   const cluster = await TestCluster.open(t, {
-    server: { durable: false },
     settings: { ...QUICK, AGENTS__LEASE: "1500ms" },
   });
   await cluster.startAll("ada", "bob");

@@ -12,7 +12,7 @@ const SETTINGS = { ...QUICK, DISPATCH__TIMEOUT: "1500ms" };
 
 describe("nodes that push beside nodes that pull", () => {
   it("a leader that pulls: a worker that waits for dispatches helps itself, until somebody pushes", async (t) => {
-    const cluster = await TestCluster.open(t, { settings: SETTINGS, server: { durable: false } });
+    const cluster = await TestCluster.open(t, { settings: SETTINGS });
     const ada = await cluster.start("ada", { ...PULL, ROLES: "gateway,scheduler" });
     await cluster.leader();
     const wim = await cluster.start("wim", { ...PUSH, ROLES: "gateway,worker" });
@@ -37,7 +37,7 @@ describe("nodes that push beside nodes that pull", () => {
   });
 
   it("all nodes go from pull to push and back, one after the other, under load: nothing is lost or stands still", async (t) => {
-    const cluster = await TestCluster.open(t, { settings: SETTINGS, server: { durable: false } });
+    const cluster = await TestCluster.open(t, { settings: SETTINGS });
     const names = ["ada", "bob", "cyd"];
     for (const name of names) await cluster.start(name, PULL);
     await cluster.leader();

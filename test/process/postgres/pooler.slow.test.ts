@@ -19,7 +19,7 @@ describe("nodes behind a pooler of transactions", { skip: noPgBouncer }, () => {
   let url: string;
 
   before(async () => {
-    cluster = await TestCluster.open(suite, { settings: QUICK, server: { durable: false } });
+    cluster = await TestCluster.open(suite, { settings: QUICK });
     const pooler = await PgBouncer.start(cluster.url, { mode: "transaction", sessions: SESSIONS });
     atEnd(suite, () => pooler[Symbol.asyncDispose]());
     url = pooler.through(cluster.url);
@@ -43,7 +43,8 @@ describe("nodes behind a pooler of transactions", { skip: noPgBouncer }, () => {
       assert.match(notes[0]!, /pooler.*lease runs out.*direct URL.*session mode/);
     }
     const locks = "SELECT pid FROM pg_locks WHERE locktype = 'advisory'";
-    const listens = "SELECT pid FROM pg_stat_activity WHERE query ILIKE 'listen%'";
+    const listens =
+      "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'";
     assert.deepEqual(await cluster.sql(`${locks} UNION ${listens}`), []);
   });
 

@@ -31,7 +31,7 @@ describe("three nodes that push jobs over the database alone", () => {
   let cluster: TestCluster;
 
   before(async () => {
-    cluster = await TestCluster.open(suite, { settings: SETTINGS, server: { durable: false } });
+    cluster = await TestCluster.open(suite, { settings: SETTINGS });
     await cluster.startAll("ada", "bob", "cyd");
   });
 

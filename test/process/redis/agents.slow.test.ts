@@ -13,7 +13,7 @@ describe("agents and the workers of nodes on Redis", () => {
   it("share a queue, and each job runs once", async (t) => {
     // Nobody dies here, so that times may be such that a busy machine keeps them.
     const settings = { WORKER__CONCURRENCY: "4" };
-    const cluster = await TestCluster.open(t, { settings, redis: {}, server: { durable: false } });
+    const cluster = await TestCluster.open(t, { settings, redis: {} });
     await cluster.startAll("ada", "bob");
     const agent = AgentProcess.spawn(t, urlsOf(cluster), { args: ["--concurrency", "8"] });
     const { node: leader } = await cluster.leader();

@@ -28,7 +28,7 @@ describe("a cluster on Redis in which everything dies now and then", () => {
     t.diagnostic(`BATON_TEST_SEED=${SEED}`);
     const chance = chances(SEED);
     const settings = { ...QUICK, DISPATCH__TIMEOUT: "1500ms", HANDOFF__ACK_TIMEOUT: "500ms" };
-    const cluster = await TestCluster.open(t, { settings, redis: {}, server: { durable: false } });
+    const cluster = await TestCluster.open(t, { settings, redis: {} });
     await cluster.startAll(...NAMES);
     const callers = new Callers(
       () => [...cluster.nodes.values()],

@@ -24,7 +24,7 @@ describe("jobs that run on one node and are owned by another", () => {
 
   before(async () => {
     const settings = { ...QUICK, REBALANCE__ENABLED: "false", HANDOFF__ACK_TIMEOUT: "500ms" };
-    cluster = await TestCluster.open(suite, { settings, redis: {}, server: { durable: false } });
+    cluster = await TestCluster.open(suite, { settings, redis: {} });
     await cluster.start("ada", COORDINATOR);
     await cluster.start("bob", COORDINATOR);
     worker = await cluster.start("wim", WORKER);

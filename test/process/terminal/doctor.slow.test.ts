@@ -47,7 +47,7 @@ describe("baton doctor", { timeout: 180_000 }, () => {
   let ada: NodeProcess;
 
   it("is content with three nodes on PostgreSQL", async () => {
-    cluster = await TestCluster.open(scope);
+    cluster = await TestCluster.open(scope, { server: { durable: true } });
     [ada] = (await cluster.startAll("ada", "bob", "cyd")) as [NodeProcess, ...NodeProcess[]];
     const findings = await eventually(
       "each to know that it reaches the others",

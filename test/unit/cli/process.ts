@@ -5,6 +5,7 @@ import type { ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { COMPILED } from "../../support/process-node.ts";
 
 export const bin = fileURLToPath(new URL("../../../bin/baton.mjs", import.meta.url));
 
@@ -51,7 +52,7 @@ export interface BatonOptions {
 export function baton(args: readonly string[], options: BatonOptions): Running {
   const child = spawn(options.runtime ?? process.execPath, [bin, ...args], {
     cwd: options.cwd,
-    env: { PATH: process.env["PATH"], ...options.environment },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: COMPILED, ...options.environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let out = "";

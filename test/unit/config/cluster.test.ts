@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { LoadOptions } from "../../../src/config/load-settings.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { PROFILES } from "../../../src/config/definitions/profiles.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { LoadOptions } from "../../../src/config/load-settings.ts";
 import { loadSettings, nodeNameFrom } from "../../../src/config/load-settings.ts";
 import { sourceText } from "../../../src/config/sources/source.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import { permits, STANDBY_STATE, step } from "../../../src/core/leadership/role.ts";
 import type { RoleAction, RoleEvent, RoleState } from "../../../src/core/leadership/role.ts";

@@ -12,7 +12,7 @@ import { QUICK } from "../../support/cluster.ts";
 import { ControllerCalls, eventsOf, resultOf, type Leased } from "../../support/controller-calls.ts";
 import { atEnd, suiteScope } from "../../support/node-cleanup.ts";
 import { nodeHere } from "../../support/node-here.ts";
-import { PostgresServer } from "../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../support/postgres-server.ts";
 
 const NOT_LEADER = ["error", "leader_epoch", "leader_id", "leader_url", "node_id", "role"];
 
@@ -26,10 +26,10 @@ interface Pair {
   readonly epoch: number;
 }
 
-let server: PostgresServer;
+let server: SharedPostgres;
 const scope = suiteScope();
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
   scope.after(() => server.stop());
 });
 

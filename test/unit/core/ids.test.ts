@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import { NODE_NAME, THING_NAME, isJobId, jobId, parseJobId } from "../../../src/core/ids.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo, NodeStatus } from "../../../src/core/node.ts";
 import { decide } from "../../../src/core/route.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import { LogBook, oneLine, pieces } from "../../../dashboard/src/screens/log-book.ts";
 
 function line(seq: number, message = `line ${seq}`, level: "info" | "error" = "info") {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import type { FastifyInstance } from "fastify";
 import { OperationExecutor } from "../../../src/api/execute.ts";
 import { BatonError } from "../../../src/core/errors.ts";

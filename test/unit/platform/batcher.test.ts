@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../support/fast-check.ts";
 import { Batcher } from "../../../src/platform/batcher.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

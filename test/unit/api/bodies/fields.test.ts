@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { z } from "zod";
 import { JOB_ID } from "../../../../src/api/bodies/fields.ts";
 import { jsonSchema } from "../../../../src/api/schema/operation-schema.ts";

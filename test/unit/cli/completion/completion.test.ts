@@ -36,48 +36,72 @@ before(async () => {
   writeFileSync(join(directory, "some-file.yaml"), "");
 });
 
-/** What is typed so far, the word under the cursor last; and what is offered for it. */
-const CASES: readonly (readonly [words: readonly string[], offered: RegExp])[] = [
-  [["j"], /^jobs$/],
-  [["jobs", ""], /^list show logs wait retry cancel delete failures$/],
-  [["jobs", "re"], /^retry$/],
-  [["leaders", "--hi"], /^--history$/],
-  [["jobs", "list", "--st"], /^--status$/],
-  [["jobs", "--st"], /^--status$/],
-  [["jobs", "list", "--status", "f"], /^failed$/],
-  [
-    ["jobs", "list", "--limit", "5", "--status", ""],
-    /^scheduled queued processing completed failed cancelled$/,
-  ],
-  [["nodes", "-o", ""], /^table json yaml$/],
-  [["start", "--log-format", "p"], /^pretty$/],
-  [["start", "--config", "some"], /^some-file\.yaml$/],
-  [["queues", "pause", "--url", "http", ":", "//x", "q"], /^queues-1 queues-2$/],
-  [["queues", "pau"], /^pause$/],
-  [["node", "drain", ""], /^nodes-1 nodes-2$/],
-  [["queues", "pause", "x"], /^$/],
-  [["completion", ""], /^bash zsh fish$/],
-  [["nonsense", ""], /^$/],
+/** What is typed so far, up to the cursor; and what may follow. */
+const CASES: readonly (readonly [line: string, offered: RegExp])[] = [
+  ["jobs ", /^list show logs wait retry cancel delete failures$/],
+  ["leaders --", /(?:^| )--history /],
+  ["jobs list --st", /(?:^| )--status /],
+  ["jobs --st", /(?:^| )--status /],
+  ["jobs list --status f", /^scheduled queued processing completed failed cancelled$/],
+  ["jobs list --limit 5 --status ", /^scheduled queued processing completed failed cancelled$/],
+  ["jobs list --status=fa", /^scheduled queued processing completed failed cancelled$/],
+  ["nodes -o ", /^table json yaml$/],
+  ["start --log-format p", /^auto json pretty$/],
+  ["start --config some", /^:files$/],
+  ["queues pause --url http://x q", /^mail pictures$/],
+  ["queues pau", /^list pause resume$/],
+  ["node drain ", /^a b$/],
+  ["jobs list --queue ", /^mail pictures$/],
+  ["completion ", /^bash zsh fish$/],
+  ["nonsense ", /^$/],
 ];
 
-describe("completion in bash", { skip: missing("bash") }, () => {
-  it("offers commands, options, their values, files and names", () => {
-    const quoted = (word: string): string => `'${word}'`;
-    const script = [
-      "source ./baton.bash",
-      // Stands for the program, which would ask a node.
-      'baton() { echo "$3-1 $3-2"; }',
-      'try() { COMP_WORDS=(baton "$@"); COMP_CWORD=$#; _baton; echo "${COMPREPLY[*]}"; }',
-      ...CASES.map(([words]) => `try ${words.map(quoted).join(" ")}`),
-    ];
-    const lines = shell("bash", ["--norc", "-c", script.join("\n")]).split("\n");
-    CASES.forEach(([words, offered], at) => assert.match(lines[at]!, offered, words.join(" ")));
+describe("what may follow a line", () => {
+  it("is a command, an option, a value, a file, or a name that the cluster knows", async () => {
+    await using node = await fakeNode({
+      "GET /cluster/nodes": { nodes: [{ name: "a" }, { name: "b" }] },
+      "GET /queues": { queues: [{ name: "mail" }, { name: "pictures" }] },
+    });
+    for (const [line, offered] of CASES) {
+      const { code, out, err } = await runCli(["completion", "words", "bash", `baton ${line}`], {
+        environment: { BATON_URL: node.url },
+      });
+      assert.deepEqual([code, err], [0, ""]);
+      assert.match(out.trimEnd().replaceAll("\n", " "), offered, line);
+    }
   });
 
-  it("understands an option and its value written as one", () => {
-    const script =
-      "source ./baton.bash; COMP_WORDS=(baton jobs list --status = fa); COMP_CWORD=5; _baton; echo ${COMPREPLY[*]}";
-    assert.equal(shell("bash", ["--norc", "-c", script]), "failed\n");
+  it("has descriptions for zsh and fish, which take an option and its value for one word", async () => {
+    const { out } = await runCli(["completion", "words", "fish", "baton queues p"]);
+    assert.match(out, /^pause\tstart no more jobs of a queue/m);
+    const value = await runCli(["completion", "words", "zsh", "baton nodes --output=j"]);
+    assert.match(value.out, /^--output=json\t$/m);
+  });
+
+  it("is nothing, without a word, when no node answers", async () => {
+    const { code, out, err } = await runCli(["completion", "words", "bash", "baton node drain "], {
+      environment: { BATON_URL: "http://127.0.0.1:1" },
+    });
+    assert.deepEqual([code, out, err], [0, "", ""]);
+  });
+});
+
+describe("completion in bash", { skip: missing("bash") }, () => {
+  it("offers the commands, and what the program answers to the line", () => {
+    const script = [
+      "source ./baton.bash",
+      // Stands for the program.
+      'baton() { case "$4" in *--config*) echo :files ;; "baton jobs list --status"*) echo failed; echo queued ;; esac; }',
+      'try() { COMP_WORDS=(baton "$@"); COMP_CWORD=$#; COMP_LINE="baton $*"; COMP_POINT=${#COMP_LINE}; _baton; echo "${COMPREPLY[*]}"; }',
+      "try j",
+      "try jobs list --status ''",
+      "try jobs list --status f",
+      "try jobs list --status = fa",
+      "try start --config some",
+      "try nonsense ''",
+    ];
+    const lines = shell("bash", ["--norc", "-c", script.join("\n")]).split("\n");
+    assert.deepEqual(lines, ["jobs", "failed queued", "failed", "failed", "some-file.yaml", "", ""]);
   });
 
   it("is registered for baton", () => {
@@ -89,15 +113,15 @@ describe("completion in bash", { skip: missing("bash") }, () => {
 });
 
 describe("completion in fish", { skip: missing("fish") }, () => {
-  it("offers commands, options and their values", () => {
+  it("offers commands, and what the program answers", () => {
+    const stub = "function baton; printf 'retry\\tput back\\n'; end";
     const offered = (line: string): string[] =>
-      shell("fish", ["--no-config", "-c", `source ./baton.fish; complete -C '${line}'`])
+      shell("fish", ["--no-config", "-c", `source ./baton.fish; ${stub}; complete -C '${line}'`])
         .trimEnd()
         .split("\n")
         .map((each) => each.split("\t")[0]!);
+    assert.deepEqual(offered("baton queu"), ["queues"]);
     assert.deepEqual(offered("baton jobs re"), ["retry"]);
-    assert.deepEqual(offered("baton jobs list --status f"), ["failed"]);
-    assert.deepEqual(offered("baton queues pau"), ["pause"]);
   });
 });
 
@@ -105,23 +129,5 @@ describe("completion in zsh", { skip: missing("zsh") }, () => {
   it("is a script that zsh can read, and is registered for baton", () => {
     const script = "autoload -U compinit; compinit -u -d ./dump; source ./baton.zsh; echo $_comps[baton]";
     assert.equal(shell("zsh", ["-f", "-c", script]), "_baton\n");
-  });
-});
-
-describe("names for completion", () => {
-  it("are those that the cluster knows", async () => {
-    await using node = await fakeNode({
-      "GET /cluster/nodes": { nodes: [{ name: "a" }, { name: "b" }] },
-      "GET /queues": { queues: [{ name: "mail" }] },
-    });
-    const values = async (what: string): Promise<string> =>
-      (await runCli(["completion", "values", what, "--url", node.url])).out;
-    assert.equal(await values("nodes"), "a\nb\n");
-    assert.equal(await values("queues"), "mail\n");
-  });
-
-  it("are none, without a word, when no node answers", async () => {
-    const { code, out, err } = await runCli(["completion", "values", "nodes", "--url", "http://127.0.0.1:1"]);
-    assert.deepEqual([code, out, err], [0, "", ""]);
   });
 });

@@ -6,9 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { DemoNode } from "../../../../src/cli/demo/demo-node.ts";
-import type { DemoNodeOptions } from "../../../../src/cli/demo/demo-node.ts";
-import { DEMO_NODES, demoPorts, demoTasks, writeDemoFiles } from "../../../../src/cli/demo/demo-plan.ts";
+import {
+  DEMO_NODES,
+  demoChild,
+  demoPorts,
+  demoTasks,
+  writeDemoFiles,
+} from "../../../../src/cli/demo/demo-plan.ts";
 import { agreedLeader, changes } from "../../../../src/cli/demo/demo-view.ts";
 import type { Seen } from "../../../../src/cli/demo/demo-view.ts";
 import { fabricOf } from "../../../../src/config/fabric.ts";
@@ -72,77 +76,34 @@ describe("the files of a demo", () => {
 });
 
 describe("a node of a demo", { skip: process.platform === "win32" }, () => {
-  const ends: string[] = [];
-  beforeEach(() => void ends.splice(0));
-
-  function node(script: string, over: Partial<DemoNodeOptions> = {}): DemoNode {
+  it("leads a group of its own, writes a log, gets no settings of ours, and is reported when it is killed", async () => {
     const file = join(directory, "child.mjs");
-    writeFileSync(file, script);
-    return new DemoNode({
-      name: "node-a",
+    writeFileSync(file, "setInterval(() => {}, 1e6); console.log(Object.keys(process.env).join());");
+    const ended = Promise.withResolvers<string>();
+    const log = join(directory, "log");
+    const environment = {
+      PATH: process.env["PATH"],
+      BATON_NAME: "other",
+      LANGID_CLUSTER_CONFIG_FILE: "other",
+    };
+    const child = demoChild({
+      plan: { name: "node-a", log },
       args: [file],
-      cwd: directory,
-      log: join(directory, "log"),
-      environment: { PATH: process.env["PATH"], BATON_NAME: "other", LANGID_CLUSTER_CONFIG_FILE: "other" },
-      patienceMs: 10_000,
-      clock: systemClock,
-      onEnd: (how) => void ends.push(how),
-      ...over,
+      terminal: { cwd: directory, environment, clock: systemClock },
+      onEnd: ended.resolve,
     });
-  }
-
-  const log = (): string =>
-    existsSync(join(directory, "log")) ? readFileSync(join(directory, "log"), "utf8") : "";
-  async function until(condition: () => boolean): Promise<void> {
-    while (!condition()) await pause(10);
-  }
-  const STAYS = "setInterval(() => {}, 1e6);";
-
-  it("leads a group of its own, writes a log, and gets no settings of ours", async () => {
-    await using child = node(`${STAYS} console.log(Object.keys(process.env).join());`);
-    await child.start();
-    await until(() => log().endsWith("\n"));
-    assert.doesNotThrow(() => process.kill(-child.pid!, 0));
-    assert.match(log(), /PATH/);
-    assert.match(log(), /BATON_LAUNCHER/);
-    assert.doesNotMatch(log(), /BATON_NAME|LANGID/);
-  });
-
-  it("that is killed is told, and can be started again", async () => {
-    await using child = node(STAYS);
-    await child.start();
-    process.kill(child.pid!, "SIGKILL");
-    await until(() => ends.length > 0);
-    assert.deepEqual(ends, ["SIGKILL"]);
+    child.turnOn();
+    try {
+      while (!existsSync(log) || !readFileSync(log, "utf8").endsWith("\n")) await pause(10);
+      assert.match(readFileSync(log, "utf8"), /PATH/);
+      assert.match(readFileSync(log, "utf8"), /BATON_LAUNCHER/);
+      assert.doesNotMatch(readFileSync(log, "utf8"), /BATON_NAME|LANGID/);
+      process.kill(-child.pid!, "SIGKILL");
+      assert.equal(await ended.promise, "SIGKILL");
+    } finally {
+      await child.turnOff({ hurryMs: 0, killMs: 0 });
+    }
     assert.equal(child.pid, null);
-    await child.stop();
-    await child.start();
-    assert.notEqual(child.pid, null);
-  });
-
-  it("that ends by itself is told with its code", async () => {
-    await using child = node("process.exit(7);");
-    await child.start();
-    await until(() => ends.length > 0);
-    assert.deepEqual(ends, ["code 7"]);
-  });
-
-  it("is stopped with SIGTERM, and with SIGKILL when it will not listen", async () => {
-    const polite = node(`${STAYS} process.on("SIGTERM", () => process.exit(0)); console.log("up");`);
-    await polite.start();
-    await until(() => log() !== "");
-    await polite.stop();
-    assert.equal(polite.pid, null);
-
-    const deaf = node(`${STAYS} process.on("SIGTERM", () => console.log("heard")); console.log("deaf");`, {
-      patienceMs: 300,
-    });
-    await deaf.start();
-    await until(() => log().includes("deaf"));
-    await deaf.stop();
-    assert.equal(deaf.pid, null);
-    assert.match(log(), /heard/);
-    assert.deepEqual(ends, []);
   });
 });
 

@@ -68,7 +68,7 @@ describe("baton jobs retry --all", () => {
     await using node = await fakeNode({ [BULK]: many(3) });
     const { code, out, err } = await runCli(["jobs", "retry", "--all", "--url", node.url]);
     assert.deepEqual([code, out], [2, ""]);
-    assert.match(err, /^error: Retry 3 failed jobs: nobody is here to say yes\nhint: add --yes/);
+    assert.match(err, /^error: Retry 3 failed jobs: confirmation needed\nhint: pass --yes/);
     assert.ok(node.asked.every(({ body }) => (body as Body).dry_run));
   });
 

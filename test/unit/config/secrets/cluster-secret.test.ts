@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { loadSettings } from "../../../../src/config/load-settings.ts";
 import type { LoadOptions } from "../../../../src/config/load-settings.ts";
 import { machineSecretFile } from "../../../../src/config/secrets/machine-secret.ts";

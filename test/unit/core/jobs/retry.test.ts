@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { DEFAULT_RETRY, retryDelayMs } from "../../../../src/core/jobs/retry.ts";
 
 const policy = { firstDelayMs: 1_000, factor: 2, delayMsMax: 60_000, jitter: 0.25 };

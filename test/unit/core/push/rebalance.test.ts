@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
 import { chooseSizes, jobsToGive, MOVE_MAX, takesMore } from "../../../../src/core/push/rebalance.ts";
 

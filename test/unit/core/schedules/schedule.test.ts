@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { MISSED_AFTER_MS, planDue } from "../../../../src/core/schedules/schedule.ts";
 import type { MissedPolicy } from "../../../../src/core/schedules/schedule.ts";
 

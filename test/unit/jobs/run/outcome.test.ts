@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import type { JobId, LeaseId } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../../src/core/jobs/job.ts";
 import type { AbortReason } from "../../../../src/core/jobs/job.ts";

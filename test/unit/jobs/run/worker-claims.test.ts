@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import type { JobId } from "../../../../src/core/ids.ts";
 import type { Handler } from "../../../../src/jobs/tasks/task.ts";
 import { HeldRuns, WorkerWorld } from "../../../support/node-worker.ts";

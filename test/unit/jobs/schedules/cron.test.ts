@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Cron } from "croner";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { hasCode } from "../../../../src/core/errors.ts";
 import { compileTiming } from "../../../../src/jobs/schedules/cron.ts";
 import { NICKNAMES } from "../../../../src/jobs/schedules/cron-syntax.ts";

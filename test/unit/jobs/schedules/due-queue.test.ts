@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { DueQueue } from "../../../../src/jobs/schedules/due-queue.ts";
 
 describe("DueQueue", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { topics } from "../../../../src/channels/channel-names.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 import type { MissedPolicy } from "../../../../src/core/schedules/schedule.ts";

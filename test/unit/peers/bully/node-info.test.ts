@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import { LEADER_LOCKS, leaderLock } from "../../../../src/leadership/postgres/advisory-keys.ts";
 import { acceptsWork, countNodes, hasCapability, hasRole, nodeLoad } from "../../../../src/core/node.ts";
 import { LEADER_ROLES } from "../../../../src/core/leadership/term.ts";

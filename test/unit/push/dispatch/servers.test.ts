@@ -6,14 +6,14 @@ import { RedisChannels } from "../../../../src/channels/redis/channels.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
 import { openPostgresStore } from "../../../../src/store/postgres/store.ts";
-import { PostgresServer } from "../../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../../support/postgres-server.ts";
 import { RedisServer } from "../../../support/redis-server.ts";
 import { CountedRuns, DispatchWorld, eventually, type Backend } from "./world.ts";
 
-let postgres: PostgresServer;
+let postgres: SharedPostgres;
 let redis: RedisServer;
 before(async () => {
-  [postgres, redis] = await Promise.all([PostgresServer.start(), RedisServer.start()]);
+  [postgres, redis] = await Promise.all([PostgresServer.shared(), RedisServer.start()]);
 });
 after(() => Promise.all([postgres.stop(), redis.stop()]));
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createSecretKey } from "node:crypto";
 import { describe, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import {
   readData,
   readReply,

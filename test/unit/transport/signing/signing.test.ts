@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../support/fast-check.ts";
 import type { NodeName } from "../../../../src/core/ids.ts";
 import { clusterKeys } from "../../../../src/transport/signing/cluster-keys.ts";
 import { sign, verify } from "../../../../src/transport/signing/signing.ts";

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import * as fc from "fast-check";
+import * as fc from "../../../../support/fast-check.ts";
 import { Client } from "pg";
 import { float8s, int4s, int8s, texts, uuids } from "../../../../../src/platform/drivers/postgres/arrays.ts";
-import { PostgresServer } from "../../../../support/postgres-server.ts";
+import { PostgresServer, type SharedPostgres } from "../../../../support/postgres-server.ts";
 
-let server: PostgresServer;
+let server: SharedPostgres;
 let client: Client;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.shared();
   client = new Client({ connectionString: server.url("postgres") });
   await client.connect();
 });

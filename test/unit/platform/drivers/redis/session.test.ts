@@ -15,7 +15,7 @@ import { Redis, type RedisOptions } from "../../../../../src/platform/drivers/re
 import { ManualClock } from "../../../../../src/platform/manual-clock.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
-import { freePort } from "../../../../support/postgres-server.ts";
+import { freePort } from "../../../../support/free-port.ts";
 import { RedisServer } from "../../../../support/redis-server.ts";
 import { TcpProxy } from "../../../../support/tcp-proxy.ts";
 

@@ -1,0 +1,215 @@
+/**
+ * One consumer of one queue, on every backend: it takes a batch, calls the handler, records the end of the batch, and
+ * waits until it is woken or the next poll is due. A backend supplies the four steps (`QueueSource`).
+ *
+ *     waits ---take---> handler runs (renew) ---done---> the next batch, or waits
+ *                           | rejected
+ *                           '---back, with a growing delay---> delivered again, here or elsewhere
+ *
+ * A batch whose end cannot be recorded is delivered again when its lease has expired. This class does not know about
+ * leases of a server: the source says until when a batch belongs to this consumer.
+ */
+
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Delivery } from "./channels.ts";
+import type { EncodedMessage } from "./message-encoding.ts";
+
+export interface TakenMessage extends EncodedMessage {
+  readonly deliveries: number;
+}
+
+export interface Taken {
+  /** In the order of sending. */
+  readonly messages: readonly TakenMessage[];
+}
+
+export interface QueueSource<Batch extends Taken = Taken> {
+  /** Null when there is nothing. */
+  take(): Promise<Batch | null>;
+  /** Handled. A backend that takes the next batch in the same command returns it if `next`; undefined: `take` is to be called. */
+  done(batch: Batch, next: boolean): Promise<Batch | null | undefined>;
+  /** Delivered again after `restMs`. Messages that no handler has seen do not count as delivered. */
+  back(batch: Batch, restMs: number, seen: boolean): Promise<void>;
+  /** Called every `renewMs` while the handler runs. False: the batch is not ours any more. */
+  renew(batch: Batch): Promise<boolean>;
+  /** Null where a batch needs no renewal. */
+  readonly renewMs: number | null;
+  /** On our monotonic clock: until then no other consumer gets the batch. */
+  oursUntil(batch: Batch): number;
+}
+
+export interface QueueConsumerOptions {
+  readonly queue: string;
+  readonly handler: (batch: readonly Delivery[]) => Promise<void>;
+  readonly source: QueueSource;
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "warn"> | undefined;
+  /** How long it waits before it polls; null: until it is woken. */
+  readonly pollMs: () => number | null;
+  /** Messages were given back, and may be delivered again after `restMs`. */
+  readonly onBack: (restMs: number) => void;
+}
+
+/** The backend is away: how often the end of a batch is tried again while the batch is still ours. */
+const SETTLE_RETRY_MS = 100;
+/**
+ * More than a notification takes. A consumer that gives a batch back at once would otherwise have it again before any other consumer
+ * is woken.
+ */
+const YIELD_MS = 10;
+/** A batch that no consumer can handle must not keep the processor busy: its pauses double from here. */
+const REDELIVERY_MS = 10;
+const REDELIVERY_MS_MAX = 5_000;
+
+export class QueueConsumer {
+  readonly #o: QueueConsumerOptions;
+  readonly #running: Promise<void>;
+  #closed = false;
+  #woken = false;
+  #resting = false;
+  #unreadable = false;
+  /** Ends the present pause. */
+  #resume: () => void = () => {};
+
+  constructor(options: QueueConsumerOptions) {
+    this.#o = options;
+    this.#running = this.#run();
+  }
+
+  /** Waits to be woken. */
+  get idle(): boolean {
+    return this.#resting;
+  }
+
+  wake(): void {
+    this.#woken = true;
+    if (this.#resting) this.#resume();
+  }
+
+  /** Resolves when the handler has ended, and what was taken and not handled was given back. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#resume();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Handlers start in a separate turn of the event loop, never inside `consume`.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    let batch: Taken | null = this.#closed ? null : await this.#take();
+    while (!this.#closed) {
+      if (batch) batch = await this.#handle(batch);
+      else {
+        await this.#rest();
+        if (!this.#closed) batch = await this.#take();
+      }
+    }
+    if (batch) await this.#giveBack(batch, 0, false);
+  }
+
+  async #take(): Promise<Taken | null> {
+    const { source, queue, log } = this.#o;
+    this.#woken = false;
+    try {
+      const taken = await source.take();
+      this.#unreadable = false;
+      return taken;
+    } catch (err) {
+      if (!this.#unreadable && !this.#closed)
+        log?.warn({ queue, err }, "a queue cannot be read at the moment");
+      this.#unreadable = true;
+      return null;
+    }
+  }
+
+  async #rest(): Promise<void> {
+    if (this.#woken) return;
+    this.#resting = true;
+    await this.#pause(this.#o.pollMs());
+    this.#resting = false;
+  }
+
+  /** Returns the next batch. */
+  async #handle(batch: Taken): Promise<Taken | null> {
+    const { handler, queue, log, source } = this.#o;
+    const { messages } = batch;
+    const over = new AbortController();
+    const renewing = source.renewMs === null ? null : this.#renew(batch, source.renewMs, over.signal);
+    let next: Taken | null | undefined;
+    let failed = false;
+    try {
+      await handler(
+        messages.map(({ key, text, deliveries }) => ({ key, body: JSON.parse(text) as unknown, deliveries })),
+      );
+    } catch (err) {
+      failed = true;
+      log?.warn({ queue, messages: messages.length, err }, "a batch failed; it is delivered again");
+    }
+    over.abort();
+    await renewing;
+    if (failed) {
+      const restMs = redeliveryDelayMs(Math.max(...messages.map(({ deliveries }) => deliveries)));
+      await this.#giveBack(batch, restMs, true);
+      if (restMs === 0) await this.#pause(YIELD_MS);
+    } else {
+      next = await this.#settle(batch, () => {
+        this.#woken = false;
+        return source.done(batch, !this.#closed);
+      });
+    }
+    return next !== undefined || this.#closed ? (next ?? null) : this.#take();
+  }
+
+  async #giveBack(batch: Taken, restMs: number, seen: boolean): Promise<void> {
+    await this.#settle(batch, () => this.#o.source.back(batch, restMs, seen));
+    this.#o.onBack(restMs);
+  }
+
+  async #renew(batch: Taken, renewMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, source, queue, log } = this.#o;
+    for (;;) {
+      await clock.sleep(renewMs, signal);
+      if (signal.aborted) return;
+      // After an error the next renewal, or the end, tries again.
+      const ours = await source.renew(batch).catch(() => true);
+      if (ours) continue;
+      log?.warn({ queue }, "a batch was not renewed in time; messages of it went to another consumer");
+      return;
+    }
+  }
+
+  /** Tries for as long as the batch is ours. After that it is delivered again, and undefined is returned. */
+  async #settle<Result>(batch: Taken, work: () => Promise<Result>): Promise<Result | undefined> {
+    const { clock, queue, log, source } = this.#o;
+    for (;;) {
+      try {
+        return await work();
+      } catch (err) {
+        if (this.#closed || clock.monotonic() >= source.oursUntil(batch)) {
+          log?.warn(
+            { queue, messages: batch.messages.length, err },
+            "the end of a batch could not be recorded; it is delivered again",
+          );
+          return undefined;
+        }
+        await this.#pause(SETTLE_RETRY_MS);
+      }
+    }
+  }
+
+  async #pause(ms: number | null): Promise<void> {
+    if (this.#closed) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#resume = resolve;
+    const callOff = ms === null ? null : this.#o.clock.after(ms, resolve);
+    await promise;
+    callOff?.();
+    this.#resume = () => {};
+  }
+}
+
+/** The first redelivery is at once, because another consumer may do better. */
+function redeliveryDelayMs(deliveries: number): number {
+  return deliveries <= 1 ? 0 : Math.min(REDELIVERY_MS * 2 ** (deliveries - 2), REDELIVERY_MS_MAX);
+}
