@@ -1,14 +1,14 @@
 /** The two ends of a hop between nodes, each in a process of its own: an ingress that callers speak to, and an owner that answers. */
 
 import type { AddressInfo } from "node:net";
-import Fastify, { type FastifyInstance } from "fastify";
+import Fastify from "fastify";
+import { Pool } from "undici";
 import type { NodeName } from "../src/core/ids.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { silentLog } from "../src/platform/log.ts";
 import { systemRandom } from "../src/platform/random.ts";
-import { HttpTransport } from "../src/transport/http/http-transport.ts";
-import { openPeers } from "../src/transport/open-transport.ts";
-import type { PeerHandler, Transport } from "../src/transport/transport.ts";
+import { MeshTransport } from "../src/transport/mesh/mesh-transport.ts";
+import type { PeerHandler } from "../src/transport/transport.ts";
 import { cpuMeter, type HttpSide } from "./http-side.ts";
 
 export interface HopOptions {
@@ -18,12 +18,13 @@ export interface HopOptions {
 }
 
 const OWNER = "owner" as NodeName;
+const REQUEST_HEADERS = { "content-type": "application/json" };
 const JSON_REPLY = { "content-type": "application/json; charset=utf-8" };
 const echo: PeerHandler = async ({ body }) => ({ status: 200, headers: JSON_REPLY, body });
 
 export async function open({ secret, ownerUrl }: HopOptions): Promise<HttpSide> {
   const self = { name: ownerUrl ? ("ingress" as NodeName) : OWNER, incarnation: systemRandom.uuid() };
-  const { transport: mesh } = openPeers({
+  const mesh = new MeshTransport({
     self,
     secrets: [secret],
     clock: systemClock,
@@ -31,7 +32,6 @@ export async function open({ secret, ownerUrl }: HopOptions): Promise<HttpSide> 
     log: silentLog,
   });
   mesh.serve(echo);
-  const http = new HttpTransport({ clock: systemClock, connectionsMax: 50 });
   const app = Fastify({ logger: false });
   app.removeAllContentTypeParsers();
   // As it came: what only passes through is not parsed.
@@ -39,38 +39,42 @@ export async function open({ secret, ownerUrl }: HopOptions): Promise<HttpSide> 
     done(null, body),
   );
   app.post("/jobs", async (request, reply) => reply.headers(JSON_REPLY).send(request.body));
+  const http = new Pool(ownerUrl ?? "http://127.0.0.1", { connections: 50, pipelining: 1 });
   if (ownerUrl) {
-    passOn(app, "/http/jobs", http, ownerUrl);
-    passOn(app, "/mesh/jobs", mesh, ownerUrl);
+    // Plain HTTP without signatures, for comparison.
+    app.post("/http/jobs", async (request, reply) => {
+      const answer = await http.request({
+        method: "POST",
+        path: "/jobs",
+        headers: REQUEST_HEADERS,
+        body: request.body as string,
+      });
+      return reply
+        .code(answer.statusCode)
+        .headers(JSON_REPLY)
+        .send(await answer.body.text());
+    });
+    app.post("/mesh/jobs", async (request, reply) => {
+      const outcome = await mesh.call(
+        ownerUrl,
+        { method: "POST", path: "/jobs", headers: REQUEST_HEADERS, body: request.body as string },
+        { deadlineMs: 5_000, to: OWNER },
+      );
+      if (outcome.outcome !== "reply") return reply.code(502).send(outcome.reason);
+      return reply.code(outcome.status).headers(JSON_REPLY).send(outcome.body);
+    });
   }
   mesh.attach(app.server);
-  await Promise.all([mesh.start(), http.start()]);
+  await mesh.start();
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.server.address() as AddressInfo;
   return {
     reset: async () => `http://127.0.0.1:${port}`,
     ...cpuMeter(),
     async close() {
-      await Promise.all([mesh.stop(), http.stop()]);
+      await Promise.all([mesh.stop(), http.close()]);
       app.server.closeAllConnections();
       await app.close();
     },
   };
-}
-
-function passOn(app: FastifyInstance, path: string, transport: Transport, ownerUrl: string): void {
-  app.post(path, async (request, reply) => {
-    const outcome = await transport.call(
-      ownerUrl,
-      {
-        method: "POST",
-        path: "/jobs",
-        headers: { "content-type": "application/json" },
-        body: request.body as string,
-      },
-      { deadlineMs: 5_000, to: OWNER },
-    );
-    if (outcome.outcome !== "reply") return reply.code(502).send(outcome.reason);
-    return reply.code(outcome.status).headers(JSON_REPLY).send(outcome.body);
-  });
 }

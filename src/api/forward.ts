@@ -18,7 +18,6 @@ import {
   hopHeaders,
   hopPath,
   patienceMs,
-  PEER_REFUSAL_HEADER,
   traceIn,
   VIA_HEADER,
   type Peers,
@@ -222,10 +221,8 @@ function unreachable(
   });
 }
 
-/** What a peer says about us, or about another address, is no answer to our caller. */
+/** A redirect names an address that only the other node knows. */
 function checkReply(head: ReplyHead, hop: Hop): void {
-  const refused = head.headers[PEER_REFUSAL_HEADER];
-  if (refused !== undefined) throw unreachable(hop, `it does not believe us (${refused})`);
   if (head.status >= 300 && head.status < 400 && head.status !== 304) {
     throw new BatonError("BAD_PEER_REPLY", `${hop.to.name} answered with a redirect, which is not followed`, {
       owner: hop.to.name,

@@ -20,21 +20,20 @@ import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { traceIn } from "../transport/hop-headers.ts";
-import { AuthenticationHook, type Authenticate, type AccessCheck } from "./authenticate.ts";
+import { AuthenticationHook, type AccessCheck } from "./authenticate.ts";
+import type { IncomingMessage } from "node:http";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
 import { OriginGuard } from "./origin-guard.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { NO_COMPILERS, servePages } from "./pages.ts";
-import { servePeers } from "./peer-routes.ts";
 import {
-  countRequests,
-  type RequestSink,
   bindOperations,
+  countRequests,
   leaderHeaders,
   methodNotAllowed,
+  type RequestSink,
 } from "./operation-routes.ts";
-import type { IncomingMessage } from "node:http";
 
 export interface AppOptions {
   readonly executor: OperationExecutor;
@@ -42,8 +41,8 @@ export interface AppOptions {
   readonly bodyLimitBytes: number;
   readonly log: Log;
   readonly clock: Clock;
-  /** Requests of other nodes under `/peer/*`, and those to operations that they have signed; null where there are none. */
-  readonly peers?: { readonly requests: PeerRequestHandler; readonly authenticate: Authenticate } | null;
+  /** Requests of other nodes, whose event streams end when the server closes; null where there are none. */
+  readonly peers?: Pick<PeerRequestHandler, "endStreams" | "streams"> | null;
   /** A prefix under which everything answers too; `/` for none. */
   readonly basePath?: string;
   /** None unless told otherwise. */
@@ -113,7 +112,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.server.maxHeadersCount = HEADERS_MAX;
 
   app.decorateRequest("bodyText", "");
-  app.decorateRequest("peerInbound", null);
   app.decorateRequest("principal", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "string" }, parseJsonBody);
@@ -123,8 +121,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   const audit = new AuditTrail({ journal: services.journal, clock });
   const access = options.access ?? loopbackOnly(isLoopback(options.host));
-  const authenticate = peers?.authenticate ?? null;
-  const authentication = new AuthenticationHook({ access, limits, audit, executor, authenticate });
+  const authentication = new AuthenticationHook({ access, limits, audit });
   app.addHook("onRoute", authentication.onRoute);
   app.addHook("onClose", () => audit.flush());
   const guard = new OriginGuard({ host: options.host, name: services.identity.name });
@@ -132,7 +129,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   if (options.sink) app.addHook("onResponse", countRequests(options.sink, OPERATIONS));
   app.addHook("preClose", () => {
     closing.now = true;
-    peers?.requests.endStreams();
+    peers?.endStreams();
     return streams.endAll();
   });
   app.setErrorHandler(failWith);
@@ -140,7 +137,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     failWith(noSuchRoute(request), request, reply);
   app.setNotFoundHandler(onNotFound);
 
-  app.decorate("openStreams", () => streams.size + (peers?.requests.streams ?? 0));
+  app.decorate("openStreams", () => streams.size + (peers?.streams ?? 0));
   bindOperations(app, {
     operations: OPERATIONS,
     executor,
@@ -152,7 +149,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     secure: options.secure ?? false,
     prefix,
   });
-  if (peers) await servePeers(app, { ...peers, streams });
   servePages(app, {
     version: services.version,
     operations: OPERATIONS,

@@ -1,11 +1,10 @@
 /**
  * Authenticates callers over HTTP and checks their permission. It is the first hook of every route, whichever module
- * declares the route; a route without a declared permission needs `read`. A call counts as a node's only by its
- * verified signature: `internal=1` alone, or any other part of a query or a header, means nothing and is dropped.
+ * declares the route; a route without a declared permission needs `read`. Other nodes do not call over HTTP, so
+ * `internal=1`, and every other query parameter of nodes, means nothing here and is dropped.
  *
- *   open (loopback) -------------------------------------------> accepted, as `loopback`
- *   public ----------------------------------------------------> accepted, without a principal
- *   signed by a node, to the table -----> [body read, signature] -> accepted, as the principal that the node names
+ *   open (loopback) -----------> accepted, as `loopback`
+ *   public --------------------> accepted, without a principal
  *   token or cookie --> known? --no--> 401
  *                         '--yes--> allowed? --no--> 403
  *                                       '--yes--> accepted
@@ -14,67 +13,22 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from "fastify";
 import type { Access, PresentedCredential } from "../access/access.ts";
 import type { AuditTrail } from "../access/audit-trail.ts";
-import type { OperationExecutor } from "../api/execute.ts";
 import { sessionIn } from "../api/bodies/session-cookie.ts";
 import { principalText, requirePermission } from "../core/access/permissions.ts";
 import type { NeededPermission, Principal } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
-import type { Authenticator } from "../transport/signing/authenticator.ts";
-import {
-  dropInternal,
-  NO_FORWARD_HEADER,
-  OUTSIDE,
-  PEER_REFUSAL_HEADER,
-  type Inbound,
-} from "../transport/hop-headers.ts";
-import { HEADER } from "../transport/signing/signing.ts";
+import { dropInternal, NO_FORWARD_HEADER, OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
 import type { RateLimits } from "./rate-limits.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Null for nobody: public routes, and until a signature was looked at. */
+    /** Null on public routes. */
     principal: Principal | null;
-    /** Null for callers from outside. */
-    peerInbound: Inbound | null;
   }
   interface FastifyContextConfig {
-    /** What a caller must be allowed to do; `read` if it is left out. `peer`: the route looks at signatures by itself. */
-    access?: NeededPermission | "peer";
-    /** The route asks `inboundOf` before it does anything: a node's signature covers the body. */
-    hop?: true;
+    /** What a caller must be allowed to do; `read` if it is left out. */
+    access?: NeededPermission;
   }
-}
-
-export interface SignedRequest {
-  readonly method: string;
-  /** With its query, as it came. */
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
-/**
- * Null: there is no signature, so it is a caller from outside. `refused`: there is one, and it is not believed. With `headers`,
- * only those were signed, and whatever else came along may have been added on the way.
- */
-export type Verdict =
-  | { readonly from: string; readonly headers?: Readonly<Record<string, string>> }
-  | { readonly refused: string }
-  | null;
-export type Authenticate = (request: SignedRequest) => Verdict | Promise<Verdict>;
-
-export function authenticateBy(authenticator: Pick<Authenticator, "check">): Authenticate {
-  return (request) => {
-    const judged = authenticator.check(request);
-    switch (judged.verdict) {
-      case "accepted":
-        return { from: judged.from.name, headers: judged.headers };
-      case "refused":
-        return { refused: judged.reason };
-      case "outside":
-        return null;
-    }
-  };
 }
 
 export type AccessCheck = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
@@ -83,9 +37,6 @@ export interface AuthenticationOptions {
   readonly access: AccessCheck;
   readonly limits: RateLimits;
   readonly audit: Pick<AuditTrail, "refused">;
-  readonly executor: Pick<OperationExecutor, "inboundFrom">;
-  /** Checks signatures of nodes; null where there are no others that sign. */
-  readonly authenticate: Authenticate | null;
 }
 
 export class AuthenticationHook {
@@ -95,7 +46,7 @@ export class AuthenticationHook {
 
   constructor(options: AuthenticationOptions) {
     this.#o = options;
-    this.onNotFound = this.#hook("read", false);
+    this.onNotFound = this.#hook("read");
   }
 
   /** For Fastify's `onRoute`: nothing that is served can forget to ask. */
@@ -106,64 +57,26 @@ export class AuthenticationHook {
       hook.call(this, request, reply, done);
     };
     // Not before the first request: those who declare routes may still say what they need, in hooks of their own.
-    const made = (): onRequestHookHandler => {
-      const { access: needs = "read", hop = false } = route.config ?? {};
-      return needs === "peer" ? (_request, _reply, done) => done() : this.#hook(needs, hop);
-    };
+    const made = (): onRequestHookHandler => this.#hook(route.config?.access ?? "read");
     const others = route.onRequest === undefined ? [] : [route.onRequest].flat();
     route.onRequest = [first, ...(others as onRequestHookHandler[])];
   };
 
-  /** For a route with `hop`, once its body is read: how the request got here. Throws the refusal. */
-  async inboundOf(request: FastifyRequest, reply: FastifyReply, needs: NeededPermission): Promise<Inbound> {
-    if (isInternal(request)) await this.#checkSignature(request, reply, needs);
-    const { peerInbound, headers, principal } = request;
-    if (peerInbound !== null) return peerInbound;
-    return { ...OUTSIDE, mayForward: headers[NO_FORWARD_HEADER] === undefined, principal };
-  }
-
-  async #checkSignature(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    needs: NeededPermission,
-  ): Promise<void> {
-    const { authenticate, executor } = this.#o;
-    const query = request.query as Record<string, unknown>;
-    const verdict = authenticate === null ? null : await authenticate(signed(request, request.bodyText));
-    if (verdict === null) {
-      dropInternal(query);
-      if (request.principal === null && needs !== "public") await this.#admit(request, reply, needs);
-      return;
-    }
-    if ("refused" in verdict) throw notBelieved(reply, verdict.refused);
-    const { from, headers } = verdict;
-    if (headers) dropOthers(request.headers, headers);
-    const inbound = executor.inboundFrom(from, query, request.headers);
-    request.peerInbound = inbound;
-    request.principal = inbound.principal;
-    requirePermission(inbound.principal, needs);
-  }
-
-  /**
-   * For an answer that goes on for long: whether its reader may stay, to be asked now and then. Null where nothing was shown, or where it
-   * was shown to another node, which asks.
-   */
+  /** For an answer that goes on for long: whether its reader may stay, to be asked now and then. Null where nothing was shown. */
   stays(request: FastifyRequest): (() => boolean) | null {
     const { access } = this.#o;
-    if (request.peerInbound !== null || (request.principal?.id ?? null) === null) return null;
+    if ((request.principal?.id ?? null) === null) return null;
     const shown = shownIn(request);
     return shown && (() => access.knows(shown));
   }
 
-  #hook(needs: NeededPermission, hop: boolean): onRequestHookHandler {
-    const { access, limits, authenticate } = this.#o;
+  #hook(needs: NeededPermission): onRequestHookHandler {
+    const { access, limits } = this.#o;
     const { limitsRequests } = limits;
     return (request, reply, done) => {
       const { headers } = request;
       if (access.open && !isPassedOn(headers)) request.principal = access.anybody;
       else if (needs === "public") return done();
-      else if (hop && authenticate && headers[HEADER.signature] !== undefined && isInternal(request))
-        return done();
       else {
         const shown = shownIn(request);
         const known = shown && access.identify(shown);
@@ -257,10 +170,6 @@ function isPassedOn(headers: FastifyRequest["headers"]): boolean {
   );
 }
 
-function isInternal({ query }: FastifyRequest): boolean {
-  return (query as Record<string, unknown>)["internal"] !== undefined;
-}
-
 /** A browser sends cookies by itself, so a change must come from a page of ours; that others' `Origin` is not, the guard has seen. */
 function checkOrigin({ method, headers }: FastifyRequest, reply: FastifyReply): void {
   reply.header("cache-control", "no-store");
@@ -288,23 +197,10 @@ function cannotCheck(): BatonError {
   );
 }
 
-function dropOthers(all: Record<string, unknown>, kept: Readonly<Record<string, string>>): void {
-  for (const name of Object.keys(all)) if (kept[name] === undefined) delete all[name];
-}
-
-export function signed(request: FastifyRequest, body: string): SignedRequest {
-  // Node joins repeated headers, apart from set-cookie, which nobody signs.
-  return {
-    method: request.method,
-    path: request.url,
-    headers: request.headers as Record<string, string>,
-    body,
-  };
-}
-
-export function notBelieved(reply: FastifyReply, why: string): BatonError {
-  reply.header(PEER_REFUSAL_HEADER, why.replaceAll(/[^\x20-\x7e]/g, "?"));
-  return new BatonError("UNAUTHENTICATED", `this call of a node is not believed: ${why}`);
+/** How a request over HTTP got here: from a caller outside the cluster. */
+export function inboundOf({ query, headers, principal }: FastifyRequest): Inbound {
+  dropInternal(query as Record<string, unknown>);
+  return { ...OUTSIDE, mayForward: headers[NO_FORWARD_HEADER] === undefined, principal };
 }
 
 /** Longer than any address; what a proxy passed on unseen may be anything. */

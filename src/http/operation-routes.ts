@@ -12,8 +12,7 @@ import { sessionCookie, type CookieScope } from "../api/bodies/session-cookie.ts
 import type { Caller } from "../controller/lease-waiters.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/leadership/role.ts";
-import type { AuthenticationHook } from "./authenticate.ts";
-import { addressOf, isHttps } from "./authenticate.ts";
+import { addressOf, inboundOf, isHttps, type AuthenticationHook } from "./authenticate.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import type { HttpMetrics } from "../observe/metrics/http-metrics.ts";
@@ -42,7 +41,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
   const { mutates, permission, login, streams: hasEvents, large, waits } = operation;
 
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const inbound = await authentication.inboundOf(request, reply, permission);
+    const inbound = inboundOf(request);
     const { params, query, body, headers, principal } = request;
     const input: OperationInput = {
       params,
@@ -86,7 +85,7 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
     // A HEAD of a stream would be a stream.
     method: operation.method === "GET" && !hasEvents ? ["GET", "HEAD"] : operation.method,
     url: routerPath(operation.path),
-    config: { access: permission, hop: true },
+    config: { access: permission },
     exposeHeadRoute: false,
     ...(mutates && { onResponse: audited(operation, options) }),
     // When the answer is known: another node may lead since the request came.
@@ -100,14 +99,14 @@ function bind(app: FastifyInstance, operation: Operation, options: RoutesOptions
   });
 }
 
-/** After the answer, so that the caller does not wait for it. What a node forwarded is recorded there, where the caller came in. */
+/** After the answer, so that the caller does not wait for it. */
 function audited(operation: Operation, { audit, executor }: RoutesOptions) {
   const { name, frequent = false, audits } = operation;
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const { principal, peerInbound, params, query, body } = request;
+    const { principal, params, query, body } = request;
     const { statusCode: status } = reply;
     // Refused by authentication: counted there. Without a principal only logins are recorded.
-    if (peerInbound !== null || (principal === null && operation.permission !== "public")) return done();
+    if (principal === null && operation.permission !== "public") return done();
     // A login that was not even tried: strangers could fill the journal with them.
     if (principal === null && status !== 200 && status !== 401)
       audit.refused(addressOf(request), status === 429 ? "TOO_MANY_REQUESTS" : "BAD_REQUEST");

@@ -5,11 +5,11 @@ import { isEverywhere, parseAddress } from "../config/values/address.ts";
 import { discoverNodes, parseDiscovery } from "../config/values/discovery.ts";
 import { openClusterSecret } from "../config/secrets/cluster-secret.ts";
 import type { Settings } from "../config/settings.ts";
-import { openPeers as openPeerCoordination, type PeerSource } from "../peers/open-peers.ts";
+import { openPeers, type PeerSource } from "../peers/open-peers.ts";
 import type { NodeInfo, OwnInfo } from "../core/node.ts";
 import type { TermStore } from "../store/store.ts";
 import type { Peers } from "../transport/hop-headers.ts";
-import { openPeers } from "../transport/open-transport.ts";
+import { openTransport } from "../transport/open-transport.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";
 import type { Platform } from "./platform.ts";
 
@@ -18,8 +18,8 @@ export type PeerBackend = ReturnType<typeof peerBackend>;
 export function peerBackend({ settings, identity, info, clock, random, log }: Platform, terms: TermStore) {
   const secret = openClusterSecret(settings)!;
   const common = { clock, random, log };
-  const { transport, authenticator } = openPeers({ self: identity, secrets: secret.secrets, ...common });
-  const coordination = openPeerCoordination({
+  const transport = openTransport({ self: identity, secrets: secret.secrets, ...common });
+  const coordination = openPeers({
     ...common,
     identity,
     info,
@@ -49,7 +49,6 @@ export function peerBackend({ settings, identity, info, clock, random, log }: Pl
   };
   return {
     transport,
-    authenticator,
     coordination,
     peers,
     nodes: (): readonly NodeInfo[] => coordination.membership.nodes(),

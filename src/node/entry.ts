@@ -19,7 +19,6 @@ import type { JoinServer } from "../peers/open-peers.ts";
 import type { HttpServer } from "../http/http-server.ts";
 import { FunctionCalls } from "../jobs/submit/function-calls.ts";
 import { observeNode } from "../observe/observe-node.ts";
-import { authenticated } from "../transport/signing/authenticator.ts";
 import { VERSION } from "../platform/version.ts";
 import type { PeerBackend } from "./backend-peers.ts";
 import type { Backend } from "./backend.ts";
@@ -46,7 +45,7 @@ export async function entry(p: Platform, b: Backend, e: LeaderElections, w: Work
   const executor = new OperationExecutor({ services, inFlight: w.inFlight, tracing: p.tracing });
   const requests = b.peers && peerRequests(p, b.peers, w, executor, entrance);
   const http = listens ? await listener(p, b, executor, requests, entrance) : null;
-  const joinServer = requests && (await joinServerOf(p, b.peers!, requests));
+  const joinServer = b.peers && (await joinServerOf(p, b.peers));
   if (requests) b.peers!.transport.serve(requests.handle);
   if (http) {
     p.state.publish({
@@ -175,10 +174,7 @@ async function listener(
   requests: PeerRequestHandler | null,
   entrance: AccessEntry,
 ): Promise<HttpServer> {
-  const [{ HttpServer }, { authenticateBy }] = await Promise.all([
-    import("../http/http-server.ts"),
-    import("../http/authenticate.ts"),
-  ]);
+  const { HttpServer } = await import("../http/http-server.ts");
   const { http, dashboard } = settings;
   return new HttpServer({
     executor,
@@ -196,17 +192,16 @@ async function listener(
     secure: http.url.startsWith("https:"),
     ...(peers &&
       requests && {
-        peers: { requests, authenticate: authenticateBy(peers.authenticator) },
+        peers: requests,
         attach: (server) => peers.transport.attach(server),
       }),
   });
 }
 
-/** A node that joins knows no other address, so calls of nodes are answered there too. */
+/** A node that joins knows no other address, so connections of nodes are accepted there too. */
 async function joinServerOf(
   { settings, clock, log }: Platform,
-  { coordination, authenticator }: PeerBackend,
-  requests: PeerRequestHandler,
+  { coordination, transport }: PeerBackend,
 ): Promise<JoinServer | null> {
   const { addr, user, pass } = settings.manager;
   const address = parseAddress(addr);
@@ -218,7 +213,7 @@ async function joinServerOf(
     user,
     pass,
     coordination,
-    peers: authenticated(authenticator, requests.handle),
+    attach: (server) => transport.attach(server),
     clock,
     log,
   });

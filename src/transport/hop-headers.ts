@@ -2,8 +2,8 @@
  * The data that a request carries from the node that received it (the ingress) to the node that answers, and its
  * parser.
  *
- * The query contains `internal=1`, the time of sending, and the ids of new jobs: the query is signed, most headers are
- * not. The data counts only in a request whose signature was verified; in any other request it is dropped.
+ * The query contains `internal=1`, the time of sending, and the ids of new jobs. It counts only in a request that came
+ * over the transport between nodes, which proves its sender; in a request over HTTP it is dropped.
  */
 
 import { readPrincipal, writePrincipal } from "../core/access/permissions.ts";
@@ -13,11 +13,12 @@ import { isUuid } from "../core/ids.ts";
 import type { NodeName } from "../core/ids.ts";
 import { traceOf } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
+import { DEADLINE_HEADER } from "./outcome.ts";
 import type { Transport } from "./transport.ts";
 
 /** How a request got here. */
 export interface Inbound {
-  /** The node that passed it on, by its signature; null for a caller from outside. */
+  /** The node that forwarded it; null for a caller from outside. */
   readonly from: string | null;
   /** The first uuid for the jobs that it makes; null leaves them to us. */
   readonly firstUuid: string | null;
@@ -50,13 +51,10 @@ export const OUTSIDE: Inbound = {
   principal: null,
 };
 
-export const DEADLINE_HEADER = "x-baton-deadline-ms";
 export const NO_FORWARD_HEADER = "x-baton-no-forward";
 export const CONFIG_HEADER = "x-baton-config";
-/** In the answer to a node that was not believed: it must not be taken for a refusal of the caller. */
-export const PEER_REFUSAL_HEADER = "x-baton-peer-refusal";
 export const VIA_HEADER = "x-baton-via";
-/** Who the caller is, by the word of the node that let it in. Signed, as all that a node sends. */
+/** The caller, as authenticated by the node that received the request. Only a request of a node may carry it. */
 export const PRINCIPAL_HEADER = "x-baton-principal";
 
 /** Whoever calls from outside: whatever else they send stays at the node that they sent it to, tokens and cookies above all. */
@@ -170,7 +168,7 @@ export interface ArrivalOptions {
   readonly lateBy: (from: string, sentAt: number) => number;
 }
 
-/** Reads, and takes out of the query, what a verified request carries. */
+/** Reads, and removes from the query, the data that a request of a node carries. */
 export function arrival(
   from: NodeName | string,
   query: Record<string, unknown>,

@@ -22,7 +22,7 @@ export function limitMs(options: CallOptions | StreamOptions): number {
   return "headMs" in options ? options.headMs : options.deadlineMs;
 }
 
-/** Where a peer is: the origin, and the path in front of every path of a request, if there is one. */
+/** Where a peer is: the origin, and the path at which a proxy offers it, if there is one. */
 export interface PeerAddress {
   readonly origin: string;
   readonly base: string;
@@ -42,7 +42,7 @@ export function peerAddress(peerUrl: string): PeerAddress | Failure {
   return { origin: url.origin, base: url.pathname.replace(/\/$/, "") };
 }
 
-/** The refusal of what cannot be sent, whoever the peer is. */
+/** The refusal of what cannot be sent to any peer. */
 export function mistakeIn(request: PeerRequest, options: CallOptions | StreamOptions): Failure | null {
   if (!request.path.startsWith("/")) {
     return refused(`the path of a request must begin with /: ${JSON.stringify(request.path)}`);
@@ -54,22 +54,12 @@ export function mistakeIn(request: PeerRequest, options: CallOptions | StreamOpt
   return options.signal?.aborted ? refused("it was called off before it was sent") : null;
 }
 
-export interface Address {
-  readonly origin: string;
-  /** The request's path behind that of the peer's url. */
-  readonly path: string;
+/** What the handler hears of the deadline: that of the request itself where it was passed on. A stream has none. */
+export function deadlineOf(request: PeerRequest, options: CallOptions | StreamOptions): number | null {
+  const given = Number(request.headers?.[DEADLINE_HEADER]);
+  if (Number.isSafeInteger(given) && given > 0) return given;
+  const limit = limitMs(options);
+  return "headMs" in options || !Number.isFinite(limit) ? null : Math.ceil(limit);
 }
 
-export function addressOf(
-  peerUrl: string,
-  request: PeerRequest,
-  options: CallOptions | StreamOptions,
-): Address | Failure {
-  const peer = peerAddress(peerUrl);
-  if ("outcome" in peer) return peer;
-  return mistakeIn(request, options) ?? { origin: peer.origin, path: peer.base + request.path };
-}
-
-export function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-}
+export const DEADLINE_HEADER = "x-baton-deadline-ms";

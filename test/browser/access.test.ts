@@ -74,7 +74,7 @@ describe("a node that asks who one is", { skip: noBrowser() ?? false }, () => {
     const form = page.getByRole("form", { name: "New token" });
     await form.getByLabel("Name").fill("ci");
     await form.getByLabel("Expires").selectOption("in 30 days");
-    await form.getByRole("button", { name: "Make the token" }).click();
+    await form.getByRole("button", { name: "Create token" }).click();
     const secret = (await page.getByTestId("token").textContent())!;
     assert.equal(await status(secret), 200);
     await tokens
@@ -82,7 +82,7 @@ describe("a node that asks who one is", { skip: noBrowser() ?? false }, () => {
       .getByText(/in (?:29|30)d/)
       .waitFor();
     await assertAccessible(page, "access");
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     assert.ok(!(await page.content()).includes(secret), "it is shown once");
     await page.getByRole("button", { name: "Revoke ci" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Revoke the token" }).click();

@@ -106,8 +106,8 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     await page.goto(`${node.url}/#/jobs/${running}`);
     await page.getByRole("button", { name: "Cancel…" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("told to stop").waitFor();
-    await dialog.getByRole("button", { name: "Leave it" }).click();
+    await dialog.getByText("asked to stop").waitFor();
+    await dialog.getByRole("button", { name: "Cancel", exact: true }).click();
     assert.equal(
       (await node.client.job(running)).cancel_requested,
       false,
@@ -226,10 +226,10 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     await page.getByLabel("Name (required)", { exact: true }).fill("weekly");
     await page.getByRole("button", { name: "greet" }).click();
     await page.getByLabel("name (required)", { exact: true }).fill("");
-    await page.getByRole("button", { name: "Make the schedule" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.locator(".field.wrong", { hasText: "name" }).waitFor();
     await page.getByLabel("name (required)", { exact: true }).fill("Ada");
-    await page.getByRole("button", { name: "Make the schedule" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByRole("heading", { name: "weekly", exact: true }).waitFor();
     const made = await node.client.schedule("weekly");
     assert.deepEqual([made.cron, made.zone, made.task], ["15 7 * * MON", "UTC", "greet"]);
@@ -252,7 +252,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     await page.goto(`${node.url}/#/schedules?form=new`);
     await page.getByLabel("Name (required)", { exact: true }).fill("weekly");
     await page.getByRole("button", { name: "hold" }).click();
-    await page.getByRole("button", { name: "Make the schedule" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByText("There is a schedule of that name already").waitFor();
     assert.equal((await node.client.schedule("weekly")).task, "greet", "one that is there is not replaced");
 

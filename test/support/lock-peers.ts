@@ -8,7 +8,7 @@ import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { Log } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
+import { MemoryNetwork } from "./memory-network.ts";
 import type { Transport } from "../../src/transport/transport.ts";
 import { holdRequests, watchByRequest } from "./held-requests.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";

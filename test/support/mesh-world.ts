@@ -1,22 +1,17 @@
-/** Nodes with a mesh on real sockets: each has an HTTP server, and serves the same handler over the mesh and over HTTP. */
+/** Nodes with a mesh on real sockets, each on an HTTP server of its own. */
 
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { pipeline, Readable } from "node:stream";
 import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeIdentity } from "../../src/core/node.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Log, LogFields } from "../../src/platform/log.ts";
 import { systemRandom } from "../../src/platform/random.ts";
-import { authenticated, Authenticator } from "../../src/transport/signing/authenticator.ts";
-import { clusterKeys } from "../../src/transport/signing/cluster-keys.ts";
-import { HttpTransport } from "../../src/transport/http/http-transport.ts";
 import { MeshTransport } from "../../src/transport/mesh/mesh-transport.ts";
 import type { MeshOptions } from "../../src/transport/mesh/mesh-transport.ts";
-import { SignedTransport } from "../../src/transport/signing/signed-transport.ts";
-import type { PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
+import type { PeerHandler, Transport } from "../../src/transport/transport.ts";
 import { replyOf, until } from "./peer-world.ts";
 import type { OpenTransport, Peer, Received } from "./peer-world.ts";
 
@@ -29,14 +24,12 @@ export interface LogLine {
 }
 
 export interface MeshNodeOptions extends Partial<
-  Pick<MeshOptions, "limits" | "connectMs" | "plainMs" | "connectionsMax" | "clock">
+  Pick<MeshOptions, "secrets" | "limits" | "connectMs" | "connectionsMax" | "clock" | "skewMs">
 > {
-  readonly secrets?: readonly string[];
   readonly incarnation?: string;
   readonly port?: number;
-  /** False: an older version, with plain HTTP only. */
+  /** False: a server without a mesh. */
   readonly mesh?: boolean;
-  readonly skewMs?: number;
 }
 
 export class MeshNode {
@@ -62,35 +55,19 @@ export class MeshNode {
   }
 
   static async start(name: string, handler: PeerHandler, options: MeshNodeOptions = {}): Promise<MeshNode> {
-    const {
-      secrets = [SECRET],
-      clock = systemClock,
-      skewMs,
-      port = 0,
-      mesh: attached = true,
-      ...rest
-    } = options;
+    const { secrets = [SECRET], clock = systemClock, port = 0, mesh: attached = true, ...rest } = options;
     const identity = { name: name as NodeName, incarnation: options.incarnation ?? systemRandom.uuid() };
-    const keys = clusterKeys(secrets);
     const log: LogLine[] = [];
-    const random = systemRandom;
-    const authenticator = new Authenticator({ keys, self: identity.name, clock, skewMs });
-    const inner = new HttpTransport({ clock: systemClock });
     const mesh = new MeshTransport({
       self: identity,
-      keys,
-      authenticator,
-      fallback: new SignedTransport({ inner, keys, self: identity, clock, random }),
+      secrets,
       clock,
-      random,
+      random: systemRandom,
       log: logTo(log),
       ...rest,
     });
     mesh.serve(handler);
-    const server = createServer((request, response) => {
-      if (request.url === "/peer/mesh") response.writeHead(404).end();
-      else void serve(authenticated(authenticator, handler), request, response);
-    });
+    const server = createServer((_request, response) => void response.writeHead(404).end());
     const sockets = new Set<Socket>();
     server.on("connection", (socket: Socket) => {
       sockets.add(socket);
@@ -124,31 +101,7 @@ function logTo(lines: LogLine[]): Log {
   return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
 }
 
-async function serve(
-  handler: PeerHandler,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  try {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const { method, url = "", headers } = request;
-    const reply = await handler({
-      from: "",
-      method: method as PeerRequest["method"],
-      path: url,
-      headers: headers as Record<string, string>,
-      body: Buffer.concat(chunks).toString("utf8"),
-    });
-    response.writeHead(reply.status, reply.headers);
-    if (reply.stream) pipeline(Readable.from(reply.stream), response, () => {});
-    else response.end(reply.body);
-  } catch {
-    response.destroy();
-  }
-}
-
-/** For the contract: the caller has a mesh, and so has every peer, or none of them. */
+/** For the contract. */
 export function openMeshTransport(options: MeshNodeOptions = {}): OpenTransport {
   return async () => {
     const caller = await MeshNode.start("caller", async () => ({ status: 404 }));

@@ -1,6 +1,5 @@
 /**
- * Several nodes in one process, each with its own jobs: the real API, over real sockets or in memory. Instead of a
- * signature a call between them carries a word that only they know.
+ * Several nodes in one process, each with its own jobs: the real API, over a mesh on real sockets or in memory.
  */
 
 import { mkdtemp, rm } from "node:fs/promises";
@@ -24,16 +23,14 @@ import type { NodeName } from "../../src/core/ids.ts";
 import type { NodeInfo } from "../../src/core/node.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import { buildApp } from "../../src/http/app.ts";
-import type { Authenticate } from "../../src/http/authenticate.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { seededRandom } from "../../src/platform/random.ts";
-import { HttpTransport } from "../../src/transport/http/http-transport.ts";
-import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
+import { seededRandom, systemRandom } from "../../src/platform/random.ts";
+import { MeshTransport } from "../../src/transport/mesh/mesh-transport.ts";
+import { MemoryNetwork } from "./memory-network.ts";
 import type { Outcome, PeerHandler, PeerRequest, Transport } from "../../src/transport/transport.ts";
 import { FakeNode, keptLog } from "../unit/http/fake-node.ts";
-
-export const WORD = "only-we-know";
+import { SECRET } from "./mesh-world.ts";
 
 export interface PeerApp {
   readonly name: NodeName;
@@ -61,7 +58,7 @@ export interface PeerApps extends AsyncDisposable {
 
 export interface PeerAppsOptions {
   readonly names: readonly string[];
-  readonly way?: "http" | "memory";
+  readonly way?: "mesh" | "memory";
   readonly strategy?: PlacementStrategy;
   readonly requestTimeoutMs?: number;
   readonly clock?: Clock;
@@ -70,20 +67,13 @@ export interface PeerAppsOptions {
   /** Comes before what a node does with a call of another one, in memory only. */
   readonly meddle?: (name: string, handle: PeerHandler) => PeerHandler;
   readonly configHash?: (name: string) => string;
-  /** In place of the word. */
-  readonly authenticate?: (name: string) => Authenticate;
-  readonly dress?: (name: string, inner: Transport) => Transport;
+  /** Of a node, if not the same as that of the others. */
+  readonly secretOf?: (name: string) => string;
   readonly view?: (name: string, nodes: readonly NodeInfo[]) => readonly NodeInfo[];
 }
 
-export const authenticate: Authenticate = ({ headers }) => {
-  const word = headers["x-test-word"];
-  if (word === undefined) return null;
-  return word === WORD ? { from: headers["x-test-from"] ?? "nobody" } : { refused: "the word is wrong" };
-};
-
 export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
-  const { names, way = "http", clock = systemClock } = options;
+  const { names, way = "mesh", clock = systemClock } = options;
   const dir = await mkdtemp(join(tmpdir(), "baton-peers-"));
   const network = way === "memory" ? new MemoryNetwork(clock) : null;
   const changes = new Map<string, Partial<NodeInfo>>();
@@ -111,22 +101,26 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
     const inFlight = new InFlight(clock);
     const sent: PeerApp["sent"] = [];
     let url = `http://${name}:8420`;
-    const inner: Transport = network
-      ? network.transport(url)
-      : new HttpTransport({ clock, connectMs: 1_000 });
-    const transport = options.dress?.(name, inner) ?? inner;
+    const mesh = new MeshTransport({
+      self: { name: name as NodeName, incarnation: systemRandom.uuid() },
+      secrets: [options.secretOf?.(name) ?? SECRET],
+      clock,
+      random: systemRandom,
+      log,
+      connectMs: 1_000,
+    });
+    const transport: Transport = network ? network.transport(url) : mesh;
     await transport.start();
-    const dress = (to: string, request: PeerRequest): PeerRequest => {
+    const noted = (to: string, request: PeerRequest): PeerRequest => {
       sent.push({ to, request });
-      if (options.dress) return request;
-      return { ...request, headers: { ...request.headers, "x-test-word": WORD, "x-test-from": name } };
+      return request;
     };
     const peers: Peers = {
       requestTimeoutMs: options.requestTimeoutMs ?? 2_000,
       configHash: () => options.configHash?.(name) ?? "same",
       agreed: () => true,
-      call: (to, request, rest) => transport.call(to, dress(to, request), rest),
-      stream: (to, request, rest) => transport.stream(to, dress(to, request), rest),
+      call: (to, request, rest) => transport.call(to, noted(to, request), rest),
+      stream: (to, request, rest) => transport.stream(to, noted(to, request), rest),
     };
     const call = (to: NodeInfo, request: PeerRequest, deadlineMs: number): Promise<Outcome> =>
       peers.call(to.url!, request, { deadlineMs, to: to.name });
@@ -179,17 +173,19 @@ export async function peerApps(options: PeerAppsOptions): Promise<PeerApps> {
     const limits = { host: "127.0.0.1", bodyLimitBytes: 1_048_576 };
     const executor = new OperationExecutor({ services, inFlight });
     const requests = new PeerRequestHandler({ executor, mounts, log });
-    const peerCalls = { requests, authenticate: options.authenticate?.(name) ?? authenticate };
-    const app = await buildApp({ executor, ...limits, log, clock, peers: peerCalls });
+    const app = await buildApp({ executor, ...limits, log, clock, peers: requests });
     let kill: () => Promise<void>;
     if (network) {
       const { handle } = requests;
       const end = network.listen(url, options.meddle?.(name, handle) ?? handle);
       kill = async () => end();
     } else {
+      mesh.serve(requests.handle);
+      const detach = mesh.attach(app.server);
       await app.listen({ host: "127.0.0.1", port: 0 });
       url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
       kill = async () => {
+        await detach();
         app.server.closeAllConnections();
         await new Promise<void>((resolve) => app.server.close(() => resolve()));
       };

@@ -7,9 +7,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { pipeline, Readable } from "node:stream";
 import { systemClock } from "../../src/platform/clock.ts";
-import { HttpTransport } from "../../src/transport/http/http-transport.ts";
-import type { HttpTransportOptions } from "../../src/transport/http/http-transport.ts";
-import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
+import { MemoryNetwork } from "./memory-network.ts";
 import type { PeerReply, Transport } from "../../src/transport/transport.ts";
 
 export interface Received {
@@ -141,11 +139,8 @@ export const openMemoryTransport: OpenTransport = async () => {
 
 // ---------------------------------------------------------------- http
 
-/** Opens the http transport, or another one, against servers on free ports. */
-export function openHttpTransport(
-  options: Partial<HttpTransportOptions> = {},
-  make: () => Transport = () => new HttpTransport({ clock: systemClock, ...options }),
-): OpenTransport {
+/** Opens a transport over HTTP against servers on free ports. */
+export function openHttpTransport(make: () => Transport): OpenTransport {
   return async () => {
     const transport = make();
     await transport.start();

@@ -19,7 +19,7 @@ import type { Random } from "../../src/platform/random.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
 import type { ScheduleNotes } from "../../src/store/schedule-notes.ts";
-import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
+import { MemoryNetwork } from "./memory-network.ts";
 import type { Outcome } from "../../src/transport/transport.ts";
 import { nodeInfo, nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
 

@@ -13,7 +13,7 @@ import type { Clock } from "../../src/platform/clock.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { NodeEvents } from "../../src/platform/node-events.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
+import type { MemoryNetwork } from "./memory-network.ts";
 import type { Transport } from "../../src/transport/transport.ts";
 
 export function nodeNames(count: number): NodeName[] {

@@ -10,7 +10,7 @@ import { ManualClock } from "../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
 import type { FireVerdict, Firing, NotedOccurrence } from "../../src/store/store.ts";
-import { MemoryNetwork } from "../../src/transport/memory/memory-network.ts";
+import { MemoryNetwork } from "./memory-network.ts";
 import { nodeNames, ReplicaNode, urlOf } from "./replica-node.ts";
 
 export const SECOND_MS = 1_000;

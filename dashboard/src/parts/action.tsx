@@ -1,36 +1,30 @@
-import type { ComponentChildren } from "preact";
+/** A button that changes something: asks first if it should, cannot be pressed twice, and says how it went. */
+
 import { useId, useState } from "preact/hooks";
 import type { Guarded } from "../api/permissions.ts";
+import { call } from "../api/call.ts";
 import { barredFrom } from "../api/session.ts";
 import { confirm } from "../shell/confirm.tsx";
 import type { Question } from "../shell/confirm.tsx";
 import { failed, said } from "../shell/toasts.tsx";
 
 export interface ActionProps {
-  /** What is done with it, and so what it takes to be allowed to. */
+  /** What it calls, and so which permission it needs. */
   readonly route: Guarded;
-  readonly run: () => Promise<string | null>;
-  /** Of what went wrong: "Pausing emails". */
-  readonly doing: string;
+  readonly send: object;
+  /** What is said when it is done. */
+  readonly done: string | ((answer: never) => string);
+  readonly onDone: () => void;
   readonly ask?: Question;
   /** Why it makes no sense now. */
   readonly off?: string | null;
   readonly class?: string;
   readonly label?: string;
-  readonly children: ComponentChildren;
+  readonly children: string;
 }
 
-/** A button that changes something: asks first if it should, cannot be pressed twice, and says how it went. */
-export function Action({
-  route,
-  run,
-  doing,
-  ask,
-  off = null,
-  class: extra = "",
-  label,
-  children,
-}: ActionProps) {
+export function Action(props: ActionProps) {
+  const { route, send, done, onDone, ask, off = null, class: extra = "", label, children } = props;
   const [busy, setBusy] = useState(false);
   const reason = useId();
   const why = barredFrom(route) ?? off;
@@ -38,10 +32,11 @@ export function Action({
     if (ask && !(await confirm(ask))) return;
     setBusy(true);
     try {
-      const text = await run();
-      if (text) said(text);
+      const answer = await (call as (route: string, request: object) => Promise<unknown>)(route, send);
+      onDone();
+      said(typeof done === "string" ? done : done(answer as never));
     } catch (error) {
-      failed(doing, error);
+      failed(label ?? children.replace("…", ""), error);
     } finally {
       setBusy(false);
     }

@@ -1,7 +1,9 @@
 /** Numbers and times as people read them. Always in English: what is compared between two screens must look the same. */
 
-const WHOLE = new Intl.NumberFormat("en-US");
-const SHORT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+import { count } from "../../../src/core/figures.ts";
+
+export { count, percent, several as plural, short as compact } from "../../../src/core/figures.ts";
+
 const EXACT = new Intl.DateTimeFormat("en-GB", {
   weekday: "short",
   year: "numeric",
@@ -37,27 +39,10 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY_MS = 24 * HOUR;
 
-export function count(value: number): string {
-  return WHOLE.format(value);
-}
-
-/** 12,345 as 12.3K, where there is little room. */
-export function compact(value: number): string {
-  return value < 10_000 ? WHOLE.format(value) : SHORT.format(value);
-}
-
-export function plural(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`;
-}
-
 export function perSecond(value: number): string {
   if (value === 0) return "0";
   if (value < 0.05) return "<0.1";
-  return value < 10 ? value.toFixed(1) : count(Math.round(value));
-}
-
-export function percent(share: number): string {
-  return `${Math.round(share * 100)}%`;
+  return value < 10 ? value.toFixed(1) : count(value);
 }
 
 export function duration(ms: number): string {

@@ -72,3 +72,15 @@ export function Loading({ what }: { what: string }) {
     </p>
   );
 }
+
+/** What is wrong with a resource, or that it is not there yet. */
+export function ResourceNote({
+  of: { data, problem, reload },
+  what,
+}: {
+  of: { readonly data: unknown; readonly problem: Problem | null; readonly reload: () => void };
+  what: string;
+}) {
+  if (problem) return <ProblemNote problem={problem} retry={reload} />;
+  return data ? null : <Loading what={what} />;
+}

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentProps } from "preact";
 import { useId, useState } from "preact/hooks";
 import { bare, controlFor, hintOf } from "./schema.ts";
 import type { Schema } from "./schema.ts";
@@ -22,19 +22,20 @@ export interface SchemaFieldProps {
   readonly depth?: number;
 }
 
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: string;
+  readonly required?: boolean;
+  readonly error?: string | null;
+}
+
 export function Field({
   label,
   hint,
   required = false,
   error,
   children,
-}: {
-  label: string;
-  hint?: string;
-  required?: boolean;
-  error?: string | null;
-  children: (ids: { id: string; describedBy: string | undefined }) => ComponentChildren;
-}) {
+}: FieldProps & { children: (ids: { id: string; describedBy: string | undefined }) => ComponentChildren }) {
   const id = useId();
   const about = hint || error ? `${id}-about` : undefined;
   return (
@@ -54,6 +55,59 @@ export function Field({
   );
 }
 
+interface TextFieldProps extends FieldProps {
+  readonly value: string;
+  readonly onChange: (text: string) => void;
+  readonly input?: ComponentProps<"input">;
+}
+
+export function TextField({ value, onChange, input, ...field }: TextFieldProps) {
+  return (
+    <Field {...field}>
+      {({ id, describedBy }) => (
+        <input
+          id={id}
+          required={field.required}
+          autocomplete="off"
+          spellcheck={false}
+          aria-describedby={describedBy}
+          value={value}
+          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+          {...input}
+        />
+      )}
+    </Field>
+  );
+}
+
+interface ChoiceFieldProps<Value extends string> extends FieldProps {
+  readonly value: Value;
+  readonly options: readonly (readonly [Value, string])[];
+  readonly onChange: (value: Value) => void;
+}
+
+export function ChoiceField<Value extends string>(props: ChoiceFieldProps<Value>) {
+  const { value, options, onChange, ...field } = props;
+  return (
+    <Field {...field}>
+      {({ id, describedBy }) => (
+        <select
+          id={id}
+          aria-describedby={describedBy}
+          value={value}
+          onChange={({ currentTarget }) => onChange(currentTarget.value as Value)}
+        >
+          {options.map(([each, words]) => (
+            <option key={each} value={each}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
 /** The message of a problem that is this field's, or one inside it that has no field of its own. */
 export function messageAt(problem: FieldProblem | null, path: string, inside: boolean): string | null {
   if (!problem) return null;
@@ -70,43 +124,38 @@ export function SchemaField(props: SchemaFieldProps) {
   const error = messageAt(problem, path, control.kind === "json");
   const common = { label: schema.title ?? name, hint: hintOf(given), required, error };
   switch (control.kind) {
-    case "text":
-      return (
-        <Field {...common}>
-          {({ id, describedBy }) => {
-            const text = typeof value === "string" ? value : "";
-            const typed = (event: { currentTarget: { value: string } }): void => {
-              const { value: now } = event.currentTarget;
-              onChange(now === "" && !required ? undefined : now);
-            };
-            const shared = {
-              id,
-              "aria-describedby": describedBy,
-              value: text,
-              onInput: typed,
-              spellcheck: false,
-            };
-            return control.lines ? <textarea rows={2} {...shared} /> : <input type="text" {...shared} />;
-          }}
-        </Field>
-      );
-    case "number":
+    case "text": {
+      const text = typeof value === "string" ? value : "";
+      const typed = (now: string): void => onChange(now === "" && !required ? undefined : now);
+      // An empty text is a value too: the node checks it, and its answer is shown at the field.
+      if (!control.lines) {
+        return (
+          <TextField {...common} value={text} onChange={typed} input={{ type: "text", required: false }} />
+        );
+      }
       return (
         <Field {...common}>
           {({ id, describedBy }) => (
-            <input
-              type="number"
+            <textarea
+              rows={2}
               id={id}
               aria-describedby={describedBy}
-              // The node checks; what it says stands at the field.
-              step="any"
-              value={typeof value === "number" ? value : ""}
-              onInput={({ currentTarget }) =>
-                onChange(Number.isNaN(currentTarget.valueAsNumber) ? undefined : currentTarget.valueAsNumber)
-              }
+              value={text}
+              onInput={({ currentTarget }) => typed(currentTarget.value)}
+              spellcheck={false}
             />
           )}
         </Field>
+      );
+    }
+    case "number":
+      return (
+        <TextField
+          {...common}
+          value={typeof value === "number" ? String(value) : ""}
+          onChange={(text) => onChange(text === "" ? undefined : Number(text))}
+          input={{ type: "number", step: "any", required: false }}
+        />
       );
     case "boolean":
       return (
@@ -124,26 +173,16 @@ export function SchemaField(props: SchemaFieldProps) {
       );
     case "choice": {
       const chosen = control.values.indexOf(value);
+      const options = control.values.map(
+        (each, at) => [String(at), typeof each === "string" ? each : JSON.stringify(each)] as const,
+      );
       return (
-        <Field {...common}>
-          {({ id, describedBy }) => (
-            <select
-              id={id}
-              aria-describedby={describedBy}
-              value={chosen < 0 ? "" : String(chosen)}
-              onChange={({ currentTarget }) =>
-                onChange(currentTarget.value === "" ? undefined : control.values[Number(currentTarget.value)])
-              }
-            >
-              <option value="">{required ? "choose …" : "left out"}</option>
-              {control.values.map((each, index) => (
-                <option key={index} value={String(index)}>
-                  {typeof each === "string" ? each : JSON.stringify(each)}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <ChoiceField
+          {...common}
+          value={chosen < 0 ? "" : String(chosen)}
+          options={[["", required ? "choose …" : "left out"], ...options]}
+          onChange={(at) => onChange(at === "" ? undefined : control.values[Number(at)])}
+        />
       );
     }
     case "json":

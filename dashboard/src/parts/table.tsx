@@ -1,51 +1,92 @@
-import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+/** Tables by columns, sections, and facts about one thing. */
 
-/**
- * A table in a box of its own. On a narrow screen each row is a card, whose cells carry the names of their columns; one that only makes sense
- * as a table (`matrix`) scrolls sideways in its box.
- */
-export function Table({
+import type { ComponentChildren } from "preact";
+
+/** A column without a title has the actions of a row. Figures have the class `right`. */
+export type Column<Row> = readonly [
+  title: ComponentChildren,
+  cell: (row: Row) => ComponentChildren,
+  className?: string,
+  hint?: string,
+];
+
+interface TableProps<Row> {
+  readonly label: string;
+  readonly columns: readonly (Column<Row> | false)[];
+  /** Undefined while they are not known. */
+  readonly rows: readonly Row[] | null | undefined;
+  readonly keyOf: (row: Row) => string;
+  readonly rowClass?: (row: Row) => string | undefined;
+  readonly empty?: ComponentChildren;
+}
+
+/** On a narrow screen each row is a card, whose cells carry the names of their columns. */
+export function Table<Row>({ label, columns: all, rows, keyOf, rowClass, empty = null }: TableProps<Row>) {
+  if (!rows || rows.length === 0) return rows ? <>{empty}</> : null;
+  const columns = all.filter((column) => column !== false);
+  const isFigure = (name = ""): boolean => name.includes("right");
+  // The first cell that is no figure needs no name.
+  const first = columns.findIndex(
+    ([title, , name]) => title !== "" && typeof title === "string" && !isFigure(name),
+  );
+  return (
+    <Scroll label={label}>
+      <thead>
+        <tr>
+          {columns.map(([title, , name = "", hint], at) => (
+            <th
+              key={at}
+              class={title === "" ? "" : name.replace(/ ?(?:num|wide-cell|mono)/g, "")}
+              title={hint}
+            >
+              {title === "" ? <span class="unseen">Actions</span> : title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)} class={rowClass?.(row)}>
+            {columns.map(([title, cell, name], at) => (
+              <td key={at} class={name} data-label={typeof title === "string" && at !== first ? title : ""}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </Scroll>
+  );
+}
+
+/** A table in a box of its own, which scrolls sideways. */
+export function Scroll({
   label,
-  head,
+  class: name,
   children,
-  class: extra = "",
 }: {
   label: string;
-  head: ComponentChildren;
-  children: ComponentChildren;
   class?: string;
+  children: ComponentChildren;
 }) {
-  const table = useRef<HTMLTableElement>(null);
-  useLayoutEffect(() => nameCells(table.current!));
   return (
     <div class="scroll" role="region" aria-label={label} tabIndex={0}>
-      <table ref={table} class={extra}>
-        <thead>
-          <tr>{head}</tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
+      <table class={name}>{children}</table>
     </div>
   );
 }
 
-/** The first cell that is no number speaks for itself, and so do boxes and buttons. */
-function nameCells(table: HTMLTableElement): void {
-  const heads = [...table.tHead!.rows[0]!.cells];
-  const names = heads.map((head) =>
-    head.classList.contains("check") || head.querySelector(".unseen") ? "" : (head.textContent ?? ""),
+/** A part of a page under a heading of its own. */
+export function Section({ id, title, children }: { id: string; title: string; children: ComponentChildren }) {
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
   );
-  const first = heads.findIndex((head, index) => names[index] !== "" && !head.classList.contains("right"));
-  for (const row of table.tBodies[0]!.rows) {
-    for (const [index, cell] of [...row.cells].entries()) {
-      const name = index === first ? "" : (names[index] ?? "");
-      if ((cell.dataset["label"] ?? "") !== name) cell.dataset["label"] = name;
-    }
-  }
 }
 
-/** The name of a thing beside its value. */
+/** Names and values. */
 export function Facts({ of }: { of: readonly (readonly [string, ComponentChildren] | null)[] }) {
   return (
     <dl class="facts">

@@ -1,10 +1,11 @@
-/** Who did what, and all else that was noted of the cluster. */
+/** Who did what, and the rest of the journal of the cluster. */
 
 import { useResource } from "../api/resource.ts";
 import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
-import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
+import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { count, plural } from "../parts/format.ts";
 import { Status } from "../parts/status.tsx";
+import type { Column } from "../parts/table.tsx";
 import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { place, to } from "../route.ts";
@@ -31,10 +32,7 @@ export function AuditScreen() {
     { everyMs: 10_000 },
   );
   return (
-    <Page
-      title="Audit"
-      about="Every change that somebody made through any node, and what happened to the cluster."
-    >
+    <Page title="Audit" about="Every change made through any node, and what happened to the cluster.">
       <nav class="tabs" aria-label="Kind">
         {KINDS.map(([each, words]) => (
           <a
@@ -46,19 +44,25 @@ export function AuditScreen() {
           </a>
         ))}
       </nav>
-      {problem && <ProblemNote problem={problem} retry={reload} />}
+      <ResourceNote of={{ data, problem, reload }} what="the journal" />
       <PartialNote partial={data?.partial ?? false} missing={data?.unreachable ?? []} />
-      {!data && !problem && <Loading what="the journal" />}
       {data?.entries.length === 0 && (
-        <Empty title="Nothing was noted yet">
+        <Empty title="Nothing was recorded yet">
           {kind === "audit"
             ? "Pause a queue or retry a job, and it is written down here with your name."
             : null}
         </Empty>
       )}
-      {data &&
-        data.entries.length > 0 &&
-        (kind === "audit" ? <Audit entries={data.entries} /> : <JournalList entries={data.entries} />)}
+      {kind === "audit" ? (
+        <Table
+          label="Who did what"
+          rows={data?.entries}
+          keyOf={({ node, id }) => `${node} ${id}`}
+          columns={COLUMNS}
+        />
+      ) : (
+        data && <JournalList entries={data.entries} />
+      )}
       <nav class="pager row" aria-label="Pages">
         {cursor && <a href={to(["audit"], { ...query, cursor: null })}>← Newest</a>}
         {data?.next_cursor && <a href={to(["audit"], { ...query, cursor: data.next_cursor })}>Older →</a>}
@@ -67,50 +71,36 @@ export function AuditScreen() {
   );
 }
 
-function Audit({ entries }: { entries: readonly JournalEntryBody[] }) {
-  return (
-    <Table
-      label="Who did what"
-      head={
+const COLUMNS: readonly Column<JournalEntryBody>[] = [
+  ["When", ({ at }) => <Ago at={at} />],
+  [
+    "Who",
+    ({ actor }) => (
+      <>
+        {actor ?? <span class="muted">unknown</span>}
+        {actor === "loopback" && <div class="muted">on the node's machine</div>}
+      </>
+    ),
+  ],
+  ["What", ({ detail }) => words(detail["operation"])],
+  [
+    "Of",
+    ({ subject, detail: { operation, params } }) => {
+      const rest = restOf(params);
+      return (
         <>
-          <th>When</th>
-          <th>Who</th>
-          <th>What</th>
-          <th>Of</th>
-          <th>Outcome</th>
-          <th>Through</th>
+          {subject === null || subject === operation ? "–" : subject}
+          {rest !== null && <div class="muted mono">{rest}</div>}
         </>
-      }
-    >
-      {entries.map((entry) => {
-        const { operation, params } = entry.detail;
-        const rest = told(params);
-        return (
-          <tr key={`${entry.node} ${entry.id}`}>
-            <td>
-              <Ago at={entry.at} />
-            </td>
-            <td>
-              {entry.actor ?? <span class="muted">nobody</span>}
-              {entry.actor === "loopback" && <div class="muted">on the node's machine</div>}
-            </td>
-            <td>{words(operation)}</td>
-            <td class="wide-cell">
-              {entry.subject === null || entry.subject === operation ? "–" : entry.subject}
-              {rest !== null && <div class="muted mono">{rest}</div>}
-            </td>
-            <td>
-              <Outcome detail={entry.detail} />
-            </td>
-            <td>{entry.node}</td>
-          </tr>
-        );
-      })}
-    </Table>
-  );
-}
+      );
+    },
+    "wide-cell",
+  ],
+  ["Outcome", ({ detail }) => <Outcome detail={detail} />],
+  ["Through", ({ node }) => node],
+];
 
-/** What comes by the thousand is counted, and noted once a minute. */
+/** Frequent operations are counted, and recorded once a minute. */
 function Outcome({ detail }: { detail: JournalEntryBody["detail"] }) {
   const { status, count: times, refused, seconds, code } = detail;
   if (typeof times === "number") {
@@ -130,8 +120,8 @@ function Outcome({ detail }: { detail: JournalEntryBody["detail"] }) {
 
 const NAMES: ReadonlySet<string> = new Set(["id", "name", "user", "task", "agent_name"]);
 
-/** What it is about stands in the row already. */
-function told(params: unknown): string | null {
+/** The parameters that the row does not show elsewhere. */
+function restOf(params: unknown): string | null {
   if (typeof params !== "object" || params === null) return null;
   const rest = Object.entries(params).filter(([name]) => !NAMES.has(name));
   if (rest.length === 0) return null;

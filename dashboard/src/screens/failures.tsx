@@ -1,10 +1,12 @@
-/** What fails, by what it says: one line instead of a thousand jobs. */
+/** Failed jobs grouped by error. */
 
+import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { count, plural } from "../parts/format.ts";
 import { JobLink, QueueLink } from "../parts/links.tsx";
-import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
+import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
+import type { Column } from "../parts/table.tsx";
 import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { place, refine, to } from "../route.ts";
@@ -14,13 +16,14 @@ import { Page } from "../shell/page.tsx";
 export function FailuresScreen() {
   const { query } = place.value;
   const { queue, task } = query;
-  const { data, problem, reload } = useResource("GET /cluster/failures", { query: { queue, task } });
+  const failures = useResource("GET /cluster/failures", { query: { queue, task } });
+  const { data } = failures;
   const barred = barredFrom("POST /cluster/jobs/bulk");
   const total = (data?.groups ?? []).reduce((sum, group) => sum + group.count, 0);
   return (
     <Page
       title="Failures"
-      about="Failed jobs that say the same, together. Numbers, ids and quoted words are left out of the comparison."
+      about="Failed jobs grouped by error. Numbers, ids and quoted words are left out of the comparison."
       actions={
         total > 0 && (
           <button
@@ -32,7 +35,7 @@ export function FailuresScreen() {
                 action: "retry",
                 what: "all failed jobs",
                 filter: { status: "failed", queue, task },
-                onDone: reload,
+                onDone: failures.reload,
               })
             }
           >
@@ -41,7 +44,7 @@ export function FailuresScreen() {
         )
       }
     >
-      {problem && <ProblemNote problem={problem} retry={reload} />}
+      <ResourceNote of={failures} what="failures" />
       <PartialNote partial={data?.partial ?? false} missing={data?.unreachable} />
       {(queue || task) && (
         <p>
@@ -54,86 +57,78 @@ export function FailuresScreen() {
       {data && !data.complete && (
         <p class="muted">Of the newest {count(data.looked_at)} failed jobs; there are more.</p>
       )}
-      {!data && !problem && <Loading what="failures" />}
-      {data?.groups.length === 0 && (
-        <Empty title="Nothing has failed">
-          Jobs whose attempts are used up appear here, grouped by their error.
-        </Empty>
-      )}
-      {data && data.groups.length > 0 && (
-        <Table
-          label="Failures by error"
-          head={
-            <>
-              <th class="right narrow">Jobs</th>
-              <th>Error</th>
-              <th>Task</th>
-              <th>Queues</th>
-              <th>First</th>
-              <th>Last</th>
-              <th>For example</th>
-              <th>
-                <span class="unseen">Actions</span>
-              </th>
-            </>
-          }
-        >
-          {data.groups.map((group) => (
-            <tr key={`${group.task} ${group.code} ${group.message}`}>
-              <td class="right num">
-                <a href={to(["jobs"], { status: "failed", task: group.task, error_code: group.code })}>
-                  {count(group.count)}
-                </a>
-              </td>
-              <td class="wide-cell">
-                <strong>{group.code}</strong> <span class="prewrap">{group.message}</span>
-              </td>
-              <td>{group.task}</td>
-              <td>
-                {group.queues.map((name, index) => (
-                  <span key={name}>
-                    {index > 0 && ", "}
-                    <QueueLink name={name} />
-                  </span>
-                ))}
-              </td>
-              <td>
-                <Ago at={group.first_at} />
-              </td>
-              <td>
-                <Ago at={group.last_at} />
-              </td>
-              <td>
-                <JobLink id={group.example_job_id} />
-              </td>
-              <td class="right">
-                <button
-                  type="button"
-                  class="small"
-                  disabled={barred !== null}
-                  title={barred ?? undefined}
-                  aria-label={`Retry ${plural(group.count, "job")} with ${group.code}: ${group.message}`}
-                  onClick={() =>
-                    openBulk({
-                      action: "retry",
-                      what: `failed jobs of ${group.task} with ${group.code}`,
-                      filter: {
-                        status: "failed",
-                        task: group.task,
-                        error_code: group.code,
-                        error_message: group.message,
-                      },
-                      onDone: reload,
-                    })
-                  }
-                >
-                  Retry…
-                </button>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <Table
+        label="Failures by error"
+        rows={data?.groups}
+        keyOf={({ task: of, code, message }) => `${of} ${code} ${message}`}
+        columns={columns(barred, failures.reload)}
+        empty={
+          <Empty title="Nothing has failed">
+            Jobs whose attempts are used up appear here, grouped by their error.
+          </Empty>
+        }
+      />
     </Page>
+  );
+}
+
+type Group = AnswerOf<"GET /cluster/failures">["groups"][number];
+
+function columns(barred: string | null, reload: () => void): readonly Column<Group>[] {
+  return [
+    [
+      "Jobs",
+      ({ task, code, count: jobs }) => (
+        <a href={to(["jobs"], { status: "failed", task, error_code: code })}>{count(jobs)}</a>
+      ),
+      "right num narrow",
+    ],
+    [
+      "Error",
+      ({ code, message }) => (
+        <>
+          <strong>{code}</strong> <span class="prewrap">{message}</span>
+        </>
+      ),
+      "wide-cell",
+    ],
+    ["Task", ({ task }) => task],
+    [
+      "Queues",
+      ({ queues }) =>
+        queues.map((name, index) => (
+          <span key={name}>
+            {index > 0 && ", "}
+            <QueueLink name={name} />
+          </span>
+        )),
+    ],
+    ["First", (group) => <Ago at={group.first_at} />],
+    ["Last", (group) => <Ago at={group.last_at} />],
+    ["For example", (group) => <JobLink id={group.example_job_id} />],
+    ["", (group) => <Retry group={group} barred={barred} onDone={reload} />, "right"],
+  ];
+}
+
+function Retry({ group, barred, onDone }: { group: Group; barred: string | null; onDone: () => void }) {
+  const { task, code, message } = group;
+  return (
+    <button
+      type="button"
+      class="small"
+      disabled={barred !== null}
+      title={barred ?? undefined}
+      aria-label={`Retry ${plural(group.count, "job")} with ${code}: ${message}`}
+      onClick={() =>
+        openBulk({
+          action: "retry",
+          what: `failed jobs of ${task} with ${code}`,
+          filter: { status: "failed", task, error_code: code, error_message: message },
+          onDone,
+        })
+      }
+    >
+      Retry…
+    </button>
   );
 }

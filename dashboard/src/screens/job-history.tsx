@@ -5,7 +5,7 @@ import { useResource } from "../api/resource.ts";
 import { NodeLink } from "../parts/links.tsx";
 import { ProblemNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import { Table } from "../parts/table.tsx";
+import { Section, Table } from "../parts/table.tsx";
 import { Ago, At, Took } from "../parts/time.tsx";
 
 export function JobHistory({ id, job }: { id: string; job: JobBody }) {
@@ -18,50 +18,32 @@ export function JobHistory({ id, job }: { id: string; job: JobBody }) {
   const { events, runs, handoffs } = data;
   return (
     <>
-      <section aria-labelledby="runs">
-        <h2 id="runs">Runs</h2>
-        {runs.length === 0 ? (
-          <p class="muted">It has not run yet.</p>
-        ) : (
-          <Table
-            label="Runs"
-            head={
-              <>
-                <th class="right narrow">Job epoch</th>
-                <th>Outcome</th>
-                <th>Node</th>
-                <th class="right">Leader epoch</th>
-                <th>Started</th>
-                <th class="right">Took</th>
-                <th>Error</th>
-              </>
-            }
-          >
-            {runs.map((run) => (
-              <tr key={run.job_epoch}>
-                <td class="right num">{run.job_epoch}</td>
-                <td>
-                  <Status word={run.outcome} tone={run.outcome === "running" ? "busy" : undefined} />
-                </td>
-                <td>
-                  <NodeLink name={run.worker} />
-                </td>
-                <td class="right num">{run.leader_epoch ?? "–"}</td>
-                <td>
-                  <Ago at={run.started_at} />
-                </td>
-                <td class="right">
-                  {run.started_at === null ? "–" : <Took from={run.started_at} until={run.ended_at} />}
-                </td>
-                <td class="wide-cell">{run.error ? `${run.error.code}: ${run.error.message}` : ""}</td>
-              </tr>
-            ))}
-          </Table>
-        )}
-      </section>
+      <Section id="runs" title="Runs">
+        <Table
+          label="Runs"
+          rows={runs}
+          keyOf={(run) => String(run.job_epoch)}
+          empty={<p class="muted">It has not run yet.</p>}
+          columns={[
+            ["Job epoch", (run) => run.job_epoch, "right num narrow"],
+            [
+              "Outcome",
+              ({ outcome }) => <Status word={outcome} tone={outcome === "running" ? "busy" : undefined} />,
+            ],
+            ["Node", ({ worker }) => <NodeLink name={worker} />],
+            ["Leader epoch", (run) => run.leader_epoch ?? "–", "right num"],
+            ["Started", (run) => <Ago at={run.started_at} />],
+            [
+              "Took",
+              ({ started_at: from, ended_at: to }) => (from === null ? "–" : <Took from={from} until={to} />),
+              "right",
+            ],
+            ["Error", ({ error }) => (error ? `${error.code}: ${error.message}` : ""), "wide-cell"],
+          ]}
+        />
+      </Section>
       <div class="columns">
-        <section aria-labelledby="timeline">
-          <h2 id="timeline">Timeline</h2>
+        <Section id="timeline" title="Timeline">
           <ol class="timeline">
             {events.map((event, index) => (
               <li key={`${index} ${event.at} ${event.what}`}>
@@ -80,9 +62,8 @@ export function JobHistory({ id, job }: { id: string; job: JobBody }) {
               </li>
             ))}
           </ol>
-        </section>
-        <section aria-labelledby="handoffs">
-          <h2 id="handoffs">Owners</h2>
+        </Section>
+        <Section id="handoffs" title="Owners">
           {handoffs.length === 0 ? (
             <p class="muted">
               Owned by <NodeLink name={job.owner} /> under owner epoch {job.owner_epoch}; it was never handed
@@ -104,7 +85,7 @@ export function JobHistory({ id, job }: { id: string; job: JobBody }) {
               ))}
             </ol>
           )}
-        </section>
+        </Section>
       </div>
     </>
   );

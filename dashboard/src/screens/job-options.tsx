@@ -1,8 +1,8 @@
 /** The options of a job; all have defaults. The fields are those of core/jobs/job-fields.ts. */
 
 import type { JobRequestBody } from "../../../src/api/operations/jobs/submit-jobs.ts";
-import { FORM_FIELDS, type Fields, type JobFieldRow } from "../../../src/core/jobs/job-fields.ts";
-import { Field, messageAt } from "../parts/schema-form.tsx";
+import { FORM_FIELDS, type Fields } from "../../../src/core/jobs/job-fields.ts";
+import { Field, messageAt, TextField } from "../parts/schema-form.tsx";
 import type { FieldProblem } from "../parts/schema-form.tsx";
 
 export type Options = Omit<JobRequestBody, "task" | "payload" | "run_at">;
@@ -41,19 +41,33 @@ export function JobOptions({ of, options, onChange, problem }: Props) {
     <details open={wrong || Object.keys(options).length > 0}>
       <summary>Options</summary>
       <div class="fields">
-        {fields.map(({ wire, kind, form: { label, hint } }) => (
-          <Field key={wire} label={label} hint={hint} error={messageAt(problem, wire, kind === "texts")}>
-            {({ id, describedBy }) => (
-              <Input
-                id={id}
-                describedBy={describedBy}
-                kind={kind}
-                value={(options as Fields)[wire]}
-                onChange={(value) => set(wire, value)}
+        {fields.map(({ wire, kind, form }) => {
+          const error = messageAt(problem, wire, kind === "texts");
+          const value = (options as Fields)[wire];
+          if (kind === "texts") {
+            return (
+              <LinesField
+                key={wire}
+                {...form}
+                error={error}
+                value={value}
+                onChange={(lines) => set(wire, lines)}
               />
-            )}
-          </Field>
-        ))}
+            );
+          }
+          const typed = (text: string): unknown =>
+            text === "" ? undefined : kind === "integer" ? Number(text) : text;
+          return (
+            <TextField
+              key={wire}
+              {...form}
+              error={error}
+              value={value === undefined ? "" : String(value)}
+              onChange={(text) => set(wire, typed(text))}
+              input={kind === "integer" ? { type: "number", step: "any" } : {}}
+            />
+          );
+        })}
       </div>
     </details>
   );
@@ -64,52 +78,31 @@ export function isAt(field: string, name: string): boolean {
   return field === name || field.startsWith(`${name}[`) || field.startsWith(`${name}.`);
 }
 
-interface InputProps {
-  readonly id: string;
-  readonly describedBy: string | undefined;
-  readonly kind: JobFieldRow["kind"];
+interface LinesFieldProps {
+  readonly label: string;
+  readonly hint: string;
+  readonly error: string | null;
   readonly value: unknown;
-  /** Undefined for a field that is left empty. */
-  readonly onChange: (value: unknown) => void;
+  readonly onChange: (lines: readonly string[] | undefined) => void;
 }
 
-function Input({ id, describedBy, kind, value, onChange }: InputProps) {
-  if (kind === "texts") {
-    return (
-      <textarea
-        id={id}
-        aria-describedby={describedBy}
-        spellcheck={false}
-        rows={2}
-        defaultValue={(value as string[] | undefined)?.join("\n") ?? ""}
-        onInput={({ currentTarget }) => {
-          const lines = currentTarget.value.split("\n").filter((line) => line !== "");
-          onChange(lines.length === 0 ? undefined : lines);
-        }}
-      />
-    );
-  }
-  if (kind === "integer") {
-    return (
-      <input
-        id={id}
-        type="number"
-        step="any"
-        aria-describedby={describedBy}
-        value={(value as number | undefined) ?? ""}
-        onInput={({ currentTarget: { valueAsNumber } }) =>
-          onChange(Number.isNaN(valueAsNumber) ? undefined : valueAsNumber)
-        }
-      />
-    );
-  }
+/** A list: one text in each line. */
+function LinesField({ value, onChange, ...field }: LinesFieldProps) {
   return (
-    <input
-      id={id}
-      aria-describedby={describedBy}
-      spellcheck={false}
-      value={(value as string | undefined) ?? ""}
-      onInput={({ currentTarget }) => onChange(currentTarget.value || undefined)}
-    />
+    <Field {...field}>
+      {({ id, describedBy }) => (
+        <textarea
+          id={id}
+          aria-describedby={describedBy}
+          spellcheck={false}
+          rows={2}
+          defaultValue={(value as string[] | undefined)?.join("\n") ?? ""}
+          onInput={({ currentTarget }) => {
+            const lines = currentTarget.value.split("\n").filter((line) => line !== "");
+            onChange(lines.length === 0 ? undefined : lines);
+          }}
+        />
+      )}
+    </Field>
   );
 }

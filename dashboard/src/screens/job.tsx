@@ -4,7 +4,6 @@ import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { JobBody } from "../../../src/api/bodies/job-body.ts";
 import { FACT_FIELDS, type Fields } from "../../../src/core/jobs/job-fields.ts";
-import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { Copy } from "../parts/copy.tsx";
@@ -12,9 +11,9 @@ import { duration, plural } from "../parts/format.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { NodeLink, QueueLink } from "../parts/links.tsx";
 import { Progress } from "../parts/meter.tsx";
-import { Loading, ProblemNote } from "../parts/notes.tsx";
+import { Loading, ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import { Facts } from "../parts/table.tsx";
+import { Facts, Section } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
 import { go, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
@@ -33,7 +32,7 @@ export function JobScreen({ id }: { id: string }) {
   if (!job) {
     return (
       <Page title="Job" about={<span class="mono">{id}</span>}>
-        {problem ? <ProblemNote problem={problem} retry={reload} /> : <Loading what="this job" />}
+        <ResourceNote of={{ data: job, problem, reload }} what="this job" />
         <p>
           <a href={to(["jobs"])}>All jobs</a>
         </p>
@@ -41,7 +40,7 @@ export function JobScreen({ id }: { id: string }) {
     );
   }
   const running = !FINAL.has(job.status);
-  // What the log tells is newer, as long as the job runs.
+  // The log has newer progress as long as the job runs.
   const done = running && progress ? progress : { progress: job.progress, message: job.progress_message };
   return (
     <Page
@@ -56,7 +55,7 @@ export function JobScreen({ id }: { id: string }) {
       {problem && <ProblemNote problem={problem} retry={reload} />}
       <p class="job-state">
         <Status word={job.status} />
-        {job.status === "processing" && job.cancel_requested && <Status word="told to stop" tone="wait" />}
+        {job.status === "processing" && job.cancel_requested && <Status word="asked to stop" tone="wait" />}
         {done.progress !== null && job.status !== "queued" && (
           <Progress percent={done.progress} label="Progress of this job" />
         )}
@@ -80,14 +79,12 @@ export function JobScreen({ id }: { id: string }) {
         onEnd={reload}
       />
       <div class="columns">
-        <section aria-labelledby="payload">
-          <h2 id="payload">Payload</h2>
+        <Section id="payload" title="Payload">
           <JsonView value={job.payload} label="Payload" />
-        </section>
-        <section aria-labelledby="result">
-          <h2 id="result">Result</h2>
+        </Section>
+        <Section id="result" title="Result">
           <Result job={job} />
-        </section>
+        </Section>
       </div>
       <JobHistory id={id} job={job} />
     </Page>
@@ -187,48 +184,43 @@ function JobActions({ job, onChange }: { job: JobBody; onChange: () => void }) {
       </a>
       <Action
         route="POST /jobs/{id}/retry"
-        doing="Retrying"
+        send={{ params }}
+        done="It is queued again."
+        onDone={onChange}
         off={
           job.status === "failed" || job.status === "cancelled"
             ? null
             : `It is ${job.status}; only failed and cancelled jobs can be retried.`
         }
-        run={async () => {
-          await call("POST /jobs/{id}/retry", { params });
-          onChange();
-          return "It is queued again.";
-        }}
       >
         Retry
       </Action>
       <Action
         route="POST /jobs/{id}/cancel"
-        doing="Cancelling"
+        send={{ params, body: { reason: "cancelled in the dashboard" } }}
+        done={({ status }: { status: string }) =>
+          status === "cancelled" ? "It is cancelled." : "It was asked to stop."
+        }
+        onDone={onChange}
         class="danger"
         off={final ? `It is ${job.status} already.` : null}
         ask={{
           title: "Cancel this job?",
           body:
             job.status === "processing"
-              ? "It runs. Its task is told to stop, and may still finish what it does."
+              ? "It is running. Its task is asked to stop, and may still finish."
               : "It waits, and will not run.",
           action: "Cancel the job",
           danger: true,
-        }}
-        run={async () => {
-          const { status } = await call("POST /jobs/{id}/cancel", {
-            params,
-            body: { reason: "cancelled in the dashboard" },
-          });
-          onChange();
-          return status === "cancelled" ? "It is cancelled." : "It was told to stop.";
         }}
       >
         Cancel…
       </Action>
       <Action
         route="DELETE /jobs/{id}"
-        doing="Deleting"
+        send={{ params }}
+        done="The job is deleted."
+        onDone={() => go(["jobs"])}
         class="danger"
         off={final ? null : "Cancel it first."}
         ask={{
@@ -236,11 +228,6 @@ function JobActions({ job, onChange }: { job: JobBody; onChange: () => void }) {
           body: "It is removed with its log and its result. This cannot be undone.",
           action: "Delete the job",
           danger: true,
-        }}
-        run={async () => {
-          await call("DELETE /jobs/{id}", { params });
-          go(["jobs"]);
-          return "The job is deleted.";
         }}
       >
         Delete…

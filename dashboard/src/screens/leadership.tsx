@@ -1,4 +1,4 @@
-/** Who led when and why it changed, and what was refused of those who led no more. */
+/** The leaders, their terms and why they ended, and refused stale writes. */
 
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { LEADER_ROLES } from "../../../src/core/leadership/term.ts";
@@ -7,10 +7,11 @@ import { useResource } from "../api/resource.ts";
 import { second } from "../clock.ts";
 import { count, duration, plural } from "../parts/format.ts";
 import { JobLink, NodeLink } from "../parts/links.tsx";
-import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
+import { Empty, PartialNote, ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import { Table } from "../parts/table.tsx";
-import { Ago, At } from "../parts/time.tsx";
+import type { Column } from "../parts/table.tsx";
+import { Section, Table } from "../parts/table.tsx";
+import { Ago, At, Took } from "../parts/time.tsx";
 import { place, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 
@@ -32,45 +33,17 @@ export function LeadershipScreen() {
           : "One node leads in each role, under an epoch that only grows. What is written under an older one is refused."
       }
     >
-      {leaders.problem && <ProblemNote problem={leaders.problem} retry={leaders.reload} />}
-      {!leaders.data && !leaders.problem && <Loading what="the leaders" />}
-      {leaders.data && (
-        <Table
-          label="Leaders"
-          head={
-            <>
-              <th>Role</th>
-              <th>Leader</th>
-              <th class="right">Epoch</th>
-              <th>Since</th>
-              <th>Lease</th>
-            </>
-          }
-        >
-          {leaders.data.leaders.filter(isOneOf(roles)).map((leader) => (
-            <tr key={leader.role}>
-              <td>{words(leader.role)}</td>
-              <td>
-                <NodeLink name={leader.node_id} />
-              </td>
-              <td class="right num">{leader.epoch}</td>
-              <td>
-                <Ago at={leader.acquired_at} />
-              </td>
-              <td>
-                <Status word={leader.valid ? "valid" : "run out"} tone={leader.valid ? "good" : "bad"} />{" "}
-                <span class="muted">
-                  until <At at={leader.lease_until} />
-                </span>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      <ResourceNote of={leaders} what="the leaders" />
+      <Table
+        label="Leaders"
+        rows={leaders.data?.leaders.filter((leader) => roles.some((each) => each === leader.role))}
+        keyOf={(leader) => leader.role}
+        columns={LEADER_COLUMNS}
+      />
       {amongPeers.value ? (
         <p class="muted">
-          In a cluster of peers each node takes samples and removes old jobs in its own store; nobody leads in
-          that.
+          In a cluster of peers each node takes samples and removes old jobs in its own store, without a
+          leader.
         </p>
       ) : (
         <nav class="tabs" aria-label="Role">
@@ -97,60 +70,64 @@ export function LeadershipScreen() {
   );
 }
 
-function isOneOf(roles: readonly string[]): (leader: { role: string }) => boolean {
-  return ({ role }) => roles.includes(role);
-}
-
 function words(role: string): string {
   return role.replaceAll("_", " ");
 }
 
+type Leader = AnswerOf<"GET /cluster/leaders">["leaders"][number];
+
+const LEADER_COLUMNS: readonly Column<Leader>[] = [
+  ["Role", ({ role }) => words(role)],
+  ["Leader", (leader) => <NodeLink name={leader.node_id} />],
+  ["Epoch", ({ epoch }) => epoch, "right num"],
+  ["Since", (leader) => <Ago at={leader.acquired_at} />],
+  [
+    "Lease",
+    ({ valid, lease_until: until }) => (
+      <>
+        <Status word={valid ? "valid" : "run out"} tone={valid ? "good" : "bad"} />{" "}
+        <span class="muted">
+          until <At at={until} />
+        </span>
+      </>
+    ),
+  ],
+];
+
 type History = AnswerOf<"GET /cluster/leaders/history">;
 
+const TERM_COLUMNS: readonly Column<History["terms"][number]>[] = [
+  ["Epoch", ({ epoch }) => epoch, "right num narrow"],
+  ["Node", (term) => <NodeLink name={term.node_id} />],
+  ["Began", (term) => <Ago at={term.started_at} />],
+  ["Led for", (term) => <Took from={term.started_at} until={term.ended_at} />, "right"],
+  [
+    "Ended because",
+    ({ ended_at: end, reason }) =>
+      end === null ? <Status word="leads now" tone="good" /> : (reason ?? "not known"),
+    "wide-cell",
+  ],
+];
+
 function Terms({ terms }: { terms: History["terms"] }) {
-  if (terms.length === 0) return <Empty title="No term has been noted yet" />;
+  if (terms.length === 0) return <Empty title="No term has been recorded yet" />;
   return (
-    <section aria-labelledby="terms">
-      <h2 id="terms">Terms</h2>
+    <Section id="terms" title="Terms">
       <Strip terms={terms} />
       <Table
         label="Terms"
-        head={
-          <>
-            <th class="right narrow">Epoch</th>
-            <th>Node</th>
-            <th>Began</th>
-            <th class="right">Led for</th>
-            <th>Ended because</th>
-          </>
-        }
-      >
-        {terms.map((term) => (
-          <tr key={`${term.epoch} ${term.node_id} ${term.started_at}`}>
-            <td class="right num">{term.epoch}</td>
-            <td>
-              <NodeLink name={term.node_id} />
-            </td>
-            <td>
-              <Ago at={term.started_at} />
-            </td>
-            <td class="right num">
-              {duration(
-                (term.ended_at ? Date.parse(term.ended_at) : second.value) - Date.parse(term.started_at),
-              )}
-            </td>
-            <td class="wide-cell">
-              {term.ended_at === null ? (
-                <Status word="leads now" tone="good" />
-              ) : (
-                (term.reason ?? "not known")
-              )}
-            </td>
-          </tr>
-        ))}
-      </Table>
-    </section>
+        rows={terms}
+        keyOf={(term) => `${term.epoch} ${term.node_id} ${term.started_at}`}
+        columns={TERM_COLUMNS}
+      />
+    </Section>
   );
+}
+
+const HUES = [212, 147, 37, 271, 5, 186];
+
+function hueOf(index: number): string {
+  return `hsl(${HUES[index % HUES.length]} 45% 56%)`;
 }
 
 /** The same as a picture: time from left to right, a colour for each node. */
@@ -171,8 +148,8 @@ function Strip({ terms }: { terms: History["terms"] }) {
           return (
             <span
               key={`${term.epoch} ${term.node_id}`}
-              class={`strip-term hue-${names.indexOf(term.node_id) % 6}`}
-              style={{ left, width }}
+              class="strip-term"
+              style={{ left, width, "--hue": hueOf(names.indexOf(term.node_id)) }}
               title={`${term.node_id}, epoch ${term.epoch}`}
             />
           );
@@ -180,7 +157,7 @@ function Strip({ terms }: { terms: History["terms"] }) {
       </div>
       <p class="row muted">
         {names.map((name, index) => (
-          <span key={name} class={`strip-key hue-${index % 6}`}>
+          <span key={name} class="strip-key" style={{ "--hue": hueOf(index) }}>
             {name}
           </span>
         ))}
@@ -195,12 +172,11 @@ function Strip({ terms }: { terms: History["terms"] }) {
 
 function Refused({ refused }: { refused: History["refused"] }) {
   return (
-    <section aria-labelledby="refused">
-      <h2 id="refused">Refused stale writes</h2>
+    <Section id="refused" title="Refused stale writes">
       {refused.count === 0 ? (
         <p class="muted">
-          None. When a node that was paused or cut off wakes up and writes under an old epoch, it is refused
-          and told here.
+          None. When a node that was paused or cut off wakes up and writes under an old epoch, it is rejected
+          and listed here.
         </p>
       ) : (
         <>
@@ -210,34 +186,19 @@ function Refused({ refused }: { refused: History["refused"] }) {
           </p>
           <Table
             label="Refused stale writes"
-            head={
-              <>
-                <th>When</th>
-                <th>Node</th>
-                <th>What</th>
-                <th class="right">Its epoch</th>
-                <th class="right">Current epoch</th>
-                <th>Job</th>
-              </>
-            }
-          >
-            {refused.examples.map((each, index) => (
-              <tr key={`${index} ${each.at}`}>
-                <td>
-                  <Ago at={each.at} />
-                </td>
-                <td>
-                  <NodeLink name={each.node} />
-                </td>
-                <td>{each.what}</td>
-                <td class="right num">{each.carried_epoch}</td>
-                <td class="right num">{each.current_epoch}</td>
-                <td>{each.job_id ? <JobLink id={each.job_id} /> : "–"}</td>
-              </tr>
-            ))}
-          </Table>
+            rows={refused.examples}
+            keyOf={(each) => `${each.at} ${each.node} ${each.job_id} ${each.what}`}
+            columns={[
+              ["When", ({ at }) => <Ago at={at} />],
+              ["Node", ({ node }) => <NodeLink name={node} />],
+              ["What", ({ what }) => what],
+              ["Its epoch", (each) => each.carried_epoch, "right num"],
+              ["Current epoch", (each) => each.current_epoch, "right num"],
+              ["Job", ({ job_id: id }) => (id ? <JobLink id={id} /> : "–")],
+            ]}
+          />
         </>
       )}
-    </section>
+    </Section>
   );
 }

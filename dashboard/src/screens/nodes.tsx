@@ -1,17 +1,18 @@
-/** The nodes: how each fares, who reaches whom, and taking one out of work. */
+/** The nodes: their load, which of them reach each other, and drains. */
 
+import type { ComponentChildren } from "preact";
 import type { NodeBody } from "../../../src/api/bodies/node-body.ts";
 import { NODE_ROLES } from "../../../src/core/node.ts";
-import { call } from "../api/call.ts";
 import { amongPeers, overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
 import { count, duration, percent, plural } from "../parts/format.ts";
 import { pageAt } from "../parts/links.tsx";
 import { Meter } from "../parts/meter.tsx";
-import { Loading, ProblemNote } from "../parts/notes.tsx";
+import { ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import { Table } from "../parts/table.tsx";
+import type { Column } from "../parts/table.tsx";
+import { Section, Table } from "../parts/table.tsx";
 import { Ago, Took } from "../parts/time.tsx";
 import { place } from "../route.ts";
 import { Page } from "../shell/page.tsx";
@@ -21,8 +22,8 @@ import { ReachMatrix } from "./reach-matrix.tsx";
 const LAG_MS_LATE = 200;
 
 export function NodesScreen() {
-  const { data, problem, reload } = useResource("GET /cluster/nodes", {}, { freshMs: 1_000, everyMs: 2_000 });
-  const nodes = data?.nodes ?? [];
+  const listed = useResource("GET /cluster/nodes", {}, { freshMs: 1_000, everyMs: 2_000 });
+  const nodes = listed.data?.nodes ?? [];
   const kept = useResource(amongPeers.value ? "GET /cluster/metrics-summary" : null, {}, { everyMs: 5_000 });
   const ownedBy = (node: NodeBody): number | null =>
     node.load.owned ??
@@ -31,119 +32,97 @@ export function NodesScreen() {
   const owners = nodes.some((node) => ownedBy(node) !== null);
   const marked = place.value.query["node"];
   return (
-    <Page title="Nodes" about="Every node is equal and any of them takes any request; one leads.">
-      {problem && <ProblemNote problem={problem} retry={reload} />}
-      {!data && !problem && <Loading what="nodes" />}
-      {nodes.length > 0 && (
-        <Table
-          label="Nodes"
-          class="nodes"
-          head={
-            <>
-              <th>Node</th>
-              <th>Status</th>
-              <th>Seen</th>
-              <th class="right">Running</th>
-              {owners && (
-                <th
-                  class="right"
-                  title={
-                    amongPeers.value
-                      ? "all jobs that it keeps, also those that are over"
-                      : "jobs that are not over"
-                  }
-                >
-                  Owned jobs
-                </th>
-              )}
-              <th>CPU</th>
-              <th>Memory</th>
-              <th class="right">Loop lag</th>
-              <th>Up</th>
-              <th>
-                <span class="unseen">Actions</span>
-              </th>
-            </>
-          }
-        >
-          {nodes.map((node) => (
-            <Row
-              key={node.name}
-              node={node}
-              owned={owners ? ownedBy(node) : undefined}
-              marked={node.name === marked}
-              onChange={reload}
-            />
-          ))}
-        </Table>
-      )}
+    <Page title="Nodes" about="Any node takes any request; one leads.">
+      <ResourceNote of={listed} what="nodes" />
+      <Table
+        label="Nodes"
+        rows={nodes}
+        keyOf={({ name }) => name}
+        rowClass={({ name }) => (name === marked ? "chosen" : undefined)}
+        columns={columns(owners ? ownedBy : null, listed.reload)}
+      />
       <Drains nodes={nodes} />
       <ReachMatrix nodes={nodes} />
     </Page>
   );
 }
 
-interface RowProps {
-  readonly node: NodeBody;
-  /** Undefined where no node owns jobs. */
-  readonly owned: number | null | undefined;
-  readonly marked: boolean;
-  readonly onChange: () => void;
+function columns(
+  /** Null where no node owns jobs. */
+  ownedBy: ((node: NodeBody) => number | null) | null,
+  reload: () => void,
+): readonly (Column<NodeBody> | false)[] {
+  const unlessDead =
+    (cell: (node: NodeBody) => ComponentChildren) =>
+    (node: NodeBody): ComponentChildren =>
+      node.status === "dead" ? "–" : cell(node);
+  const ownedHint = amongPeers.value ? "all jobs that it keeps, also finished ones" : "unfinished jobs";
+  return [
+    ["Node", (node) => <NameCell node={node} />],
+    [
+      "Status",
+      ({ status, alive }) => (
+        <>
+          <Status word={status} />
+          {!alive && status !== "dead" && <Status word="silent" tone="bad" />}
+        </>
+      ),
+    ],
+    ["Seen", (node) => <Ago at={node.last_seen} none="never" />],
+    ["Running", unlessDead(({ load }) => count(load.jobs)), "right num"],
+    ownedBy !== null && [
+      "Owned jobs",
+      unlessDead((node) => {
+        const owned = ownedBy(node);
+        return owned === null ? "–" : count(owned);
+      }),
+      "right num",
+      ownedHint,
+    ],
+    [
+      "CPU",
+      unlessDead(({ load: { cpu } }) => (
+        <Meter share={cpu} text={percent(cpu)} label="of all cores of its machine" />
+      )),
+    ],
+    [
+      "Memory",
+      unlessDead(({ load: { memory } }) => (
+        <Meter share={memory} text={percent(memory)} label="of the machine's memory" />
+      )),
+    ],
+    [
+      "Loop lag",
+      unlessDead(({ load: { loop_lag_ms: ms } }) => (
+        <span class={ms >= LAG_MS_LATE ? "bad-text" : undefined}>{duration(ms)}</span>
+      )),
+      "right num",
+    ],
+    ["Up", unlessDead((node) => <Took from={node.started_at} until={null} />)],
+    ["", (node) => <NodeAction node={node} onDone={reload} />, "right"],
+  ];
 }
 
-function Row({ node, owned, marked, onChange }: RowProps) {
-  const { load } = node;
+function NameCell({ node }: { node: NodeBody }) {
+  const { name, status, roles, version } = node;
   const leader = overview.value?.leader;
-  const leads = leader?.node_id === node.name;
-  const gone = node.status === "dead";
-  const page = gone ? null : pageAt(node.url);
+  const page = status === "dead" ? null : pageAt(node.url);
+  const all = NODE_ROLES.every((role) => roles.includes(role));
   return (
-    <tr class={marked ? "chosen" : undefined}>
-      <td>
-        {page !== null ? (
-          <a href={page} rel="noreferrer" title={`the page of ${node.name}`}>
-            {node.name}
-          </a>
-        ) : (
-          node.name
-        )}{" "}
-        {leads && <Status word={`leads, epoch ${leader.epoch}`} tone="busy" />}
-        <div class="muted node-about">
-          {rolesOf(node)} · {node.version}
-        </div>
-      </td>
-      <td>
-        <Status word={node.status} />
-        {!node.alive && !gone && <Status word="silent" tone="bad" />}
-      </td>
-      <td>
-        <Ago at={node.last_seen} none="never" />
-      </td>
-      <td class="right num">{gone ? "–" : count(load.jobs)}</td>
-      {owned !== undefined && <td class="right num">{owned === null || gone ? "–" : count(owned)}</td>}
-      <td>
-        {gone ? "–" : <Meter share={load.cpu} text={percent(load.cpu)} label="of all cores of its machine" />}
-      </td>
-      <td>
-        {gone ? (
-          "–"
-        ) : (
-          <Meter share={load.memory} text={percent(load.memory)} label="of the machine's memory" />
-        )}
-      </td>
-      <td class={load.loop_lag_ms >= LAG_MS_LATE && !gone ? "right num bad-text" : "right num"}>
-        {gone ? "–" : duration(load.loop_lag_ms)}
-      </td>
-      <td>{gone ? "–" : <Took from={node.started_at} until={null} />}</td>
-      <td class="right">
-        <NodeAction node={node} onChange={onChange} />
-      </td>
-    </tr>
+    <>
+      {page === null ? (
+        name
+      ) : (
+        <a href={page} rel="noreferrer" title={`the page of ${name}`}>
+          {name}
+        </a>
+      )}{" "}
+      {leader?.node_id === name && <Status word={`leads, epoch ${leader.epoch}`} tone="busy" />}
+      <div class="muted node-about">
+        {all ? "all roles" : roles.join(", ")} · {version}
+      </div>
+    </>
   );
-}
-
-function rolesOf({ roles }: NodeBody): string {
-  return NODE_ROLES.every((role) => roles.includes(role)) ? "all roles" : roles.join(", ");
 }
 
 /** What a drain means for that node, now. */
@@ -153,44 +132,34 @@ function drainText({ load }: NodeBody): string {
   return `It takes no more work${runs}${owns}, and stays up until it is stopped or resumed.`;
 }
 
-function NodeAction({ node, onChange }: { node: NodeBody; onChange: () => void }) {
-  const { name } = node;
-  const params = { name };
-  if (node.status === "draining") {
+function NodeAction({ node, onDone }: { node: NodeBody; onDone: () => void }) {
+  const { name, status } = node;
+  const shared = { send: { params: { name } }, onDone, class: "small" };
+  if (status === "draining") {
     return (
       <Action
         route="POST /cluster/nodes/{name}/resume"
-        doing={`Resuming ${name}`}
-        class="small"
         label={`Resume ${name}`}
-        run={async () => {
-          await call("POST /cluster/nodes/{name}/resume", { params });
-          onChange();
-          return `${name} was asked to work again.`;
-        }}
+        done={`${name} was asked to work again.`}
+        {...shared}
       >
         Resume
       </Action>
     );
   }
-  if (node.status === "dead") {
+  if (status === "dead") {
     return (
       <Action
         route="DELETE /cluster/nodes/{name}"
-        doing={`Removing ${name}`}
-        class="small"
         label={`Remove ${name}`}
+        done={`${name} is removed.`}
         ask={{
           title: `Remove ${name}?`,
           body: "Only in a cluster of peers: it no longer counts for a majority, and must join again. Where nodes share a database it is forgotten by itself.",
           action: `Remove ${name}`,
           danger: true,
         }}
-        run={async () => {
-          await call("DELETE /cluster/nodes/{name}", { params });
-          onChange();
-          return `${name} is removed.`;
-        }}
+        {...shared}
       >
         Remove…
       </Action>
@@ -199,20 +168,11 @@ function NodeAction({ node, onChange }: { node: NodeBody; onChange: () => void }
   return (
     <Action
       route="POST /cluster/nodes/{name}/drain"
-      doing={`Draining ${name}`}
-      class="small"
       label={`Drain ${name}`}
-      off={node.status === "active" ? null : `It is ${node.status}.`}
-      ask={{
-        title: `Drain ${name}?`,
-        body: drainText(node),
-        action: `Drain ${name}`,
-      }}
-      run={async () => {
-        await call("POST /cluster/nodes/{name}/drain", { params });
-        onChange();
-        return `${name} was asked to drain.`;
-      }}
+      done={`${name} was asked to drain.`}
+      off={status === "active" ? null : `It is ${status}.`}
+      ask={{ title: `Drain ${name}?`, body: drainText(node), action: `Drain ${name}` }}
+      {...shared}
     >
       Drain…
     </Action>
@@ -223,12 +183,11 @@ function Drains({ nodes }: { nodes: readonly NodeBody[] }) {
   const draining = nodes.filter(({ status }) => status === "draining");
   if (draining.length === 0) return null;
   return (
-    <section aria-labelledby="drains">
-      <h2 id="drains">Drains</h2>
+    <Section id="drains" title="Drains">
       {draining.map((node) => (
         <DrainProgress key={node.name} node={node} />
       ))}
-    </section>
+    </Section>
   );
 }
 

@@ -1,4 +1,4 @@
-/** How the cluster fares, at one look. */
+/** The state of the cluster on one page. */
 
 import type { ComponentChildren } from "preact";
 import { JOB_STATUSES } from "../../../src/core/jobs/job.ts";
@@ -13,6 +13,7 @@ import { Ago } from "../parts/time.tsx";
 import { to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { isOwnAffair, JournalList } from "./journal-list.tsx";
+import { Section } from "../parts/table.tsx";
 import { OverviewCharts } from "./overview-charts.tsx";
 
 type Percentiles = NonNullable<OverviewBody["times"]["wait_ms"]>;
@@ -64,15 +65,14 @@ function News() {
     .filter((entry) => entry.kind !== "audit" && !isOwnAffair(entry))
     .slice(0, NEWS_SHOWN);
   return (
-    <section aria-labelledby="news">
-      <h2 id="news">What happened</h2>
+    <Section id="news" title="What happened">
       {entries.length > 0 && <JournalList entries={entries} />}
       <p class="more">
         <a href={to(["audit"], { kind: "all" })}>
           {entries.length > 0 ? "All events" : "Nothing lately; all events"}
         </a>
       </p>
-    </section>
+    </Section>
   );
 }
 
@@ -106,7 +106,7 @@ function Alerts({ alerts }: { alerts: OverviewBody["alerts"] }) {
   );
 }
 
-/** Where one sees more of it. */
+/** A link to the details. */
 function WayTo({ code, subject }: { code: string; subject: string | null }) {
   switch (code) {
     case "backlog_old":
@@ -151,7 +151,7 @@ function Facts({ now }: { now: OverviewBody }) {
     <dl class="tiles">
       <Tile
         name="Leader"
-        value={leader ? <NodeLink name={leader.node_id} /> : <Status word="nobody" tone="bad" />}
+        value={leader ? <NodeLink name={leader.node_id} /> : <Status word="none" tone="bad" />}
         more={
           leader && (
             <>
@@ -169,16 +169,16 @@ function Facts({ now }: { now: OverviewBody }) {
         }
         more={away === 0 ? "all active" : awayText(cluster)}
       />
-      <Tile name="In per second" value={perSecond(rates.submitted_per_second)} more="submitted, lately" />
+      <Tile name="In per second" value={perSecond(rates.submitted_per_second)} more="submitted" />
       <Tile
         name="Out per second"
         value={perSecond(rates.finished_per_second)}
-        more={`of them ${perSecond(rates.failed_per_second)} failed`}
+        more={`${perSecond(rates.failed_per_second)} failed`}
       />
       <Tile
         name="Workers"
         value={`${count(workers.running)} of ${count(workers.slots)}`}
-        more="places in use"
+        more="slots in use"
       />
       <Tile
         name="Oldest waiting"

@@ -1,55 +1,39 @@
 import type { ScheduleBody } from "../../../src/api/bodies/schedule-body.ts";
-import { call } from "../api/call.ts";
 import { Action } from "../parts/action.tsx";
 
 export function ScheduleActions({ schedule, onChange }: { schedule: ScheduleBody; onChange: () => void }) {
   const { name, paused, task } = schedule;
-  const params = { name };
+  const shared = { send: { params: { name } }, onDone: onChange, class: "small" };
   return (
     <>
       <Action
         route="POST /schedules/{name}/trigger"
-        doing={`Running ${name}`}
-        class="small"
         label={`Run now: ${name}`}
+        done={({ job_id: id }: { job_id: string }) => `Submitted ${id}.`}
         ask={{
           title: `Run ${name} now?`,
-          body: `A job of ${task} is submitted at once, beside the plan. The plan does not change.`,
+          body: `A job of ${task} is submitted at once, outside the schedule. The schedule does not change.`,
           action: "Run it now",
         }}
-        run={async () => {
-          const { job_id } = await call("POST /schedules/{name}/trigger", { params });
-          onChange();
-          return `Submitted ${job_id}.`;
-        }}
+        {...shared}
       >
         Run now…
       </Action>
       {paused ? (
         <Action
           route="POST /schedules/{name}/resume"
-          doing={`Resuming ${name}`}
-          class="small"
           label={`Resume ${name}`}
-          run={async () => {
-            await call("POST /schedules/{name}/resume", { params });
-            onChange();
-            return `${name} fires again.`;
-          }}
+          done={`${name} fires again.`}
+          {...shared}
         >
           Resume
         </Action>
       ) : (
         <Action
           route="POST /schedules/{name}/pause"
-          doing={`Pausing ${name}`}
-          class="small"
           label={`Pause ${name}`}
-          run={async () => {
-            await call("POST /schedules/{name}/pause", { params });
-            onChange();
-            return `${name} is paused; its occurrences are passed over.`;
-          }}
+          done={`${name} is paused; its occurrences are skipped.`}
+          {...shared}
         >
           Pause
         </Action>

@@ -87,3 +87,14 @@ export function requestOf(draft: Draft): ScheduleRequestBody {
     overlap,
   };
 }
+
+export const MISSED_WORDS: Readonly<Record<MissedPolicy, string>> = {
+  run_once: "one job for all of them",
+  run_all: "one job for each",
+  skip: "skipped",
+};
+
+export const OVERLAP_WORDS: Readonly<Record<OverlapPolicy, string>> = {
+  allow: "run concurrently",
+  skip: "skip the next",
+};

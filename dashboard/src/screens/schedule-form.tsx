@@ -1,4 +1,4 @@
-/** A form for a schedule: a new one, or one that is there. What its timing means is said while it is typed. */
+/** A form for a schedule: a new one, or a stored one. It explains the timing while it is typed. */
 
 import { useEffect, useState } from "preact/hooks";
 import type { ScheduleRequestBody } from "../../../src/api/bodies/schedule-body.ts";
@@ -7,8 +7,8 @@ import { call } from "../api/call.ts";
 import { Problem } from "../api/problem.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
-import { Loading, ProblemNote } from "../parts/notes.tsx";
-import { Field, messageAt } from "../parts/schema-form.tsx";
+import { ProblemNote, ResourceNote } from "../parts/notes.tsx";
+import { ChoiceField, messageAt, TextField } from "../parts/schema-form.tsx";
 import { beginWith } from "../parts/schema.ts";
 import { useSubmission } from "../parts/submission.ts";
 import { go, place, to } from "../route.ts";
@@ -16,10 +16,9 @@ import { Page } from "../shell/page.tsx";
 import { said } from "../shell/toasts.tsx";
 import { JobOptions } from "./job-options.tsx";
 import type { Options } from "./job-options.tsx";
-import { draftOf, EMPTY, requestOf } from "./schedule-draft.ts";
+import { draftOf, EMPTY, MISSED_WORDS, OVERLAP_WORDS, requestOf } from "./schedule-draft.ts";
 import type { Draft } from "./schedule-draft.ts";
 import { TimingFields } from "./schedule-timing.tsx";
-import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-words.ts";
 import { PayloadFields, TaskPicker, useTasks } from "./task-form.tsx";
 
 export function ScheduleFormScreen() {
@@ -32,11 +31,7 @@ export function ScheduleFormScreen() {
   if (name && !stored.data) {
     return (
       <Page title={`Change ${name}`}>
-        {stored.problem ? (
-          <ProblemNote problem={stored.problem} retry={stored.reload} />
-        ) : (
-          <Loading what="this schedule" />
-        )}
+        <ResourceNote of={stored} what="this schedule" />
       </Page>
     );
   }
@@ -58,7 +53,7 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
 
   const { onSubmit, busy, problem, at, forget } = useSubmission(async () => {
     await store(draft.name, requestOf(draft), name === null);
-    said(name === null ? `${draft.name} is planned.` : `${draft.name} is changed.`);
+    said(name === null ? `${draft.name} created.` : `${draft.name} is changed.`);
     go(["schedules", draft.name]);
   });
   const placed =
@@ -70,27 +65,19 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
     <Page title={name === null ? "New schedule" : `Change ${name}`}>
       {problem && !placed && <ProblemNote problem={problem} />}
       <form class="form" onSubmit={onSubmit}>
-        <Field
+        <TextField
           label="Name"
           required
           hint={
-            name === null ? "As nightly-report: letters, digits and . _ -" : "A name stays; make another one."
+            name === null
+              ? "e.g. nightly-report: letters, digits and . _ -"
+              : "A name cannot be changed; create another schedule."
           }
           error={messageAt(at, "name", false)}
-        >
-          {({ id, describedBy }) => (
-            <input
-              id={id}
-              required
-              readOnly={name !== null}
-              autocomplete="off"
-              spellcheck={false}
-              aria-describedby={describedBy}
-              value={draft.name}
-              onInput={({ currentTarget }) => change({ name: currentTarget.value.trim() })}
-            />
-          )}
-        </Field>
+          value={draft.name}
+          onChange={(text) => change({ name: text.trim() })}
+          input={{ readOnly: name !== null }}
+        />
         <TimingFields draft={draft} onChange={change} problem={at} />
         <TaskPicker
           task={draft.task}
@@ -114,42 +101,20 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
           />
         )}
         <div class="fields">
-          <Field label="Missed times" hint="when nobody led, or it was too late">
-            {({ id, describedBy }) => (
-              <select
-                id={id}
-                aria-describedby={describedBy}
-                value={draft.missed}
-                onChange={({ currentTarget: { value } }) =>
-                  change({ missed: MISSED_POLICIES.find((each) => each === value) ?? draft.missed })
-                }
-              >
-                {MISSED_POLICIES.map((each) => (
-                  <option key={each} value={each}>
-                    {MISSED_WORDS[each]}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
-          <Field label="If one still runs" hint="when it is time for the next">
-            {({ id, describedBy }) => (
-              <select
-                id={id}
-                aria-describedby={describedBy}
-                value={draft.overlap}
-                onChange={({ currentTarget: { value } }) =>
-                  change({ overlap: OVERLAP_POLICIES.find((each) => each === value) ?? draft.overlap })
-                }
-              >
-                {OVERLAP_POLICIES.map((each) => (
-                  <option key={each} value={each}>
-                    {OVERLAP_WORDS[each]}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
+          <ChoiceField
+            label="Missed times"
+            hint="while there was no leader, or when it was too late"
+            value={draft.missed}
+            options={MISSED_POLICIES.map((each) => [each, MISSED_WORDS[each]])}
+            onChange={(missed) => change({ missed })}
+          />
+          <ChoiceField
+            label="If one still runs"
+            hint="when it is time for the next"
+            value={draft.overlap}
+            options={OVERLAP_POLICIES.map((each) => [each, OVERLAP_WORDS[each]])}
+            onChange={(overlap) => change({ overlap })}
+          />
         </div>
         <JobOptions
           of="schedule"
@@ -164,7 +129,7 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
             disabled={busy || draft.name === "" || draft.task === "" || barred !== null}
             title={barred ?? undefined}
           >
-            {name === null ? "Make the schedule" : "Save the changes"}
+            {name === null ? "Create schedule" : "Save the changes"}
           </button>
           <a class="button" href={name === null ? to(["schedules"]) : to(["schedules", name])}>
             Back
@@ -176,16 +141,14 @@ function Form({ name, first }: { name: string | null; first: Draft }) {
   );
 }
 
-/** A name that is taken is not taken over by mistake. */
+/** Does not replace another schedule by mistake. */
 async function store(name: string, body: ScheduleRequestBody, fresh: boolean): Promise<void> {
   const params = { name };
   if (fresh && (await exists(name))) {
     throw new Problem(
       "EXISTS",
-      "There is a schedule of that name already; change that one, or take another.",
-      {
-        field: "name",
-      },
+      "There is a schedule of that name already; change that one, or choose another name.",
+      { field: "name" },
     );
   }
   await call("PUT /schedules/{name}", { params, body });

@@ -1,4 +1,4 @@
-/** When a schedule fires: typed as cron or as an interval, and told back in words with the next times. */
+/** When a schedule fires: typed as cron or as an interval, and explained in words with the next times. */
 
 import { useEffect, useState } from "preact/hooks";
 import type { AnswerOf } from "../../../src/api/operation-table.ts";
@@ -7,12 +7,12 @@ import { asProblem } from "../api/problem.ts";
 import type { Problem } from "../api/problem.ts";
 import { planned } from "../parts/format.ts";
 import { ProblemNote, sentence } from "../parts/notes.tsx";
-import { Field, messageAt } from "../parts/schema-form.tsx";
+import { ChoiceField, messageAt, TextField } from "../parts/schema-form.tsx";
 import type { FieldProblem } from "../parts/schema-form.tsx";
 import { timingOf, UNITS } from "./schedule-draft.ts";
 import type { Draft, Unit } from "./schedule-draft.ts";
 
-/** Somebody who types is not asked about every letter. */
+/** While a person types, not every letter is sent. */
 const PAUSE_MS = 250;
 const FIRES = 5;
 const KINDS = [
@@ -47,79 +47,45 @@ export function TimingFields({ draft, onChange, problem }: Props) {
       </div>
       {draft.kind === "cron" ? (
         <div class="fields">
-          <Field
+          <TextField
             label="Cron expression"
             required
             hint="minute, hour, day, month, weekday"
             error={messageAt(wrong, "cron", false)}
-          >
-            {({ id, describedBy }) => (
-              <input
-                id={id}
-                class="mono"
-                required
-                autocomplete="off"
-                spellcheck={false}
-                aria-describedby={describedBy}
-                value={draft.cron}
-                onInput={({ currentTarget }) => onChange({ cron: currentTarget.value })}
-              />
-            )}
-          </Field>
-          <Field label="Time zone" hint="UTC if it is empty" error={messageAt(wrong, "zone", false)}>
-            {({ id, describedBy }) => (
-              <>
-                <input
-                  id={id}
-                  list="zones"
-                  autocomplete="off"
-                  spellcheck={false}
-                  aria-describedby={describedBy}
-                  value={draft.zone}
-                  onInput={({ currentTarget }) => onChange({ zone: currentTarget.value })}
-                />
-                <datalist id="zones">
-                  {Intl.supportedValuesOf("timeZone").map((zone) => (
-                    <option key={zone} value={zone} />
-                  ))}
-                </datalist>
-              </>
-            )}
-          </Field>
+            value={draft.cron}
+            onChange={(cron) => onChange({ cron })}
+            input={{ class: "mono" }}
+          />
+          <TextField
+            label="Time zone"
+            hint="UTC if it is empty"
+            error={messageAt(wrong, "zone", false)}
+            value={draft.zone}
+            onChange={(zone) => onChange({ zone })}
+            input={{ list: "zones" }}
+          />
+          <datalist id="zones">
+            {Intl.supportedValuesOf("timeZone").map((zone) => (
+              <option key={zone} value={zone} />
+            ))}
+          </datalist>
         </div>
       ) : (
         <div class="fields">
-          <Field label="Every" required error={messageAt(wrong, "every_ms", false)}>
-            {({ id, describedBy }) => (
-              <input
-                id={id}
-                type="number"
-                required
-                step="any"
-                min="0"
-                aria-describedby={describedBy}
-                value={draft.every ?? ""}
-                onInput={({ currentTarget: { valueAsNumber } }) =>
-                  onChange({ every: Number.isNaN(valueAsNumber) ? null : valueAsNumber })
-                }
-              />
-            )}
-          </Field>
-          <Field label="Unit">
-            {({ id }) => (
-              <select
-                id={id}
-                value={draft.unit}
-                onChange={({ currentTarget }) => onChange({ unit: currentTarget.value as Unit })}
-              >
-                {Object.keys(UNITS).map((unit) => (
-                  <option key={unit} value={unit}>
-                    {unit}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
+          <TextField
+            label="Every"
+            required
+            error={messageAt(wrong, "every_ms", false)}
+            value={draft.every === null ? "" : String(draft.every)}
+            onChange={(text) => onChange({ every: text === "" ? null : Number(text) })}
+            input={{ type: "number", step: "any", min: "0" }}
+          />
+          <ChoiceField
+            label="Unit"
+            value={draft.unit}
+            options={(Object.keys(UNITS) as Unit[]).map((unit) => [unit, unit])}
+            onChange={(unit) => onChange({ unit })}
+          />
         </div>
       )}
       <div class="meaning" role="status" aria-live="polite">
@@ -146,7 +112,7 @@ interface Meaning {
   readonly refused: Problem | null;
 }
 
-/** What the node makes of it, a moment after the last letter. */
+/** The explanation of the node, a moment after the last letter. */
 function useMeaning(draft: Draft): Meaning {
   const [meaning, setMeaning] = useState<Meaning>({ told: null, refused: null });
   const key = JSON.stringify(timingOf(draft));

@@ -1,20 +1,19 @@
 /** One schedule: what it does, when it will fire, and what became of each time. */
 
 import { useResource } from "../api/resource.ts";
-import { call } from "../api/call.ts";
 import { Action } from "../parts/action.tsx";
 import { second } from "../clock.ts";
 import { duration, planned } from "../parts/format.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { JobLink } from "../parts/links.tsx";
-import { Empty, Loading, ProblemNote } from "../parts/notes.tsx";
+import { Empty, ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
-import { Facts, Table } from "../parts/table.tsx";
+import { Facts, Section, Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { go, to } from "../route.ts";
 import { Page } from "../shell/page.tsx";
 import { ScheduleActions } from "./schedule-actions.tsx";
-import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-words.ts";
+import { MISSED_WORDS, OVERLAP_WORDS } from "./schedule-draft.ts";
 
 const FIRES = 10;
 
@@ -30,7 +29,7 @@ export function ScheduleScreen({ name }: { name: string }) {
   if (!data) {
     return (
       <Page title={name}>
-        {problem ? <ProblemNote problem={problem} retry={reload} /> : <Loading what="this schedule" />}
+        <ResourceNote of={{ data, problem, reload }} what="this schedule" />
         <p>
           <a href={to(["schedules"])}>All schedules</a>
         </p>
@@ -54,18 +53,15 @@ export function ScheduleScreen({ name }: { name: string }) {
           <ScheduleActions schedule={data} onChange={changed} />
           <Action
             route="DELETE /schedules/{name}"
-            doing={`Removing ${name}`}
+            send={{ params }}
+            done={`${name} is removed.`}
+            onDone={() => go(["schedules"])}
             class="small danger"
             ask={{
               title: `Remove ${name}?`,
               body: "It fires no more. Jobs that it made stay.",
               action: "Remove the schedule",
               danger: true,
-            }}
-            run={async () => {
-              await call("DELETE /schedules/{name}", { params });
-              go(["schedules"]);
-              return `${name} is removed.`;
             }}
           >
             Remove…
@@ -88,9 +84,8 @@ export function ScheduleScreen({ name }: { name: string }) {
         ]}
       />
       <div class="columns">
-        <section aria-labelledby="fires">
-          <h2 id="fires">Next times</h2>
-          {data.paused && <p class="muted">It is paused; these are passed over.</p>}
+        <Section id="fires" title="Next times">
+          {data.paused && <p class="muted">It is paused; these are skipped.</p>}
           <ol class="timeline">
             {(fires.data?.fires ?? []).map((at) => (
               <li key={at}>
@@ -100,45 +95,34 @@ export function ScheduleScreen({ name }: { name: string }) {
             ))}
           </ol>
           {fires.problem && <ProblemNote problem={fires.problem} />}
-        </section>
-        <section aria-labelledby="schedule-payload">
-          <h2 id="schedule-payload">Payload</h2>
+        </Section>
+        <Section id="schedule-payload" title="Payload">
           <JsonView value={data.payload} label="Payload" />
-        </section>
+        </Section>
       </div>
-      <section aria-labelledby="history">
-        <h2 id="history">History</h2>
+      <Section id="history" title="History">
         {history.problem && <ProblemNote problem={history.problem} />}
-        {history.data?.occurrences.length === 0 ? (
-          <Empty title="It has not fired yet" />
-        ) : (
-          <Table
-            label="History"
-            head={
-              <>
-                <th>Due</th>
-                <th>Outcome</th>
-                <th>Job</th>
-                <th class="right">Leader epoch</th>
-              </>
-            }
-          >
-            {(history.data?.occurrences ?? []).map((each) => (
-              <tr key={each.at}>
-                <td>
-                  <Ago at={each.at} />
-                </td>
-                <td>
-                  <Status word={each.outcome} /> {each.reason && <span class="muted">{each.reason}</span>}
-                  {each.awaits && <span class="muted">waits for {each.awaits} to confirm</span>}
-                </td>
-                <td>{each.job_id ? <JobLink id={each.job_id} /> : "–"}</td>
-                <td class="right num">{each.leader_epoch}</td>
-              </tr>
-            ))}
-          </Table>
-        )}
-      </section>
+        <Table
+          label="History"
+          rows={history.data?.occurrences}
+          keyOf={({ at }) => at}
+          empty={<Empty title="It has not fired yet" />}
+          columns={[
+            ["Due", ({ at }) => <Ago at={at} />],
+            [
+              "Outcome",
+              ({ outcome, reason, awaits }) => (
+                <>
+                  <Status word={outcome} /> {reason && <span class="muted">{reason}</span>}
+                  {awaits && <span class="muted">waits for {awaits} to confirm</span>}
+                </>
+              ),
+            ],
+            ["Job", ({ job_id: id }) => (id ? <JobLink id={id} /> : "–")],
+            ["Leader epoch", (each) => each.leader_epoch, "right num"],
+          ]}
+        />
+      </Section>
     </Page>
   );
 }

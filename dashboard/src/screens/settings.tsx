@@ -1,15 +1,12 @@
-/** The settings of the node that is asked, as they are in force, and where each comes from. */
+/** The settings of this node, as they are in force, and where each comes from. */
 
 import { useState } from "preact/hooks";
-import type { AnswerOf } from "../../../src/api/operation-table.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { Loading, ProblemNote } from "../parts/notes.tsx";
 import { Facts, Table } from "../parts/table.tsx";
 import { Took } from "../parts/time.tsx";
 import { Page } from "../shell/page.tsx";
-
-type SettingBody = AnswerOf<"GET /node/settings">["settings"][number];
 
 export function SettingsScreen() {
   const barred = barredFrom("GET /node/settings");
@@ -23,7 +20,7 @@ export function SettingsScreen() {
   return (
     <Page
       title="Settings"
-      about={status ? `Of ${status.node}, which was asked. Other nodes may have others.` : undefined}
+      about={status ? `Settings of ${status.node}. Other nodes may have others.` : undefined}
     >
       {status && (
         <>
@@ -82,32 +79,19 @@ export function SettingsScreen() {
           </form>
           <Table
             label="Settings"
-            head={
-              <>
-                <th>Setting</th>
-                <th>Value</th>
-                <th>Source</th>
-              </>
-            }
-          >
-            {rows.map((setting) => (
-              <Row key={setting.path} setting={setting} />
-            ))}
-          </Table>
-          {rows.length === 0 && <p class="muted">No setting has that in its name.</p>}
+            rows={rows}
+            keyOf={({ path }) => path}
+            rowClass={(setting) => (setting.is_default ? "muted" : undefined)}
+            columns={[
+              ["Setting", ({ path }) => path, "mono"],
+              ["Value", ({ value }) => valueText(value), "mono wide-cell"],
+              ["Source", ({ source }) => source],
+            ]}
+            empty={<p class="muted">No setting has that in its name.</p>}
+          />
         </>
       )}
     </Page>
-  );
-}
-
-function Row({ setting }: { setting: SettingBody }) {
-  return (
-    <tr class={setting.is_default ? "muted" : undefined}>
-      <td class="mono">{setting.path}</td>
-      <td class="mono wide-cell">{valueText(setting.value)}</td>
-      <td>{setting.source}</td>
-    </tr>
   );
 }
 

@@ -1,51 +1,35 @@
-/** The node wants to know who asks. */
+/** Asks for the name and the password of a user. */
 
-import { useState } from "preact/hooks";
-import { asProblem } from "../api/problem.ts";
-import type { Problem } from "../api/problem.ts";
+import { useRef } from "preact/hooks";
 import { signIn } from "../api/session.ts";
 import { ProblemNote } from "../parts/notes.tsx";
+import { useSubmission } from "../parts/submission.ts";
 
 export function SignInScreen() {
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    setBusy(true);
-    try {
-      await signIn(text(form, "user"), text(form, "password"));
-    } catch (error) {
-      setProblem(asProblem(error));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const [user, password] = [useRef<HTMLInputElement>(null), useRef<HTMLInputElement>(null)];
+  const { onSubmit, busy, problem } = useSubmission(() =>
+    signIn(user.current!.value, password.current!.value),
+  );
   return (
     <main class="sign-in" id="main">
       <h1>Sign in to Baton</h1>
       {problem && <ProblemNote problem={problem} />}
-      <form class="form" onSubmit={(event) => void submit(event)}>
+      <form class="form" onSubmit={onSubmit}>
         <label>
           <span>Name</span>
-          <input name="user" required autocomplete="username" spellcheck={false} />
+          <input ref={user} required autocomplete="username" spellcheck={false} />
         </label>
         <label>
           <span>Password</span>
-          <input name="password" type="password" required autocomplete="current-password" />
+          <input ref={password} type="password" required autocomplete="current-password" />
         </label>
         <button type="submit" class="primary" disabled={busy}>
           Sign in
         </button>
       </form>
       <p class="muted">
-        No user yet? An administrator makes one: <code>baton user add NAME --permission operate</code>
+        No user yet? An administrator adds one: <code>baton user add NAME --permission operate</code>
       </p>
     </main>
   );
-}
-
-function text(form: FormData, name: string): string {
-  const value = form.get(name);
-  return typeof value === "string" ? value : "";
 }

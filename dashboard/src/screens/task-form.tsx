@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { useResource } from "../api/resource.ts";
-import { Field, JsonField, messageAt, SchemaField } from "../parts/schema-form.tsx";
+import { JsonField, messageAt, SchemaField, TextField } from "../parts/schema-form.tsx";
 import type { FieldProblem } from "../parts/schema-form.tsx";
 import { controlFor } from "../parts/schema.ts";
 import type { Schema } from "../parts/schema.ts";
@@ -47,40 +47,30 @@ export function TaskPicker({
   const unknown = task !== "" && names !== null && !names.includes(task);
   return (
     <>
-      <Field
+      <TextField
         label="Task"
         required
         error={messageAt(problem, "task", false)}
         hint={
           unknown
-            ? "No node knows this task now: jobs of it wait until one does."
-            : "What is to be run. Nodes of the cluster know these."
+            ? "No node knows this task now: its jobs wait until one does."
+            : "Choose a task. Available on this cluster:"
         }
-      >
-        {({ id, describedBy }) => (
-          <>
-            <input
-              id={id}
-              list="known-tasks"
-              required
-              autocomplete="off"
-              spellcheck={false}
-              aria-describedby={describedBy}
-              value={task}
-              onInput={({ currentTarget: { value } }) => {
-                // As soon as it is one of them, also when it was picked from the list; another when the field is left.
-                if (names?.includes(value)) onChange(value);
-              }}
-              onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
-            />
-            <datalist id="known-tasks">
-              {(names ?? []).map((name) => (
-                <option key={name} value={name} />
-              ))}
-            </datalist>
-          </>
-        )}
-      </Field>
+        value={task}
+        onChange={(text) => {
+          // At once if it is a known task, also when it was picked from the list; another when the field is left.
+          if (names?.includes(text)) onChange(text);
+        }}
+        input={{
+          list: "known-tasks",
+          onChange: ({ currentTarget }) => onChange(currentTarget.value.trim()),
+        }}
+      />
+      <datalist id="known-tasks">
+        {(names ?? []).map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
       {names !== null && names.length > 0 && (
         <p class="row chips">
           {names.slice(0, CHIPS_MAX).map((name) => (

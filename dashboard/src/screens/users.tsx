@@ -6,9 +6,10 @@ import type { Permission } from "../../../src/core/access/permissions.ts";
 import { call } from "../api/call.ts";
 import { useResource } from "../api/resource.ts";
 import { Action } from "../parts/action.tsx";
-import { Empty, Loading, ProblemNote } from "../parts/notes.tsx";
-import { Field, messageAt } from "../parts/schema-form.tsx";
+import { Empty, ProblemNote, ResourceNote } from "../parts/notes.tsx";
+import { messageAt, TextField } from "../parts/schema-form.tsx";
 import { useSubmission } from "../parts/submission.ts";
+import type { Column } from "../parts/table.tsx";
 import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Dialog } from "../shell/dialog.tsx";
@@ -16,41 +17,23 @@ import { said } from "../shell/toasts.tsx";
 import { PermissionField } from "./permission-field.tsx";
 
 export function Users() {
-  const { data, problem, reload } = useResource("GET /users", {}, { freshMs: null, everyMs: 30_000 });
+  const users = useResource("GET /users", {}, { freshMs: null, everyMs: 30_000 });
   const [changing, setChanging] = useState<string | null>(null);
   return (
     <section aria-labelledby="users" class="part">
       <h2 id="users">Users</h2>
-      {problem && <ProblemNote problem={problem} retry={reload} />}
-      {!data && !problem && <Loading what="users" />}
-      {data?.users.length === 0 && (
-        <Empty title="There are no users">They sign in on this page with a password.</Empty>
-      )}
-      {data && data.users.length > 0 && (
-        <Table
-          label="Users"
-          head={
-            <>
-              <th>User</th>
-              <th>Permission</th>
-              <th>Added</th>
-              <th>By</th>
-              <th>Last sign-in</th>
-              <th>
-                <span class="unseen">Actions</span>
-              </th>
-            </>
-          }
-        >
-          {data.users.map((user) => (
-            <Row key={user.name} user={user} onChange={reload} onPassword={() => setChanging(user.name)} />
-          ))}
-        </Table>
-      )}
+      <ResourceNote of={users} what="users" />
+      <Table
+        label="Users"
+        rows={users.data?.users}
+        keyOf={({ name }) => name}
+        columns={columns(users.reload, setChanging)}
+        empty={<Empty title="There are no users">They sign in on this page with a password.</Empty>}
+      />
       <NewUser
         onMade={(name) => {
           said(`${name} may sign in now.`);
-          reload();
+          users.reload();
         }}
       />
       {changing !== null && <PasswordDialog name={changing} onClose={() => setChanging(null)} />}
@@ -58,35 +41,30 @@ export function Users() {
   );
 }
 
-function Row({
-  user,
-  onChange,
-  onPassword,
-}: {
-  user: UserBody;
-  onChange: () => void;
-  onPassword: () => void;
-}) {
-  const { name } = user;
-  return (
-    <tr>
-      <td>{name}</td>
-      <td>{user.permission}</td>
-      <td>
-        <Ago at={user.created_at} />
-      </td>
-      <td>{user.created_by}</td>
-      <td>
-        <Ago at={user.last_used_at} none="never" />
-      </td>
-      <td class="right">
+function columns(reload: () => void, onPassword: (name: string) => void): readonly Column<UserBody>[] {
+  return [
+    ["User", ({ name }) => name],
+    ["Permission", ({ permission }) => permission],
+    ["Added", (user) => <Ago at={user.created_at} />],
+    ["By", (user) => user.created_by],
+    ["Last sign-in", (user) => <Ago at={user.last_used_at} none="never" />],
+    [
+      "",
+      ({ name }) => (
         <span class="row end">
-          <button type="button" class="small" aria-label={`New password for ${name}`} onClick={onPassword}>
+          <button
+            type="button"
+            class="small"
+            aria-label={`New password for ${name}`}
+            onClick={() => onPassword(name)}
+          >
             New password…
           </button>
           <Action
             route="DELETE /users/{name}"
-            doing={`Removing ${name}`}
+            send={{ params: { name } }}
+            done={`${name} is removed.`}
+            onDone={reload}
             class="small"
             label={`Remove ${name}`}
             ask={{
@@ -95,44 +73,26 @@ function Row({
               action: "Remove the user",
               danger: true,
             }}
-            run={async () => {
-              await call("DELETE /users/{name}", { params: { name } });
-              onChange();
-              return `${name} is removed.`;
-            }}
           >
             Remove…
           </Action>
         </span>
-      </td>
-    </tr>
-  );
+      ),
+      "right",
+    ],
+  ];
 }
 
-function PasswordField({
-  value,
-  error,
-  onChange,
-}: {
-  value: string;
-  error: string | null;
-  onChange: (password: string) => void;
-}) {
-  return (
-    <Field label="Password" required hint="at least 12 characters, and not a well-known one" error={error}>
-      {({ id, describedBy }) => (
-        <input
-          id={id}
-          type="password"
-          required
-          autocomplete="new-password"
-          aria-describedby={describedBy}
-          value={value}
-          onInput={({ currentTarget }) => onChange(currentTarget.value)}
-        />
-      )}
-    </Field>
-  );
+interface PasswordProps {
+  readonly value: string;
+  readonly error: string | null;
+  readonly onChange: (password: string) => void;
+}
+
+function PasswordField(props: PasswordProps) {
+  const input = { type: "password", autocomplete: "new-password" } as const;
+  const hint = "at least 12 characters, and not a well-known one";
+  return <TextField label="Password" required hint={hint} input={input} {...props} />;
 }
 
 function NewUser({ onMade }: { onMade: (name: string) => void }) {
@@ -151,19 +111,14 @@ function NewUser({ onMade }: { onMade: (name: string) => void }) {
       <form class="form" aria-label="New user" onSubmit={onSubmit}>
         {problem && !at && <ProblemNote problem={problem} />}
         <div class="fields">
-          <Field label="Name" required hint="as ann, or ann@example.org" error={messageAt(at, "name", false)}>
-            {({ id, describedBy }) => (
-              <input
-                id={id}
-                required
-                autocomplete="off"
-                spellcheck={false}
-                aria-describedby={describedBy}
-                value={name}
-                onInput={({ currentTarget }) => setName(currentTarget.value.trim())}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Name"
+            required
+            hint="e.g. ann, or ann@example.org"
+            error={messageAt(at, "name", false)}
+            value={name}
+            onChange={(text) => setName(text.trim())}
+          />
           <PasswordField value={password} error={messageAt(at, "password", false)} onChange={setPassword} />
         </div>
         <PermissionField value={permission} onChange={setPermission} />
@@ -194,7 +149,7 @@ function PasswordDialog({ name, onClose }: { name: string; onClose: () => void }
         </div>
         <div class="row end">
           <button type="button" onClick={onClose}>
-            Leave it
+            Cancel
           </button>
           <button type="submit" class="primary" disabled={busy || password === ""}>
             Set the password

@@ -158,7 +158,7 @@ export function BulkDialog() {
           </button>
         ) : (
           <button type="button" onClick={close}>
-            {now.phase === "done" || now.total === 0 ? "Close" : "Leave it"}
+            {now.phase === "done" || now.total === 0 ? "Close" : "Cancel"}
           </button>
         )}
         {now.phase === "asking" && now.total > 0 && (
@@ -177,7 +177,7 @@ export function BulkDialog() {
 
 const CONSEQUENCES = {
   retry: "They go back into their queues with fresh attempts.",
-  cancel: "Those that wait end at once; those that run are told to stop, and may still finish.",
+  cancel: "Those that wait end at once; running ones are asked to stop, and may still finish.",
   delete: "They are removed with their logs and results. This cannot be undone.",
 } as const;
 

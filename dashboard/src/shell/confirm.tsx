@@ -35,7 +35,7 @@ export function ConfirmDialog() {
       <div class="dialog-body">{body}</div>
       <div class="row end">
         <button type="button" onClick={() => answer(false)}>
-          Leave it
+          Cancel
         </button>
         <button type="button" class={danger ? "danger" : "primary"} onClick={() => answer(true)}>
           {action}

@@ -14,7 +14,7 @@ import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connect, duration, withNodeOptions } from "../node-options.ts";
 import type { Column } from "../terminal/columns.ts";
-import { ago } from "../terminal/number-format.ts";
+import { ago } from "../../core/figures.ts";
 import { print, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { say } from "../terminal/terminal.ts";

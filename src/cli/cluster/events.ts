@@ -7,10 +7,10 @@ import { journalFeed } from "./event-feed.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
 import { timeOrAge } from "../jobs/job-filter.ts";
-import { journalStyle, journalText } from "./journal-text.ts";
+import { journalText, journalTone } from "../../core/journal-text.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectForLong, wholeNumber, withNodeOptions } from "../node-options.ts";
-import { print } from "../terminal/output.ts";
+import { print, toneStyle } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
 import type { Style, Terminal } from "../terminal/terminal.ts";
 import { say, styled } from "../terminal/terminal.ts";
@@ -108,7 +108,7 @@ async function journal(
   const onTrouble = (reason: string): void => say(terminal, `${reason}; trying again`);
   for await (const entry of journalFeed({ client, clock: terminal.clock, signal, onTrouble, ...from })) {
     show({ source: "journal", ...entry }, () =>
-      line(terminal, entry.at, entry.kind, journalText(entry), journalStyle(entry.kind)),
+      line(terminal, entry.at, entry.kind, journalText(entry), toneStyle(journalTone(entry.kind))),
     );
   }
 }

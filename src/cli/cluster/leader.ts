@@ -9,7 +9,7 @@ import type { LeaderRole } from "../../core/leadership/term.ts";
 import { connect, wholeNumber, withNodeOptions } from "../node-options.ts";
 import type { Shown } from "../terminal/columns.ts";
 import { piece } from "../terminal/columns.ts";
-import { ago, several, span } from "../terminal/number-format.ts";
+import { ago, several, span } from "../../core/figures.ts";
 import { print, section, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import type { WatchOptions } from "../terminal/watch.ts";

@@ -8,7 +8,7 @@ import { NODE_ROLES } from "../../core/node.ts";
 import type { ChildReport, SupervisorReport } from "../../supervisor/supervisor-report.ts";
 import type { Column, Shown } from "../terminal/columns.ts";
 import { piece } from "../terminal/columns.ts";
-import { ago, count, percent, short, since, span, timeAndAge } from "../terminal/number-format.ts";
+import { ago, count, percent, short, since, span, timeAndAge } from "../../core/figures.ts";
 import type { Facts } from "../terminal/output.ts";
 import { facts, section, statusPiece, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";

@@ -7,7 +7,7 @@ import { formatDuration } from "../../config/values/duration.ts";
 import type { ConfirmOptions } from "../terminal/confirm.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { several } from "../terminal/number-format.ts";
+import { several } from "../../core/figures.ts";
 import { addClientCommand } from "../client-command.ts";
 import { drainText, nodeColumns, nodeSections, nodeText } from "./node-text.ts";
 import type { NodeOptions } from "../node-options.ts";

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { addClientCommand } from "../client-command.ts";
 import { nodeUrl } from "../node-options.ts";
-import { span } from "../terminal/number-format.ts";
+import { span } from "../../core/figures.ts";
 import type { Facts } from "../terminal/output.ts";
 import { facts, listSection, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";

@@ -1,6 +1,6 @@
 /**
- * The checks of `baton doctor`: the facts that each one gathers, and the function that judges them. A check waits for
- * another one only through facts that both need.
+ * The checks of `baton doctor`: the facts that each one gathers, and the function that judges them. They run
+ * concurrently, each with its own deadline; a check waits for another one only through facts that both need.
  */
 
 import { resolve } from "node:path";
@@ -13,23 +13,32 @@ import type { Setting } from "../../config/settings.ts";
 import { environmentName, SETTINGS } from "../../config/settings.ts";
 import { isPostgresUrl } from "../../config/values/store-url.ts";
 import type { BatonError } from "../../core/errors.ts";
+import { span } from "../../core/figures.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import type { Judgement } from "./finding.ts";
-import { failed, ok, skipped, warning } from "./finding.ts";
-import { directoryFacts, modeOf, openFilesLimit } from "./gather-machine.ts";
-import type { NodesAnswer, NoNode } from "./gather-nodes.ts";
-import type { PostgresAnswer } from "./gather-postgres.ts";
-import type { RedisAnswer } from "./gather-redis.ts";
-import { judgeClocks } from "./judge-clocks.ts";
-import type { EtcdMember } from "./judge-etcd.ts";
-import { judgeEtcd } from "./judge-etcd.ts";
-import { judgeDirectory, judgeOpenFiles, judgeRuntime } from "./judge-machine.ts";
-import { judgeCluster, judgeReach, judgeSettings } from "./judge-nodes.ts";
-import { judgePostgres } from "./judge-postgres.ts";
-import { judgeRedis } from "./judge-redis.ts";
-import type { SecretFile } from "./judge-secrets.ts";
-import { judgeExposure, judgeSecretFiles } from "./judge-secrets.ts";
-import { judgePort } from "./judge-port.ts";
+import { judgeClocks } from "./clocks.ts";
+import type { EtcdMember } from "./etcd.ts";
+import { judgeEtcd } from "./etcd.ts";
+import type { Finding, Judgement } from "./findings.ts";
+import { failed, ok, skipped, warning } from "./findings.ts";
+import type { SecretFile } from "./machine.ts";
+import {
+  directoryFacts,
+  judgeDirectory,
+  judgeExposure,
+  judgeOpenFiles,
+  judgePort,
+  judgeRuntime,
+  judgeSecretFiles,
+  modeOf,
+  openFilesLimit,
+} from "./machine.ts";
+import type { NodesAnswer, NoNode } from "./nodes.ts";
+import { judgeCluster, judgeReach, judgeSettings } from "./nodes.ts";
+import type { PostgresAnswer } from "./postgres.ts";
+import { judgePostgres } from "./postgres.ts";
+import type { RedisAnswer } from "./redis.ts";
+import { judgeRedis } from "./redis.ts";
 
 export interface DoctorContext {
   readonly terminal: Terminal;
@@ -227,4 +236,53 @@ async function clocks({
   ]);
   const readings = [...(seen?.url ? seen.clocks : []), stored?.clock ?? [], beside?.clock ?? []].flat();
   return judgeClocks(readings);
+}
+
+export interface RunChecksOptions {
+  readonly clock: Clock;
+  readonly deadlineMs: number;
+  /** Told of the checks that are still under way. */
+  readonly onProgress: (under: readonly string[], done: number) => void;
+}
+
+/** In the order of the checks, whichever ends first. */
+export async function runChecks(
+  checks: readonly Check[],
+  patient: DoctorContext,
+  { clock, deadlineMs, onProgress }: RunChecksOptions,
+): Promise<readonly Finding[]> {
+  const under = new Set(checks.map(({ name }) => name));
+  onProgress([...under], 0);
+  const found = await Promise.all(
+    checks.map(async ({ name, run }) => {
+      const judgements = await inTime(clock, deadlineMs, async () => run(patient));
+      under.delete(name);
+      onProgress([...under], checks.length - under.size);
+      return judgements.map((judgement): Finding => ({ check: name, ...judgement }));
+    }),
+  );
+  return found.flat();
+}
+
+async function inTime(
+  clock: Clock,
+  deadlineMs: number,
+  run: () => Promise<readonly Judgement[]>,
+): Promise<readonly Judgement[]> {
+  const late = Promise.withResolvers<readonly Judgement[]>();
+  const callOff = clock.after(deadlineMs, () =>
+    late.resolve([
+      failed(
+        `no answer within ${span(deadlineMs)}`,
+        "something in between swallows it; look longer with --timeout",
+      ),
+    ]),
+  );
+  try {
+    return await Promise.race([run(), late.promise]);
+  } catch (error) {
+    return [failed(`the check itself broke: ${String(error)}`, "please report it with this text")];
+  } finally {
+    callOff();
+  }
 }

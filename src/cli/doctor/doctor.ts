@@ -17,11 +17,13 @@ import { flagsOf, loadQuietly, withSettingsOptions } from "../settings-options.t
 import type { Terminal } from "../terminal/terminal.ts";
 import { say } from "../terminal/terminal.ts";
 import type { DoctorContext } from "./checks.ts";
-import { CHECKS } from "./checks.ts";
-import { runChecks } from "./run-checks.ts";
-import type { Finding } from "./finding.ts";
-import { askNodes, type NodesQuestion } from "./gather-nodes.ts";
-import { countsOf, reportText, summary } from "./report-text.ts";
+import { CHECKS, runChecks } from "./checks.ts";
+import { askEtcd } from "./etcd.ts";
+import type { Finding } from "./findings.ts";
+import { countsOf, reportText, summary } from "./findings.ts";
+import { askNodes, type NodesQuestion } from "./nodes.ts";
+import { askPostgres } from "./postgres.ts";
+import { askRedis } from "./redis.ts";
 
 /** Longer than any healthy part takes, short enough to wait for. */
 const DEADLINE_MS = 10_000;
@@ -86,10 +88,10 @@ async function doctor(terminal: Terminal, options: DoctorOptions): Promise<void>
     throw new CliFailure(EXIT.unreachable, `nothing could be reached: ${[...reached.keys()].join(", ")}`);
   }
   if (counts.failed > 0)
-    throw new CliFailure(EXIT.failure, `${counts.failed} failed; what to do stands behind →`);
+    throw new CliFailure(EXIT.failure, `${counts.failed} failed; see the lines with → for what to do`);
 }
 
-/** What is asked is asked once, whoever wants to know first. Drivers are loaded when they are needed: they take longer than all the rest. */
+/** Each part is asked once, however many checks need it. */
 function patientOf(
   terminal: Terminal,
   options: DoctorOptions,
@@ -124,7 +126,6 @@ function patientOf(
     database: once(async () => {
       if (!told || loaded === null || !isPostgresUrl(loaded.settings.store)) return null;
       const { store: url, postgres } = loaded.settings;
-      const { askPostgres } = await import("./gather-postgres.ts");
       return noted(
         "the database",
         askPostgres({ url, schema: postgres.schema, clock, deadlineMs: deadlineMs * 0.8 }),
@@ -134,12 +135,10 @@ function patientOf(
     redis: once(async () => {
       if (!told || loaded === null || loaded.settings.redis.url === "") return null;
       const { url } = loaded.settings.redis;
-      const { askRedis } = await import("./gather-redis.ts");
       return noted("Redis", askRedis({ url, clock, deadlineMs: deadlineMs * 0.8 }), () => true);
     }),
     etcd: once(async () => {
       if (!told || loaded === null || loaded.settings.etcd.url === "") return null;
-      const { askEtcd } = await import("./gather-etcd.ts");
       const asking = askEtcd({ url: loaded.settings.etcd.url, clock, deadlineMs: deadlineMs * 0.8 });
       return noted("etcd", asking, (members) => members.some(({ version }) => version !== null));
     }),

@@ -3,7 +3,7 @@
 import type { BatonClient } from "../../client/baton-client.ts";
 import type { ConfirmOptions } from "../terminal/confirm.ts";
 import { confirm } from "../terminal/confirm.ts";
-import { count, several } from "../terminal/number-format.ts";
+import { count, several } from "../../core/figures.ts";
 import type { AnswerOf, BodyOf } from "../../api/operation-table.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { print } from "../terminal/output.ts";

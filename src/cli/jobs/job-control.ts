@@ -8,7 +8,7 @@ import type { ConfirmOptions } from "../terminal/confirm.ts";
 import { confirm } from "../terminal/confirm.ts";
 import type { ExitCode } from "../failure.ts";
 import { CliFailure, EXIT, report } from "../failure.ts";
-import { several } from "../terminal/number-format.ts";
+import { several } from "../../core/figures.ts";
 import type { JobFilter } from "./job-filter.ts";
 import { filterOf, filterText, withJobFilter } from "./job-filter.ts";
 import { connect, jobIdArguments, withNodeOptions, withYes } from "../node-options.ts";

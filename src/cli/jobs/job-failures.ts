@@ -5,7 +5,7 @@ import { InvalidArgumentError } from "commander";
 import type { BulkOptions } from "./bulk-change.ts";
 import { changeMany } from "./bulk-change.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { ago, count } from "../terminal/number-format.ts";
+import { ago, count } from "../../core/figures.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import { timeOrAge } from "./job-filter.ts";
 import { connect, wholeNumber, withNodeOptions, withYes } from "../node-options.ts";

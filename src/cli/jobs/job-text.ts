@@ -6,7 +6,7 @@ import { FACT_FIELDS, type Fields } from "../../core/jobs/job-fields.ts";
 import type { AnswerOf } from "../../api/operation-table.ts";
 import type { Column, Shown } from "../terminal/columns.ts";
 import { piece } from "../terminal/columns.ts";
-import { ago, since, span, timeAndAge } from "../terminal/number-format.ts";
+import { ago, since, span, timeAndAge } from "../../core/figures.ts";
 import type { Facts } from "../terminal/output.ts";
 import { facts, section, statusPiece, table } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";

@@ -5,7 +5,7 @@ import type { QueueBody } from "../../api/operations/jobs/queues.ts";
 import { addClientCommand } from "../client-command.ts";
 import type { Column } from "../terminal/columns.ts";
 import { piece } from "../terminal/columns.ts";
-import { count, perSecond, short, since } from "../terminal/number-format.ts";
+import { count, perSecond, short, since } from "../../core/figures.ts";
 import { table } from "../terminal/output.ts";
 import { sayPartial } from "../terminal/partial-answer.ts";
 import type { Terminal } from "../terminal/terminal.ts";

@@ -11,7 +11,7 @@ import { addClientCommand } from "../client-command.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connect, duration, wholeNumber, withNodeOptions } from "../node-options.ts";
-import { ago } from "../terminal/number-format.ts";
+import { ago } from "../../core/figures.ts";
 import { facts, print, section, table } from "../terminal/output.ts";
 import { readPayload } from "./payload.ts";
 import type { JobOptions } from "./submit.ts";

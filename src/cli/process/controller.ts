@@ -15,7 +15,7 @@ import { childTable } from "../cluster/node-text.ts";
 import { tokenFrom } from "../admin/credential.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { below } from "../terminal/help-layout.ts";
-import { ago } from "../terminal/number-format.ts";
+import { ago } from "../../core/figures.ts";
 import type { OutputFormat } from "../terminal/output.ts";
 import { facts, OUTPUT_FORMATS, print } from "../terminal/output.ts";
 import { flagsOf, loadFrom, withSettingsOptions } from "../settings-options.ts";
@@ -31,7 +31,7 @@ const CHILD_SLACK_MS = 8_000;
 export function addControllerCommands(program: Command, terminal: Terminal): void {
   const controller = withSettingsOptions(program.command("controller"))
     .description("keep a controller and an agent running, by role")
-    .option("--no-moonlight", "no agent, also while another node leads")
+    .option("--no-agent", "run no agent, also while another node leads")
     .addHelpText(
       "after",
       below(terminal, "All settings: docs/configuration.md, and docs/node-controller.md for what it does."),
@@ -48,7 +48,7 @@ export function addControllerCommands(program: Command, terminal: Terminal): voi
 }
 
 async function control(terminal: Terminal, options: Options): Promise<void> {
-  const { settings } = withoutMoonlight(loadFrom(terminal, options), options);
+  const { settings } = withoutAgent(loadFrom(terminal, options), options);
   const mistakes = secretMistakes(settings);
   if (mistakes.length > 0) throw new BatonError("BAD_CONFIG", mistakes.join("\n"), { mistakes });
   const [{ Supervisor }, { controllerRoles }, { createLog }] = await Promise.all([
@@ -92,8 +92,8 @@ async function control(terminal: Terminal, options: Options): Promise<void> {
   process.exit((await code) || supervisor.exitCode);
 }
 
-function withoutMoonlight(loaded: Loaded, options: Options): Loaded {
-  if (options["moonlight"] !== false) return loaded;
+function withoutAgent(loaded: Loaded, options: Options): Loaded {
+  if (options["agent"] !== false) return loaded;
   const { settings } = loaded;
   return { ...loaded, settings: { ...settings, controller: { ...settings.controller, moonlight: false } } };
 }
@@ -120,7 +120,7 @@ async function showStatus(terminal: Terminal, options: Options): Promise<void> {
   }
   print(terminal, options["output"] as OutputFormat, report, () => statusTables(terminal, report));
   if (report.status === "degraded")
-    throw new CliFailure(EXIT.failure, "a child keeps crashing; its log tells why, and it is still tried");
+    throw new CliFailure(EXIT.failure, "a child keeps crashing and is restarted; see its log");
   if (report.status === "stopped") throw new CliFailure(EXIT.failure, "this node-controller does not run");
 }
 

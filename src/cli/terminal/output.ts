@@ -104,6 +104,12 @@ export const STATUS_STYLES: Readonly<Record<string, Style>> = {
   dead: "red",
 };
 
+const TONES = { good: "green", bad: "red", wait: "yellow" } as const;
+
+export function toneStyle(tone: keyof typeof TONES | null): Style | null {
+  return tone && TONES[tone];
+}
+
 export function statusPiece(status: string, note = ""): Piece {
   return piece(status + note, STATUS_STYLES[status] ?? null);
 }

@@ -1,6 +1,6 @@
 /** The progress of long work: one line that is redrawn on a terminal, separate lines at intervals elsewhere. */
 
-import { count, perSecond, span } from "./number-format.ts";
+import { count, perSecond, span } from "../../core/figures.ts";
 import { plain, shorten } from "./plain-text.ts";
 import type { Terminal } from "./terminal.ts";
 import { say } from "./terminal.ts";

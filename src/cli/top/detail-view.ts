@@ -1,11 +1,11 @@
 /** The details of the selected row, or all alerts, shown instead of the lists. */
 
-import { journalText } from "../cluster/journal-text.ts";
+import { journalText } from "../../core/journal-text.ts";
 import { nodeFacts, reachFacts } from "../cluster/node-text.ts";
 import { jobFacts } from "../jobs/job-text.ts";
 import type { Line } from "../terminal/columns.ts";
 import { piece } from "../terminal/columns.ts";
-import { since, timeAndAge } from "../terminal/number-format.ts";
+import { since, timeAndAge } from "../../core/figures.ts";
 import type { Facts } from "../terminal/output.ts";
 import { factLines } from "../terminal/output.ts";
 import { plain, wrapped } from "../terminal/plain-text.ts";

@@ -1,13 +1,14 @@
 /** The lists of the screen: nodes, queues, running jobs, events. */
 
 import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
-import { journalStyle, journalText } from "../cluster/journal-text.ts";
+import { journalText, journalTone } from "../../core/journal-text.ts";
 import { nodeColumns } from "../cluster/node-text.ts";
 import { runningColumns } from "../jobs/job-text.ts";
 import { queueColumns } from "../jobs/queues.ts";
 import type { Column, Line } from "../terminal/columns.ts";
 import { columnLines, piece } from "../terminal/columns.ts";
-import { span } from "../terminal/number-format.ts";
+import { toneStyle } from "../terminal/output.ts";
+import { span } from "../../core/figures.ts";
 import type { ScreenSize } from "./header-view.ts";
 import type { Model, Pane } from "./top-model.ts";
 import { selectedIndex } from "./top-model.ts";
@@ -57,7 +58,11 @@ function paneLines(model: Model, pane: Pane, { now, width }: ScreenSize): readon
 function eventColumns(now: number): readonly Column<JournalEntryBody>[] {
   return [
     ["events", ({ at }) => piece(clockText(at, now), "dim"), { width: 8 }],
-    ["", (entry) => piece(journalText(entry), journalStyle(entry.kind)), { width: 20, flexible: true }],
+    [
+      "",
+      (entry) => piece(journalText(entry), toneStyle(journalTone(entry.kind))),
+      { width: 20, flexible: true },
+    ],
   ];
 }
 

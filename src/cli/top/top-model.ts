@@ -14,7 +14,7 @@ import type { NodeBody } from "../../api/bodies/node-body.ts";
 import type { QueueBody } from "../../api/operations/jobs/queues.ts";
 import type { JournalEntryBody } from "../../api/bodies/journal-body.ts";
 import type { OverviewBody } from "../../api/bodies/overview-body.ts";
-import { several } from "../terminal/number-format.ts";
+import { several } from "../../core/figures.ts";
 import type { Key } from "./keys.ts";
 
 export const PANES = ["nodes", "queues", "jobs", "events"] as const;

@@ -6,7 +6,7 @@ import { BatonClientError } from "../../client/client-error.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import type { NodeOptions } from "../node-options.ts";
 import { connectForLong, withNodeOptions } from "../node-options.ts";
-import { journalText } from "../cluster/journal-text.ts";
+import { journalText } from "../../core/journal-text.ts";
 import { print } from "../terminal/output.ts";
 import { plain } from "../terminal/plain-text.ts";
 import type { Terminal } from "../terminal/terminal.ts";

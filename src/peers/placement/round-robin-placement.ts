@@ -7,7 +7,7 @@
  * lost answer does not create two jobs.
  */
 
-import { hopHeaders, hopPath, PEER_REFUSAL_HEADER, type Peers } from "../../transport/hop-headers.ts";
+import { hopHeaders, hopPath, type Peers } from "../../transport/hop-headers.ts";
 import type { RetractedJobs } from "../retractions/retraction-receiver.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { NodeName } from "../../core/ids.ts";
@@ -203,8 +203,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
 ]);
 
 /** `unclear`: an answer of something between us, or of a node whose store failed over it. */
-function verdictOf({ status, headers, body }: Reply): "answered" | "refused" | "unclear" {
-  if (headers[PEER_REFUSAL_HEADER] !== undefined) return "refused";
+function verdictOf({ status, body }: Reply): "answered" | "refused" | "unclear" {
   const passing = status === 421 || (status >= 502 && status <= 504) || (status >= 300 && status < 400);
   if (!passing) return "answered";
   try {

@@ -12,6 +12,7 @@ import type { NodeIdentity } from "../../core/node.ts";
 import type { Random } from "../../platform/random.ts";
 import type { Authenticator } from "../signing/authenticator.ts";
 import type { ClusterKeys } from "../signing/cluster-keys.ts";
+import type { ConnectionUse } from "../signing/signing.ts";
 import { FRAME_BYTES_MAX } from "./frame.ts";
 import { MESH_PATH, REFUSAL_HEADER, welcome } from "./handshake.ts";
 import type { SessionKeys } from "./handshake.ts";
@@ -21,8 +22,8 @@ export interface AcceptorOptions {
   readonly keys: ClusterKeys;
   readonly authenticator: Authenticator;
   readonly random: Random;
-  /** Null while it takes nobody, with the reason for the caller. */
-  readonly closed: () => string | null;
+  /** The reason why no connection of this use is accepted now; null while they are. */
+  readonly closed: (use: ConnectionUse) => string | null;
   readonly onConnection: (accepted: Accepted) => void;
 }
 
@@ -30,7 +31,8 @@ export interface Accepted {
   readonly socket: WebSocket;
   readonly peer: NodeIdentity;
   readonly session: SessionKeys;
-  /** At which it came in. */
+  readonly use: ConnectionUse;
+  /** The server that it came in at. */
   readonly server: Server;
 }
 
@@ -76,19 +78,12 @@ export class Acceptor {
     // Node has taken its own listener away, and an error without one would end the process.
     socket.on("error", () => socket.destroy());
     const { self, keys, authenticator, random, closed, onConnection } = this.#o;
-    const reason = closed();
-    if (reason !== null) return answer(socket, "503 Service Unavailable", reason);
-    const { method = "", url = "", headers } = request;
-    const verdict = authenticator.check({ method, path: url, headers, body: "" });
-    if (verdict.verdict === "outside") {
-      return answer(
-        socket,
-        "401 Unauthorized",
-        "only nodes of this cluster may connect, and the request is not signed",
-      );
-    }
+    const verdict = authenticator.check(request.headers);
     if (verdict.verdict === "refused") return answer(socket, "401 Unauthorized", verdict.reason);
-    const { from, claims, keyId } = verdict;
+    const { claims, keyId } = verdict;
+    const { from, use } = claims;
+    const reason = closed(use);
+    if (reason !== null) return answer(socket, "503 Service Unavailable", reason);
     if (from.name === self.name) {
       const why =
         from.incarnation === self.incarnation
@@ -99,19 +94,20 @@ export class Acceptor {
     const welcomed = welcome(keys, self, random.uuid(), claims, keyId);
     this.#headers.set(request, welcomed.headers);
     this.#sockets.handleUpgrade(request, socket, head, (opened) => {
-      onConnection({ socket: opened, peer: from, session: welcomed.session, server });
+      onConnection({ socket: opened, peer: from, session: welcomed.session, use, server });
     });
   }
 }
 
 function isMesh({ url, headers }: IncomingMessage): boolean {
-  return url === MESH_PATH && headers.upgrade?.toLowerCase() === "websocket";
+  // The url of a node may have a path in front.
+  return url?.endsWith(MESH_PATH) === true && headers.upgrade?.toLowerCase() === "websocket";
 }
 
 function answer(socket: Duplex, status: string, reason: string): void {
   const text = reason.replaceAll(/[^\x20-\x7e]/g, "?");
   const body = JSON.stringify({ error: "UNAUTHENTICATED", message: text });
-  // Whoever does not read it has no right to the socket.
+  // A client that does not read the answer must not keep the socket.
   socket.once("finish", () => socket.destroy());
   socket.end(
     `HTTP/1.1 ${status}\r\n${REFUSAL_HEADER}: ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

@@ -28,7 +28,7 @@ export class ConnectionTable {
     return connection?.usable ? connection : null;
   }
 
-  /** Counted from its first moment, used only when it is proven. */
+  /** It counts at once, and is used when it is proven. */
   add(connection: MeshConnection): void {
     this.#all.add(connection);
   }
@@ -39,8 +39,8 @@ export class ConnectionTable {
   }
 
   /**
-   * Two nodes that dial each other at the same moment must drop the same one of the two, so the smaller name's is kept; of
-   * two by the same dialler the later one, because whoever dials again has lost the first.
+   * Two nodes that dial each other at the same moment must drop the same one of the two, so that of the smaller name is
+   * kept; of two by the same dialler the later one, because a node that dials again has lost the first.
    */
   prove(connection: MeshConnection): void {
     const { peer } = connection;

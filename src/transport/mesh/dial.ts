@@ -11,11 +11,10 @@ import { checkWelcome, greet, MESH_PATH, REFUSAL_HEADER } from "./handshake.ts";
 import type { SessionKeys } from "./handshake.ts";
 
 /**
- * - `refusing`: the machine says that nobody listens there.
- * - `silent`: nobody says anything, which proves nothing.
- * - `denied`: a node answered and did not believe us, or we not it.
- * - `plain`: something answered that has no mesh: an older version, or a proxy that passes no WebSockets.
- * - `cut`: the connection was there and broke off before the answer.
+ * - `refusing`: the machine reports that no process listens there.
+ * - `silent`: no answer, or one that broke off, which proves nothing.
+ * - `denied`: the server did not accept this node, or did not prove that it is the node that is meant. This includes
+ *   every answer other than the switch to the mesh: nothing is ever sent to a server that has not proved its name.
  */
 export type Dialled =
   | {
@@ -24,10 +23,7 @@ export type Dialled =
       readonly peer: NodeIdentity;
       readonly session: SessionKeys;
     }
-  | {
-      readonly state: "refusing" | "silent" | "denied" | "plain" | "cut";
-      readonly reason: string;
-    };
+  | { readonly state: "refusing" | "silent" | "denied"; readonly reason: string };
 
 export interface DialOptions {
   readonly url: string;
@@ -49,7 +45,6 @@ export function dial({ url, keys, claims, clock, connectMs, signal }: DialOption
     // of zeros saves going through every byte on both sides.
     generateMask: (mask) => void mask.fill(0),
   });
-  let connected = false;
   let answer: IncomingMessage | null = null;
   let settled = false;
   const fail = (state: Exclude<Dialled["state"], "open">, reason: string): void => {
@@ -65,19 +60,16 @@ export function dial({ url, keys, claims, clock, connectMs, signal }: DialOption
   socket.on("error", (error) => {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code && !message.includes(code) ? `${code}: ${message}` : message || String(code);
-    fail(stateOf(error, connected), reason);
+    fail(isRefusal(error) ? "refusing" : "silent", reason);
   });
   socket.on("unexpected-response", (_request, response) => {
     response.resume();
-    fail(...judge(response));
+    fail("denied", whyDenied(response));
   });
-  socket.on("upgrade", (response) => {
-    connected = true;
-    answer = response;
-  });
+  socket.on("upgrade", (response) => (answer = response));
   socket.on("open", () => {
     const welcomed = checkWelcome(keys, claims, answer?.headers ?? {});
-    if ("refused" in welcomed) return fail(welcomed.mesh ? "denied" : "plain", welcomed.refused);
+    if ("refused" in welcomed) return fail("denied", welcomed.refused);
     settled = true;
     // Nothing can come before the connection listens: the server waits for our first frame.
     resolve({ state: "open", socket, ...welcomed });
@@ -88,20 +80,14 @@ export function dial({ url, keys, claims, clock, connectMs, signal }: DialOption
   });
 }
 
-function judge(response: IncomingMessage): [Exclude<Dialled["state"], "open">, string] {
-  const { statusCode = 0, headers } = response;
+function whyDenied({ statusCode = 0, headers }: IncomingMessage): string {
   const why = headers[REFUSAL_HEADER];
-  if (typeof why === "string") return ["denied", why];
-  return ["plain", `it answered ${statusCode} instead of switching to the mesh`];
+  if (typeof why === "string") return why;
+  return `it answered ${statusCode} instead of switching to the mesh; a proxy between nodes must pass WebSockets to ${MESH_PATH}`;
 }
 
 /** Of a name with several addresses every one has to refuse: the process may listen on any of them. */
-function stateOf(error: Error, connected: boolean): "refusing" | "silent" | "cut" {
+function isRefusal(error: Error): boolean {
   const each = error instanceof AggregateError ? error.errors : [error];
-  if (each.every((one) => (one as NodeJS.ErrnoException).code === "ECONNREFUSED")) return "refusing";
-  const { syscall } = error as NodeJS.ErrnoException;
-  return connected ||
-    (syscall !== "connect" && syscall !== "getaddrinfo" && !(error instanceof AggregateError))
-    ? "cut"
-    : "silent";
+  return each.every((one) => (one as NodeJS.ErrnoException).code === "ECONNREFUSED");
 }

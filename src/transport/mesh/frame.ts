@@ -16,21 +16,20 @@ export const KIND = {
   hello: 0,
   request: 1,
   reply: 2,
-  /** More of a request's body, and how much more may be sent. */
-  requestData: 3,
-  requestCredit: 4,
-  replyData: 5,
-  replyCredit: 6,
+  /** A part of a body, on a connection for a single call. */
+  data: 3,
+  /** The reply is too large for this connection; it can be fetched with this ticket on one of its own. */
+  parked: 4,
   /** The caller does not wait any more. */
-  cancel: 7,
+  cancel: 5,
   /** The reply will not come, or not to its end. */
-  broken: 8,
-  /** The handler was never called. */
-  refuse: 9,
+  broken: 6,
+  /** The handler was not called. */
+  refuse: 7,
   /** No more requests will come from this side. */
-  bye: 10,
-  ping: 11,
-  pong: 12,
+  bye: 8,
+  ping: 9,
+  pong: 10,
 } as const;
 
 export const METHODS: readonly PeerRequest["method"][] = ["GET", "POST", "PUT", "DELETE"];
@@ -38,27 +37,30 @@ export const METHODS: readonly PeerRequest["method"][] = ["GET", "POST", "PUT", 
 const SEAL_BYTES = 16;
 const PREFIX_BYTES = SEAL_BYTES + 8;
 export const MESSAGE_HEAD_BYTES = 9;
-/** A body above this goes in parts, so that it holds up no other call for longer than one of them takes. */
-export const PART_BYTES = 32 * 1024;
-/** A frame is closed when it has so much; the last message may go beyond by a part and its head. */
+/** A larger request or reply gets a connection of its own, so that it delays no other call for long. */
+const LARGE_BYTES = 256 * 1024;
+/** Of a body on a connection of its own. */
+export const PART_BYTES = 64 * 1024;
+/** A frame is sent when it has so much; the last message may exceed it by its whole length. */
 export const FRAME_FULL_BYTES = 64 * 1024;
 /** In characters: with three bytes each, a request's head still fits into a frame. */
 export const PATH_LENGTH_MAX = 16 * 1024;
 export const HEADERS_LENGTH_MAX = 32 * 1024;
-/** What a peer may send at most. Nobody gets a larger buffer out of us, whatever a length field says. */
+/** The largest frame that is accepted, whatever a length field says: a full frame and one more large message. */
 export const FRAME_BYTES_MAX = 512 * 1024;
-
-const SLAB_BYTES = 256 * 1024;
 
 export class FrameWriter {
   readonly #key: KeyObject;
-  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  readonly #slabBytes: number;
+  #slab = Buffer.alloc(0);
   #start = 0;
   #at = 0;
   #counter = 0;
 
-  constructor(key: KeyObject) {
+  /** Messages are written into slabs of this size, or of their own size if they are larger. */
+  constructor(key: KeyObject, slabBytes: number) {
     this.#key = key;
+    this.#slabBytes = slabBytes;
   }
 
   /** The number of the frame that is being filled. */
@@ -106,16 +108,11 @@ export class FrameWriter {
     this.#close(head, at);
   }
 
-  data(kind: number, id: number, chunk: Buffer, ended: boolean): void {
-    const head = this.#open(kind, id, 1 + chunk.length);
+  data(id: number, chunk: Buffer, ended: boolean): void {
+    const head = this.#open(KIND.data, id, 1 + chunk.length);
     this.#slab[this.#at] = ended ? 1 : 0;
     chunk.copy(this.#slab, this.#at + 1);
     this.#close(head, this.#at + 1 + chunk.length);
-  }
-
-  number(kind: number, id: number, value: number): void {
-    const head = this.#open(kind, id, 4);
-    this.#close(head, this.#slab.writeUInt32BE(value, this.#at));
   }
 
   text(kind: number, id: number, text = ""): void {
@@ -141,7 +138,7 @@ export class FrameWriter {
     const needed = (begun ? 0 : PREFIX_BYTES) + MESSAGE_HEAD_BYTES + bytesMax;
     if (this.#at + needed > this.#slab.length) {
       // What was taken may still be on its way out of the old slab, so a new one is begun instead of the old one's start.
-      const slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, this.bytes + needed));
+      const slab = Buffer.allocUnsafeSlow(Math.max(this.#slabBytes, this.bytes + needed));
       this.#slab.copy(slab, 0, this.#start, this.#at);
       this.#at = this.bytes;
       this.#start = 0;
@@ -161,7 +158,11 @@ export class FrameWriter {
   }
 }
 
-/** Something came that no honest peer sends: the connection is given up. */
+export function isLarge(body: string): boolean {
+  return body.length > LARGE_BYTES / 3 && Buffer.byteLength(body) > LARGE_BYTES;
+}
+
+/** The peer has violated the protocol: the connection is closed. */
 export class MeshFault extends Error {}
 
 export class FrameReader {

@@ -1,7 +1,7 @@
 /**
  * How two nodes prove to each other that they know the cluster secret, and derive the keys of one connection.
  *
- *   dialler -> GET /peer/mesh, signed as any call, with its nonce
+ *   dialler -> GET /peer/mesh, signed, with its nonce
  *   server  -> 101, its name, its own nonce, and a proof over both nonces and both names
  *   dialler -> a first frame under the session's key: only this convinces the server, because the signed request alone
  *              could have been recorded elsewhere
@@ -17,11 +17,11 @@ import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import { derivedKey } from "../signing/cluster-keys.ts";
 import type { ClusterKey, ClusterKeys } from "../signing/cluster-keys.ts";
-import { HEADER, sign } from "../signing/signing.ts";
+import { HEADER, INCARNATION, MAC, NONCE, sign } from "../signing/signing.ts";
 import type { Claims, ReceivedHeaders } from "../signing/signing.ts";
 
 export const MESH_PATH = "/peer/mesh";
-const MESH_VERSION = "1";
+const MESH_VERSION = "2";
 const VERSION_HEADER = "x-baton-mesh";
 const PROOF_HEADER = "x-baton-proof";
 /** In the answer to a node that was not believed. */
@@ -34,11 +34,7 @@ export interface SessionKeys {
 
 /** The dialler's headers. */
 export function greet(keys: ClusterKeys, claims: Claims): Record<string, string> {
-  return sign(
-    keys,
-    { method: "GET", path: MESH_PATH, body: "", headers: { [VERSION_HEADER]: MESH_VERSION } },
-    claims,
-  );
+  return { [VERSION_HEADER]: MESH_VERSION, ...sign(keys, claims) };
 }
 
 interface Pair {
@@ -73,30 +69,29 @@ export function welcome(
 
 export type Welcomed =
   | { readonly peer: NodeIdentity; readonly session: SessionKeys }
-  | { readonly refused: string; readonly mesh: boolean };
+  | { readonly refused: string };
 
-/** What the dialler makes of the server's headers. `mesh` is false where something else than Baton switched protocols. */
+/** What the dialler makes of the server's headers. */
 export function checkWelcome(keys: ClusterKeys, claims: Claims, headers: ReceivedHeaders): Welcomed {
   const text = (name: string, shape: RegExp): string | null => {
     const value = headers[name];
     return typeof value === "string" && shape.test(value) ? value : null;
   };
   if (headers[VERSION_HEADER] !== MESH_VERSION)
-    return { refused: "it does not speak this mesh", mesh: false };
+    return { refused: "it does not speak this version of the mesh" };
   const name = text(HEADER.from, NODE_NAME) as NodeName | null;
-  const incarnation = text(HEADER.incarnation, /^[\x21-\x7e]{1,64}$/);
-  const nonce = text(HEADER.nonce, /^[A-Za-z0-9_-]{16,64}$/);
-  const proof = text(PROOF_HEADER, /^[A-Za-z0-9_-]{43}$/);
-  if (!name || !incarnation || !nonce || !proof)
-    return { refused: "it does not prove who it is", mesh: true };
+  const incarnation = text(HEADER.incarnation, INCARNATION);
+  const nonce = text(HEADER.nonce, NONCE);
+  const proof = text(PROOF_HEADER, MAC);
+  if (!name || !incarnation || !nonce || !proof) return { refused: "it does not prove who it is" };
   const server = { name, incarnation };
   const pair = { dialler: claims.from, server, diallerNonce: claims.nonce, serverNonce: nonce };
   const expected = proofOf(keys.first, pair);
   if (!timingSafeEqual(Buffer.from(proof, "base64url"), expected)) {
-    return { refused: `what calls itself ${name} does not know the cluster's secret`, mesh: true };
+    return { refused: `what calls itself ${name} does not know the cluster's secret` };
   }
   if (claims.to !== null && claims.to !== name) {
-    return { refused: `it is ${name}, not ${claims.to}`, mesh: true };
+    return { refused: `it is ${name}, not ${claims.to}` };
   }
   const { up, down } = sessionKeys(keys.first, pair);
   return { peer: server, session: { send: up, receive: down } };
@@ -104,15 +99,15 @@ export function checkWelcome(keys: ClusterKeys, claims: Claims, headers: Receive
 
 function proofOf({ key }: ClusterKey, pair: Pair): Buffer {
   return createHmac("sha256", key)
-    .update(JSON.stringify(["baton mesh server 1", ...facts(pair)]))
+    .update(JSON.stringify(["baton mesh server 2", ...facts(pair)]))
     .digest();
 }
 
 function sessionKeys(key: ClusterKey, pair: Pair): { readonly up: KeyObject; readonly down: KeyObject } {
   const salt = `${pair.diallerNonce} ${pair.serverNonce}`;
   return {
-    up: derivedKey(key, salt, ["baton mesh up 1", ...facts(pair)]),
-    down: derivedKey(key, salt, ["baton mesh down 1", ...facts(pair)]),
+    up: derivedKey(key, salt, ["baton mesh up 2", ...facts(pair)]),
+    down: derivedKey(key, salt, ["baton mesh down 2", ...facts(pair)]),
   };
 }
 

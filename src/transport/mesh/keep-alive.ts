@@ -4,11 +4,13 @@ import type { Clock } from "../../platform/clock.ts";
 
 export interface KeepAliveOptions {
   readonly clock: Clock;
-  /** After so long without a frame the peer is asked for one, */
+  /** After so long without a frame a ping is sent, */
   readonly pingMs: number;
-  /** and after so long it is given up. Below a few pings a busy machine looks dead. */
+  /** and after so long the peer is considered gone. Below a few pings a busy machine looks dead. */
   readonly silentMs: number;
-  readonly ask: () => void;
+  readonly ping: () => void;
+  /** True while this side does not read, so that silence means nothing. */
+  readonly deaf: () => boolean;
   readonly onSilent: (reason: string) => void;
 }
 
@@ -24,7 +26,7 @@ export class KeepAlive {
     this.#o = options;
     this.#silentSince = clock.monotonic();
     this.#due = this.#silentSince + pingMs;
-    this.#cancel = clock.after(pingMs, () => this.#look());
+    this.#cancel = clock.after(pingMs, () => this.#check());
   }
 
   heard(): void {
@@ -35,18 +37,18 @@ export class KeepAlive {
     this.#cancel();
   }
 
-  #look(): void {
-    const { clock, pingMs, silentMs, ask, onSilent } = this.#o;
+  #check(): void {
+    const { clock, pingMs, silentMs, ping, deaf, onSilent } = this.#o;
     const now = clock.monotonic();
-    // We did not run ourselves, so what the peer sent meanwhile has not been read yet.
-    const blind = now - this.#due > pingMs;
+    // If this process did not run, what the peer sent meanwhile has not been read yet.
+    const blind = now - this.#due > pingMs || deaf();
     this.#due = now + pingMs;
     if (this.#heard || blind) this.#silentSince = now;
     if (now - this.#silentSince >= silentMs) {
       return onSilent(`nothing was heard for ${Math.round(now - this.#silentSince)} ms`);
     }
-    if (!this.#heard) ask();
+    if (!this.#heard) ping();
     this.#heard = false;
-    this.#cancel = clock.after(pingMs, () => this.#look());
+    this.#cancel = clock.after(pingMs, () => this.#check());
   }
 }

@@ -1,23 +1,25 @@
 /**
- * Calls to peers over one WebSocket for each pair of nodes, on the port that also serves HTTP.
+ * Calls to peers over WebSockets, on the port that also serves HTTP. Every connection begins with a handshake in which
+ * both nodes prove that they know the cluster secret, and everything on it is sealed with keys of that connection. There
+ * is no other way to call a peer: a server that does not complete the handshake is sent nothing.
  *
- * All calls of one turn of the event loop are sent in one sealed frame; a call costs a third of an HTTP request. If a
- * peer has no mesh (an older version, a proxy in between), calls use the fallback transport.
+ * Small calls share one connection for each pair of nodes; all of one turn of the event loop leave in one frame. A
+ * stream, or a body above 256 KiB, gets a connection of its own (single-call.ts).
  */
 
 import type { Server } from "node:http";
-import type { WebSocket } from "ws";
 import type { NodeName } from "../../core/ids.ts";
 import type { NodeIdentity } from "../../core/node.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import { Lifecycle } from "../../platform/service.ts";
-import type { Authenticator } from "../signing/authenticator.ts";
+import { Authenticator } from "../signing/authenticator.ts";
+import { clusterKeys } from "../signing/cluster-keys.ts";
 import type { ClusterKeys } from "../signing/cluster-keys.ts";
-import { limitMs, mistakeIn, peerAddress, refused, tooLate } from "../outcome.ts";
+import type { ConnectionUse } from "../signing/signing.ts";
+import { deadlineOf, limitMs, mistakeIn, peerAddress, refused, tooLate, unknown } from "../outcome.ts";
 import type { PeerAddress } from "../outcome.ts";
-import { deadlineOf } from "../signing/signed-transport.ts";
 import type {
   CallOptions,
   Failure,
@@ -30,30 +32,45 @@ import type {
   Transport,
 } from "../transport.ts";
 import { Acceptor } from "./acceptor.ts";
+import type { Accepted } from "./acceptor.ts";
+import { ConnectionTable } from "./connection-table.ts";
+import { dial } from "./dial.ts";
+import type { Dialled } from "./dial.ts";
+import { isLarge } from "./frame.ts";
+import type { Session } from "./frame-socket.ts";
 import { MeshConnection } from "./mesh-connection.ts";
 import type { ConnectionLimits } from "./mesh-connection.ts";
-import { dial } from "./dial.ts";
-import type { SessionKeys } from "./handshake.ts";
+import { requestHeaders } from "./message-content.ts";
+import type { FetchReply } from "./outgoing-call.ts";
+import { ParkedReplies, ticketPath } from "./parked-replies.ts";
 import { PeerLink } from "./peer-link.ts";
 import type { Reached } from "./peer-link.ts";
-import { ConnectionTable } from "./connection-table.ts";
+import { SingleCall, SingleServer } from "./single-call.ts";
 import { watchPeer } from "./watch-peer.ts";
 import type { PeerBreak } from "./watch-peer.ts";
 
 export interface MeshOptions {
   readonly self: NodeIdentity;
-  readonly keys: ClusterKeys;
-  readonly authenticator: Authenticator;
-  /** For peers without a mesh; it signs by itself. Started and stopped with the mesh. */
-  readonly fallback: Transport;
+  /** The first one signs, and a second one is accepted too. */
+  readonly secrets: readonly string[];
+  /** How far the clocks of two nodes may be apart. */
+  readonly skewMs?: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly limits?: Partial<ConnectionLimits>;
   readonly connectMs?: number;
-  readonly plainMs?: number;
-  /** Connections of peers. A cluster needs one for each node; the rest is for those that come and go. */
+  /** Connections of peers for small calls. A cluster needs one for each node; the rest is for those that come and go. */
   readonly connectionsMax?: number;
+}
+
+interface Closable {
+  close(graceMs: number): Promise<void>;
+}
+
+interface Way {
+  readonly link: PeerLink;
+  readonly connection: MeshConnection | null;
 }
 
 const LIMITS: ConnectionLimits = {
@@ -67,17 +84,26 @@ const NOT_SERVING: PeerReply = {
   headers: { "content-type": "application/json", "retry-after": "1" },
   body: JSON.stringify({ error: "STOPPED", message: "this node does not serve calls of nodes yet" }),
 };
+/** There may be thousands of connections for a single stream, most of them silent: they get less memory and fewer pings. */
+const USES = {
+  shared: { slabBytes: 256 * 1024, patience: 1 },
+  single: { slabBytes: 4 * 1024, patience: 5 },
+} as const;
 const STOP_MS_MAX = 250;
-/** Urls are few; the bound is for those that somebody announces by mistake. */
+/** Urls are few; the bound is for those that a node announces by mistake. */
 const LINKS_MAX = 1_024;
 
 export class MeshTransport extends Lifecycle implements Transport {
   readonly kind = "mesh";
   readonly #o: MeshOptions;
+  readonly #keys: ClusterKeys;
   readonly #limits: ConnectionLimits;
   readonly #members: ConnectionTable;
+  readonly #parked: ParkedReplies;
+  /** Connections for a single call, in both directions. */
+  readonly #singles = new Set<Closable>();
   readonly #acceptor: Acceptor;
-  readonly #accepted = new Map<Server, Set<MeshConnection>>();
+  readonly #accepted = new Map<Server, Set<Closable>>();
   readonly #links = new Map<string, PeerLink>();
   readonly #addresses = new Map<string, PeerAddress>();
   #stopping = new AbortController();
@@ -85,25 +111,19 @@ export class MeshTransport extends Lifecycle implements Transport {
 
   constructor(options: MeshOptions) {
     super();
+    const { self, secrets, skewMs, clock, random } = options;
     this.#o = options;
+    this.#keys = clusterKeys(secrets);
     this.#limits = { ...LIMITS, ...options.limits };
-    this.#members = new ConnectionTable(options.self.name);
-    const { self, keys, authenticator, random, connectionsMax = 512 } = options;
+    this.#members = new ConnectionTable(self.name);
+    this.#parked = new ParkedReplies(clock, random);
     this.#acceptor = new Acceptor({
       self,
-      keys,
-      authenticator,
+      keys: this.#keys,
+      authenticator: new Authenticator({ keys: this.#keys, self: self.name, clock, skewMs }),
       random,
-      closed: () => {
-        if (!this.running) return "the node is not running";
-        return this.#members.size >= connectionsMax ? "the node has too many connections" : null;
-      },
-      onConnection: ({ socket, peer, session, server }) => {
-        const connection = this.#open(socket, peer, session, false);
-        const accepted = this.#accepted.get(server);
-        accepted?.add(connection);
-        void connection.over.then(() => accepted?.delete(connection));
-      },
+      closed: (use) => this.#closed(use),
+      onConnection: (accepted) => this.#accept(accepted),
     });
   }
 
@@ -113,11 +133,11 @@ export class MeshTransport extends Lifecycle implements Transport {
   }
 
   /**
-   * Takes connections of peers there from now on. The returned function ends that, and says goodbye to those that came in there: a
-   * server that closes waits for them. The transport goes on, and dials when it has to.
+   * Accepts connections of peers at this server from now on. The returned function ends that and closes the connections that came
+   * in there, because a server that closes waits for them. The transport goes on, and dials when it has to.
    */
   attach(server: Server): () => Promise<void> {
-    const accepted = new Set<MeshConnection>();
+    const accepted = new Set<Closable>();
     this.#accepted.set(server, accepted);
     const detach = this.#acceptor.attach(server);
     return async () => {
@@ -127,7 +147,7 @@ export class MeshTransport extends Lifecycle implements Transport {
     };
   }
 
-  /** Open connections, also those that are about to be replaced. */
+  /** Open shared connections, also those that are about to be replaced. */
   get connections(): number {
     return this.#members.size;
   }
@@ -137,7 +157,7 @@ export class MeshTransport extends Lifecycle implements Transport {
     return this.#members.get(name) !== null;
   }
 
-  /** Keeps a connection open and tells when it is not there. Nothing comes of a peer without a mesh. */
+  /** Keeps a connection open and reports when it is lost. */
   watch(peerUrl: string, signal: AbortSignal, name: NodeName | null = null): AsyncIterable<PeerBreak> {
     const address = this.#address(peerUrl);
     if ("outcome" in address) throw new Error(address.reason);
@@ -151,60 +171,46 @@ export class MeshTransport extends Lifecycle implements Transport {
   call(peerUrl: string, request: PeerRequest, options: CallOptions): Promise<Outcome> {
     const way = this.#way(peerUrl, request, options);
     if ("outcome" in way) return Promise.resolve(way);
-    const { connection, path } = way;
-    if (connection) return connection.call(request, path, deadlineOf(request, options), options);
-    return this.#reach(way.link, options).then((reached) => {
+    const { connection, link } = way;
+    if (isLarge(request.body ?? "")) return this.#callAlone(link, request, options);
+    const fetch: FetchReply = (ticket, left) => {
+      return this.#callAlone(link, { method: "GET", path: ticketPath(ticket) }, left);
+    };
+    if (connection) return connection.call(request, options, fetch);
+    return this.#reach(link, options, link.reach(options.to ?? null)).then((reached) => {
       if ("outcome" in reached) return reached;
-      const left = { ...options, deadlineMs: reached.leftMs };
-      if (!reached.connection) return this.#o.fallback.call(peerUrl, request, left);
-      return reached.connection.call(request, path, deadlineOf(request, left), left);
+      return reached.connection.call(request, { ...options, deadlineMs: reached.leftMs }, fetch);
     });
   }
 
   stream(peerUrl: string, request: PeerRequest, options: StreamOptions): Promise<StreamOutcome> {
     const way = this.#way(peerUrl, request, options);
     if ("outcome" in way) return Promise.resolve(way);
-    const { connection, path } = way;
-    if (connection) return connection.stream(request, path, deadlineOf(request, options), options);
-    return this.#reach(way.link, options).then((reached) => {
-      if ("outcome" in reached) return reached;
-      const left = { ...options, headMs: reached.leftMs };
-      if (!reached.connection) return this.#o.fallback.stream(peerUrl, request, left);
-      return reached.connection.stream(request, path, deadlineOf(request, left), left);
-    });
+    return this.#streamAlone(way.link, request, options, deadlineOf(request, options));
   }
 
-  protected override async onStart(): Promise<void> {
+  protected override onStart(): void {
     this.#stopping = new AbortController();
-    await this.#o.fallback.start();
   }
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([
-      ...this.#members.all().map((connection) => connection.close(STOP_MS_MAX)),
-      this.#o.fallback.stop(),
-    ]);
+    const open = [...this.#members.all(), ...this.#singles];
+    await Promise.all(open.map((connection) => connection.close(STOP_MS_MAX)));
     this.#links.clear();
+    this.#parked.clear();
   }
 
   // ---------------------------------------------------------------- the way to a peer
 
-  #way(
-    peerUrl: string,
-    request: PeerRequest,
-    options: CallOptions | StreamOptions,
-  ):
-    | { readonly link: PeerLink; readonly connection: MeshConnection | null; readonly path: string }
-    | Failure {
+  #way(peerUrl: string, request: PeerRequest, options: CallOptions | StreamOptions): Way | Failure {
     if (!this.running) return refused("the transport is not running");
     const address = this.#address(peerUrl);
     if ("outcome" in address) return address;
     const mistake = mistakeIn(request, options);
     if (mistake) return mistake;
     const link = this.#link(address);
-    const connection = this.#current(link, options.to ?? null);
-    return { link, connection, path: address.base === "" ? request.path : address.base + request.path };
+    return { link, connection: this.#current(link, options.to ?? null) };
   }
 
   #address(peerUrl: string): PeerAddress | Failure {
@@ -221,15 +227,7 @@ export class MeshTransport extends Lifecycle implements Transport {
     const url = origin + base;
     const known = this.#links.get(url);
     if (known) return known;
-    const { clock, log, plainMs = 60_000 } = this.#o;
-    const link = new PeerLink({
-      url,
-      clock,
-      plainMs,
-      dial: (of, to) => this.#dial(of, to),
-      onPlain: ({ url: peer }, reason) =>
-        log.warn({ peer, reason }, "a peer has no mesh; it is called over HTTP, which costs more"),
-    });
+    const link = new PeerLink(url, (to) => this.#connect(url, to));
     if (this.#links.size >= LINKS_MAX) this.#links.clear();
     this.#links.set(url, link);
     return link;
@@ -240,91 +238,159 @@ export class MeshTransport extends Lifecycle implements Transport {
     return name === null ? null : this.#members.get(name);
   }
 
-  /** Until now nothing of the call was written, so whatever goes wrong here is a refusal. */
-  async #reach(
-    link: PeerLink,
+  /** What an attempt found, within the time of the call. Nothing of the call was sent yet, so every failure is a refusal. */
+  async #reach<Found extends Reached | Dialled>(
+    { url }: PeerLink,
     options: CallOptions | StreamOptions,
-  ): Promise<{ readonly connection: MeshConnection | null; readonly leftMs: number } | Failure> {
+    attempt: Promise<Found>,
+  ): Promise<(Extract<Found, { state: "open" }> & { readonly leftMs: number }) | Failure> {
     const { clock } = this.#o;
     const limit = limitMs(options);
-    if (link.plain) return { connection: null, leftMs: limit };
     const began = clock.monotonic();
-    const reached = await this.#patiently(link.reach(options.to ?? null), options);
-    if ("outcome" in reached) return reached;
+    const given = Promise.withResolvers<Found | Failure>();
+    const cancel = clock.after(limit, () => given.resolve(refused(tooLate(options))));
+    const abort = (): void => given.resolve(refused("it was called off before it was sent"));
+    options.signal?.addEventListener("abort", abort, { once: true });
+    attempt.then(given.resolve, (error: unknown) => given.resolve(refused(String(error))));
+    const found = await given.promise;
+    cancel();
+    options.signal?.removeEventListener("abort", abort);
+    if ("outcome" in found) return found;
     if (!this.running) return refused("the transport was stopped");
     const leftMs = limit - (clock.monotonic() - began);
     if (leftMs <= 0) return refused(tooLate(options));
-    switch (reached.state) {
-      case "open":
-        return { connection: reached.connection, leftMs };
-      case "plain":
-      case "cut":
-        return { connection: null, leftMs };
-      case "refusing":
-      case "silent":
-        return refused(`${link.url}: ${reached.reason}`);
-      case "denied":
-        return { ...refused(`${link.url}: ${reached.reason}`), denied: reached.reason };
-    }
+    if (found.state === "open") return { ...(found as Extract<Found, { state: "open" }>), leftMs };
+    const failure = refused(`${url}: ${found.reason}`);
+    return found.state === "denied" ? { ...failure, denied: found.reason } : failure;
   }
 
-  async #patiently(
-    reaching: Promise<Reached>,
-    options: CallOptions | StreamOptions,
-  ): Promise<Reached | Failure> {
-    const { promise, resolve } = Promise.withResolvers<Reached | Failure>();
-    const cancel = this.#o.clock.after(limitMs(options), () => resolve(refused(tooLate(options))));
-    const abort = (): void => resolve(refused("it was called off before it was sent"));
-    options.signal?.addEventListener("abort", abort, { once: true });
-    reaching.then(resolve, (error: unknown) => resolve(refused(String(error))));
-    const result = await promise;
-    cancel();
-    options.signal?.removeEventListener("abort", abort);
-    return result;
-  }
+  // ---------------------------------------------------------------- connections
 
-  async #dial(link: PeerLink, to: NodeName | null): Promise<Reached> {
-    const { self, keys, clock, random, connectMs = 2_000 } = this.#o;
-    const claims = {
-      from: self,
-      to,
-      time: clock.now(),
-      nonce: random.uuid(),
-      deadlineMs: null,
-      hop: 0,
-    };
+  async #dial(
+    url: string,
+    to: NodeName | null,
+    use: ConnectionUse,
+    connectMs = this.#o.connectMs ?? 2_000,
+  ): Promise<Dialled> {
+    const { self, clock, random } = this.#o;
+    const claims = { from: self, to, time: clock.now(), nonce: random.uuid(), use };
     const { signal } = this.#stopping;
-    const dialled = await dial({ url: link.url, keys, claims, clock, connectMs, signal });
-    if (dialled.state !== "open") return dialled;
-    const { socket, peer, session } = dialled;
-    if (signal.aborted || peer.name === self.name) {
-      socket.terminate();
-      return {
-        state: "denied",
-        reason: signal.aborted ? "the transport was stopped" : "this is the node itself",
-      };
-    }
-    return { state: "open", connection: this.#open(socket, peer, session, true) };
+    const dialled = await dial({ url, keys: this.#keys, claims, clock, connectMs, signal });
+    if (dialled.state !== "open" || (!signal.aborted && dialled.peer.name !== self.name)) return dialled;
+    dialled.socket.terminate();
+    const reason = signal.aborted ? "the transport was stopped" : "this is the node itself";
+    return { state: "denied", reason };
   }
 
-  #open(socket: WebSocket, peer: NodeIdentity, session: SessionKeys, dialled: boolean): MeshConnection {
-    const { clock, log } = this.#o;
-    const connection = new MeshConnection({
-      socket,
-      peer,
-      dialled,
-      session,
+  async #connect(url: string, to: NodeName | null): Promise<Reached> {
+    const dialled = await this.#dial(url, to, "shared");
+    if (dialled.state !== "open") return dialled;
+    const connection = this.#share(this.#session(dialled, true, "shared"));
+    this.#members.prove(connection);
+    // The peer may have dialled this node in the same moment, and that connection is kept.
+    return { state: "open", connection: this.#members.get(connection.peer.name) ?? connection };
+  }
+
+  #closed(use: ConnectionUse): string | null {
+    if (!this.running) return "the node is not running";
+    const { connectionsMax = 512 } = this.#o;
+    const full =
+      use === "shared" ? this.#members.size >= connectionsMax : this.#singles.size >= this.#limits.callsMax;
+    return full ? "the node has too many connections" : null;
+  }
+
+  #accept(accepted: Accepted): void {
+    const session = this.#session(accepted, false, accepted.use);
+    const all = this.#accepted.get(accepted.server);
+    if (accepted.use === "shared") {
+      const connection = this.#share(session);
+      all?.add(connection);
+      void connection.over.then(() => all?.delete(connection));
+      return;
+    }
+    const single: SingleServer = new SingleServer(session, {
+      handler: async (request) =>
+        this.#parked.take(session.peer.name, request.path) ?? this.#handler(request),
+      bodyBytesMax: this.#limits.bodyBytesMax,
+      onOver: () => {
+        all?.delete(single);
+        this.#singles.delete(single);
+      },
+    });
+    all?.add(single);
+    this.#singles.add(single);
+  }
+
+  #share(session: Session): MeshConnection {
+    const connection = new MeshConnection(session, {
       handler: (request) => this.#handler(request),
-      clock,
-      log,
       limits: this.#limits,
+      parked: this.#parked,
       onProven: (proven) => this.#members.prove(proven),
       onOver: (gone) => this.#members.remove(gone),
     });
     this.#members.add(connection);
-    if (!dialled) return connection;
-    this.#members.prove(connection);
-    // The peer may have dialled us in the same moment, and that one is kept.
-    return this.#members.get(peer.name) ?? connection;
+    return connection;
+  }
+
+  #session(
+    { socket, peer, session }: Pick<Accepted, "socket" | "peer" | "session">,
+    dialled: boolean,
+    use: ConnectionUse,
+  ): Session {
+    const { clock, log } = this.#o;
+    const { slabBytes, patience } = USES[use];
+    const pingMs = patience * this.#limits.pingMs;
+    const silentMs = patience * this.#limits.silentMs;
+    return { socket, peer, keys: session, dialled, clock, log, pingMs, silentMs, slabBytes };
+  }
+
+  // ---------------------------------------------------------------- calls on connections of their own
+
+  async #streamAlone(
+    link: PeerLink,
+    request: PeerRequest,
+    options: StreamOptions,
+    deadlineMs: number | null,
+  ): Promise<StreamOutcome> {
+    const headers = requestHeaders(request);
+    if (typeof headers !== "string") return headers;
+    // Many streams may begin at once, so only the limit of the call itself counts.
+    const dialled = this.#dial(link.url, options.to ?? null, "single", options.headMs);
+    const reached = await this.#reach(link, options, dialled);
+    if ("outcome" in reached) return reached;
+    const call: SingleCall = new SingleCall(
+      this.#session(reached, true, "single"),
+      { ...request, headers, deadlineMs },
+      { ...options, headMs: reached.leftMs },
+      () => this.#singles.delete(call),
+    );
+    this.#singles.add(call);
+    return call.outcome;
+  }
+
+  async #callAlone(link: PeerLink, request: PeerRequest, options: CallOptions): Promise<Outcome> {
+    const { to, deadlineMs } = options;
+    const late = new AbortController();
+    const cancel = this.#o.clock.after(deadlineMs, () => late.abort());
+    const signal = options.signal ? AbortSignal.any([options.signal, late.signal]) : late.signal;
+    try {
+      const head = { headMs: deadlineMs, to, signal };
+      const reply = await this.#streamAlone(link, request, head, deadlineOf(request, options));
+      if (reply.outcome !== "reply") return reply;
+      const { bodyBytesMax } = this.#limits;
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of reply.body) {
+        bytes += chunk.length;
+        if (bytes > bodyBytesMax) return unknown(`the reply is larger than ${bodyBytesMax} bytes`);
+        chunks.push(chunk);
+      }
+      return { ...reply, body: Buffer.concat(chunks).toString("utf8") };
+    } catch (error) {
+      return unknown(late.signal.aborted ? tooLate(options) : (error as Error).message);
+    } finally {
+      cancel();
+    }
   }
 }

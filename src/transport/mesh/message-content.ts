@@ -1,8 +1,9 @@
 /** The content of the messages in a frame. Lengths are validated before they are used. */
 
-import { METHODS, MeshFault } from "./frame.ts";
+import { HEADERS_LENGTH_MAX, METHODS, MeshFault, PATH_LENGTH_MAX } from "./frame.ts";
 import type { Message } from "./frame.ts";
-import type { PeerRequest } from "../transport.ts";
+import { DEADLINE_HEADER, refused } from "../outcome.ts";
+import type { Failure, PeerRequest, ReceivedRequest } from "../transport.ts";
 
 export interface RequestContent {
   readonly method: PeerRequest["method"];
@@ -58,17 +59,38 @@ export function readData({ frame, begin, end }: Message): {
   return { chunk: frame.subarray(begin + 1, end), ended: isEnded(frame, begin) };
 }
 
-export function readNumber({ frame, begin, end }: Message): number {
-  if (end - begin !== 4) throw new MeshFault("a number is not one");
-  return frame.readUInt32BE(begin);
-}
-
 export function readText({ frame, begin, end }: Message): string {
   return frame.toString("utf8", begin, Math.min(end, begin + 500));
 }
 
 function isEnded(frame: Buffer, begin: number): boolean {
   return frame[begin] === 1;
+}
+
+/** The request as its handler receives it. */
+export function received(
+  { method, path, headers, deadlineMs }: RequestContent,
+  from: string,
+  body: string,
+  signal: AbortSignal,
+): ReceivedRequest {
+  if (deadlineMs > 0) headers[DEADLINE_HEADER] ??= String(deadlineMs);
+  return { from, method, path, headers, body, signal };
+}
+
+/** The headers of a request that can be sent, or the refusal of one that cannot. */
+export function requestHeaders({ path, headers }: PeerRequest): string | Failure {
+  const text = writeHeaders(headers);
+  if (text === null) return refused("a header contains a line break");
+  if (path.length <= PATH_LENGTH_MAX && text.length <= HEADERS_LENGTH_MAX) return text;
+  return refused("the path or the headers of the request are too long");
+}
+
+/** The headers of a reply; throws for those that cannot be sent. */
+export function replyHeaders(headers: Readonly<Record<string, string>> | undefined): string {
+  const text = writeHeaders(headers);
+  if (text !== null && text.length <= HEADERS_LENGTH_MAX) return text;
+  throw new Error("the headers of a reply are too long, or contain a line break");
 }
 
 /** Null: a header that HTTP could not carry either. */

@@ -1,28 +1,31 @@
-/** Serves the calls of the peer on a connection: passes them to the handler and sends back its replies. */
+/** Answers the calls of a peer on a shared connection: passes them to the handler and sends back its replies. */
 
 import type { NodeName } from "../../core/ids.ts";
 import type { Log } from "../../platform/log.ts";
 import type { PeerHandler, PeerReply } from "../transport.ts";
-import { readData, readNumber, readRequest, writeHeaders } from "./message-content.ts";
-import { HEADERS_LENGTH_MAX, KIND, MeshFault, PART_BYTES } from "./frame.ts";
+import { received, readRequest, replyHeaders } from "./message-content.ts";
+import type { RequestContent } from "./message-content.ts";
+import { isLarge, KIND, MeshFault } from "./frame.ts";
 import type { Message } from "./frame.ts";
-import { IncomingCall } from "./incoming-call.ts";
-import type { Outbox } from "./outbox.ts";
+import type { FrameSocket } from "./frame-socket.ts";
+import type { ParkedReplies } from "./parked-replies.ts";
 
 export interface RequestServerOptions {
   readonly peer: NodeName;
-  readonly outbox: Outbox;
+  readonly frames: FrameSocket;
   readonly handler: PeerHandler;
+  readonly parked: ParkedReplies;
   readonly log: Log;
   readonly callsMax: number;
   readonly bodyBytesMax: number;
-  /** One of them is over. */
+  /** A call is over. */
   readonly onDone: () => void;
 }
 
 export class RequestServer {
   readonly #o: RequestServerOptions;
-  readonly #calls = new Map<number, IncomingCall>();
+  /** By the number of the call; aborted when the caller does not wait any more. */
+  readonly #calls = new Map<number, AbortController>();
 
   constructor(options: RequestServerOptions) {
     this.#o = options;
@@ -34,105 +37,66 @@ export class RequestServer {
 
   begin(message: Message): void {
     const { id } = message;
-    const { outbox, callsMax, bodyBytesMax } = this.#o;
+    const { frames, callsMax } = this.#o;
     const content = readRequest(message);
     if (this.#calls.has(id)) throw new MeshFault(`call ${id} came twice`);
+    if (content.body === null) throw new MeshFault(`call ${id} has a body in parts`);
     if (this.#calls.size >= callsMax) {
-      return outbox.write().text(KIND.refuse, id, `${callsMax} calls from this peer are under way`);
+      return frames.write().text(KIND.refuse, id, `${callsMax} calls from this peer are under way`);
     }
-    if (content.deadlineMs > 0) content.headers["x-baton-deadline-ms"] ??= String(content.deadlineMs);
-    const grant = (bytes: number): void => outbox.write().number(KIND.requestCredit, id, bytes);
-    const call = new IncomingCall(id, content, grant, bodyBytesMax);
-    this.#calls.set(id, call);
-    if (content.body !== null) this.#handle(call, content.body);
-  }
-
-  /** More of a request's body. */
-  more(message: Message): void {
-    const call = this.#calls.get(message.id);
-    if (!call) return;
-    const { chunk, ended } = readData(message);
-    const body = call.part(chunk, ended);
-    if (typeof body === "string") this.#handle(call, body);
-    else if (body !== null) {
-      const { outbox } = this.#o;
-      outbox.write().text(KIND.refuse, call.id, `the request is larger than ${body.tooLarge} bytes`);
-      this.leave(call.id);
-    }
-  }
-
-  credit(message: Message): void {
-    this.#calls.get(message.id)?.flow.grant(readNumber(message));
+    const left = new AbortController();
+    this.#calls.set(id, left);
+    void this.#serve(id, content, left);
   }
 
   /** The caller does not wait any more. */
   leave(id: number): void {
-    const call = this.#calls.get(id);
-    if (!call) return;
+    const left = this.#calls.get(id);
+    if (!left) return;
     this.#calls.delete(id);
-    call.leave();
+    left.abort("the caller has left");
     this.#o.onDone();
   }
 
   leaveAll(): void {
-    const calls = [...this.#calls.values()];
+    for (const left of this.#calls.values()) left.abort("the caller has left");
     this.#calls.clear();
-    for (const call of calls) call.leave();
   }
 
-  #handle(call: IncomingCall, body: string): void {
-    const broken = (error: unknown): void => this.#break(call, error);
-    // One that throws before its first await is treated like one that rejects.
+  async #serve(id: number, content: RequestContent, left: AbortController): Promise<void> {
+    const { handler, peer, frames, parked, log } = this.#o;
     try {
-      const { handler, peer } = this.#o;
-      handler(call.received(peer, body)).then((reply) => this.#answer(call, reply), broken);
+      const reply = await handler(received(content, peer, content.body!, left.signal));
+      const { status, headers } = reply;
+      const body = reply.stream ? await this.#whole(reply.stream, left.signal) : (reply.body ?? "");
+      if (this.#calls.get(id) !== left) return;
+      if (!isLarge(body)) frames.write().reply(id, status, replyHeaders(headers), body);
+      else frames.write().text(KIND.parked, id, parked.put(peer, { status, headers, body }));
     } catch (error) {
-      broken(error);
+      if (this.#calls.get(id) !== left) return;
+      log.warn({ err: error, peer, path: content.path }, "a call of a peer failed");
+      frames.write().text(KIND.broken, id, "the peer failed to answer");
     }
-  }
-
-  #answer(call: IncomingCall, reply: PeerReply): void {
-    if (this.#calls.get(call.id) !== call) {
-      reply.stream?.[Symbol.asyncIterator]()
-        .return?.()
-        .catch(() => {});
-      return;
-    }
-    const headers = writeHeaders(reply.headers);
-    if (headers === null || headers.length > HEADERS_LENGTH_MAX) {
-      return this.#break(call, new Error("the headers of a reply are too long, or contain a line break"));
-    }
-    const { outbox } = this.#o;
-    const { status, body = "" } = reply;
-    if (!reply.stream && body.length <= PART_BYTES) {
-      outbox.write().reply(call.id, status, headers, body);
-      return this.#forget(call);
-    }
-    outbox.write().reply(call.id, status, headers, null);
-    call
-      .pour(reply.stream ?? whole(body), PART_BYTES, (chunk, ended) =>
-        outbox.part(KIND.replyData, call.id, chunk, ended),
-      )
-      .then(
-        () => this.#forget(call),
-        (error: unknown) => this.#break(call, error),
-      );
-  }
-
-  #break(call: IncomingCall, error: unknown): void {
-    if (this.#calls.get(call.id) !== call) return;
-    const { log, peer, outbox } = this.#o;
-    log.warn({ err: error, peer, path: call.request.path }, "a call of a peer broke off");
-    outbox.write().text(KIND.broken, call.id, "the peer failed over it");
-    this.#forget(call);
-  }
-
-  #forget(call: IncomingCall): void {
-    if (this.#calls.get(call.id) === call) this.#calls.delete(call.id);
+    this.#calls.delete(id);
     this.#o.onDone();
   }
-}
 
-async function* whole(body: string): AsyncGenerator<Buffer> {
-  yield Buffer.from(body);
+  /** A stream that answers a call for a whole reply. */
+  async #whole(stream: NonNullable<PeerReply["stream"]>, left: AbortSignal): Promise<string> {
+    const source = stream[Symbol.asyncIterator]();
+    const leave = (): void => void source.return?.().catch(() => {});
+    if (left.aborted) leave();
+    left.addEventListener("abort", leave, { once: true });
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for (let next = await source.next(); !next.done && !left.aborted; next = await source.next()) {
+      bytes += next.value.length;
+      if (bytes > this.#o.bodyBytesMax) {
+        leave();
+        throw new Error(`the reply is larger than ${this.#o.bodyBytesMax} bytes`);
+      }
+      chunks.push(next.value);
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  }
 }

@@ -7,11 +7,11 @@ import type { MeshConnection } from "./mesh-connection.ts";
 import type { PeerLink, Reached } from "./peer-link.ts";
 
 /**
- * The connection to a peer is not there. `again` is what a new attempt found:
+ * The connection to a peer was lost. `again` is what a new attempt found:
  *
- * - `open`: it was only the connection. `restarted`: another life of the same node answers, so the one before is over.
- * - `refusing`: its machine says that nobody listens. The process is gone.
- * - `silent`: nothing, which proves nothing. `denied`: a node that does not believe us, or we not it.
+ * - `open`: only the connection was lost. `restarted`: another incarnation of the node answers, so the former is over.
+ * - `refusing`: its machine reports that no process listens. The process has ended.
+ * - `silent`: no answer, which proves nothing. `denied`: one of the two nodes does not accept the other.
  */
 export interface PeerBreak {
   readonly again: "open" | "restarted" | "refusing" | "silent" | "denied";
@@ -25,7 +25,7 @@ export interface WatchOptions {
   readonly random: Random;
 }
 
-/** A machine on the same network refuses within a round trip; whoever waits for evidence does not wait longer. */
+/** A machine on the same network refuses within a round trip; evidence is not awaited for longer. */
 const EVIDENCE_MS = 250;
 const BACK_OFF_MS = 100;
 const BACK_OFF_MS_MAX = 5_000;
@@ -35,14 +35,14 @@ export async function* watchPeer(
   signal: AbortSignal,
 ): AsyncGenerator<PeerBreak, void, void> {
   const { link, name, current, clock, random } = options;
-  let life: string | null = null;
-  let told: PeerBreak["again"] | null = null;
+  let incarnation: string | null = null;
+  let reported: PeerBreak["again"] | null = null;
   for (let failures = 0; !signal.aborted;) {
     const connection = current();
     if (connection) {
       failures = 0;
-      told = null;
-      life = connection.peer.incarnation;
+      reported = null;
+      incarnation = connection.peer.incarnation;
       await overOr(connection, signal);
       // Another connection to the same peer took over: nothing is lost.
       if (signal.aborted || current()) continue;
@@ -50,14 +50,13 @@ export async function* watchPeer(
     const attempt = link.reach(name);
     const found = await soon(attempt, clock, signal);
     if (signal.aborted) return;
-    const again = evidence(found, life);
-    // Something answers in plain HTTP: there is no connection to hold, and heartbeats have to do.
-    if (again !== null && again !== told && (again !== "open" || connection)) {
-      told = again;
+    const again = evidence(found, incarnation);
+    if (again !== reported && (again !== "open" || connection)) {
+      reported = again;
       yield { again };
     }
     const reached = await attempt;
-    // One that is taken and cut again at once is as good as none.
+    // A connection that was accepted and cut at once does not count.
     if (reached.state === "open" && current()) continue;
     const later = Math.min(BACK_OFF_MS * 2 ** failures++, BACK_OFF_MS_MAX);
     await clock.sleep(later * (0.5 + random.chance() / 2), signal);
@@ -82,18 +81,7 @@ async function soon(attempt: Promise<Reached>, clock: Clock, signal: AbortSignal
   return found;
 }
 
-function evidence(found: Reached | null, life: string | null): PeerBreak["again"] | null {
-  if (found === null) return "silent";
-  switch (found.state) {
-    case "open":
-      return life !== null && found.connection.peer.incarnation !== life ? "restarted" : "open";
-    case "cut":
-      return "silent";
-    case "plain":
-      return null;
-    case "refusing":
-    case "silent":
-    case "denied":
-      return found.state;
-  }
+function evidence(found: Reached | null, incarnation: string | null): PeerBreak["again"] {
+  if (found?.state !== "open") return found?.state ?? "silent";
+  return incarnation !== null && found.connection.peer.incarnation !== incarnation ? "restarted" : "open";
 }

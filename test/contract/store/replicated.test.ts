@@ -5,7 +5,7 @@ import type { Term } from "../../../src/core/leadership/term.ts";
 import { memoryStore } from "../../support/memory-store.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { MemoryNetwork } from "../../../src/transport/memory/memory-network.ts";
+import { MemoryNetwork } from "../../support/memory-network.ts";
 import { nodeNames, ReplicaNode } from "../../support/replica-node.ts";
 import type { OpenStore } from "../../support/store-world.ts";
 import { StoreWorld } from "../../support/store-world.ts";

@@ -120,7 +120,7 @@ class NaiveHttp extends Lifecycle implements Transport {
   protected override onStop(): void {}
 }
 
-const naive = openHttpTransport({}, () => new NaiveHttp());
+const naive = openHttpTransport(() => new NaiveHttp());
 
 const BROKEN: Readonly<Record<string, readonly [OpenTransport, ...sentences: string[]]>> = {
   "calls a refusal a reply": [

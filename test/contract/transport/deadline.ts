@@ -22,6 +22,7 @@ export const deadlinePromises: Promises<TransportWorld> = {
     const peer = await listen(() => "is silent");
     const { outcome, tookMs } = await timed(transport.call(peer.url, POST, { deadlineMs: 150 }));
     assert.equal(outcome.outcome, "unknown", JSON.stringify(outcome));
+    assert.equal(peer.received.length, 1, "the call was sent and waited for");
     assert.ok(tookMs >= 140 && tookMs < 150 + SLACK_MS, `took ${tookMs} ms`);
   },
 

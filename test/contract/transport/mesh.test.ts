@@ -5,7 +5,6 @@ import { openMeshTransport } from "../../support/mesh-world.ts";
 import { transportContract } from "./contract.ts";
 
 transportContract("mesh", openMeshTransport());
-transportContract("mesh, to peers without one,", openMeshTransport({ mesh: false }));
 
 describe("the mesh", () => {
   lifecycleStress("the mesh transport", async () => {

@@ -55,7 +55,7 @@ describe("a node that asks who calls", () => {
       bodyLimitBytes: 1_048_576,
       log,
       clock: services.clock,
-      peers: { requests: new PeerRequestHandler({ executor, log }), authenticate: () => null },
+      peers: new PeerRequestHandler({ executor, log }),
       dashboard: { enabled: true },
     });
     try {

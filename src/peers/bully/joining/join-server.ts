@@ -3,20 +3,20 @@
  * password, as the seed's nodes and scripts use it. Wrong credentials are a 400, as there.
  *
  * `/join` and `/remove` change the membership. `/election` and `/coordinator` carry no proof, so here they are hints:
- * this node checks who leads, and becomes a candidate if there is no leader. Calls between peers (`/peer/…`, signed)
- * are answered here too, because a joining node knows no other address.
+ * this node checks who leads, and becomes a candidate if there is no leader. Connections of peers are accepted here too,
+ * because a joining node knows no other address.
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import { z } from "zod";
 import { BatonError } from "../../../core/errors.ts";
 import { NODE_NAME, type NodeName } from "../../../core/ids.ts";
 import type { Clock } from "../../../platform/clock.ts";
 import type { Log } from "../../../platform/log.ts";
 import { Lifecycle } from "../../../platform/service.ts";
-import type { PeerHandler } from "../../../transport/transport.ts";
 import type { BullyCoordination } from "../coordination.ts";
 import { failure } from "../request-handler.ts";
 import { addressField, MESSAGE_BYTES_MAX, readMessage } from "../messages.ts";
@@ -31,8 +31,8 @@ export interface JoinServerOptions {
     BullyCoordination,
     "join" | "remove" | "leader" | "hint" | "voters" | "address" | "manager" | "running"
   >;
-  /** Answers `/peer/…` after it has made sure who asks; without it there is nothing under that path. */
-  readonly peers?: PeerHandler;
+  /** Accepts connections of peers at this server; the returned function ends that. */
+  readonly attach?: (server: Server) => () => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -61,7 +61,7 @@ export class JoinServer extends Lifecycle {
   #app: FastifyInstance | null = null;
   #url = "";
   #down = false;
-  #stopping = new AbortController();
+  #detach: () => Promise<void> = async () => {};
 
   constructor(options: JoinServerOptions) {
     super();
@@ -86,8 +86,8 @@ export class JoinServer extends Lifecycle {
   protected async onStart(): Promise<void> {
     const { host, port } = this.#o;
     this.#down = false;
-    this.#stopping = new AbortController();
     const app = this.#build();
+    this.#detach = this.#o.attach?.(app.server) ?? this.#detach;
     try {
       await app.listen({ host, port });
     } catch (error) {
@@ -106,11 +106,11 @@ export class JoinServer extends Lifecycle {
 
   protected async onStop(): Promise<void> {
     this.#down = true;
-    // Held requests are answered: nobody waits for them here.
-    this.#stopping.abort();
     const app = this.#app!;
     this.#app = null;
     const callOff = this.#o.clock.after(STOP_MS_MAX, () => app.server.closeAllConnections());
+    // A server that closes waits for connections of peers as for any other.
+    await this.#detach();
     await app.close();
     callOff();
   }
@@ -161,14 +161,6 @@ export class JoinServer extends Lifecycle {
       coordination.hint();
       return null;
     });
-    const { peers } = this.#o;
-    if (peers) {
-      app.route({
-        method: ["GET", "POST"],
-        url: "/peer/*",
-        handler: (request, reply) => pass(request, reply, peers, this.#stopping.signal),
-      });
-    }
     return app;
   }
 
@@ -203,32 +195,6 @@ export class JoinServer extends Lifecycle {
     });
     return { peers: Object.fromEntries(peers), leader: coordination.leader()?.leader ?? "" };
   }
-}
-
-async function pass(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  peers: PeerHandler,
-  stopping: AbortSignal,
-): Promise<FastifyReply> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(request.headers)) {
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
-  }
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  const answer = await peers({
-    from: "",
-    method: request.method as "GET" | "POST",
-    path: request.url,
-    headers,
-    body: typeof request.body === "string" ? request.body : "",
-    signal: AbortSignal.any([gone.signal, stopping]),
-  });
-  return reply
-    .code(answer.status)
-    .headers({ ...answer.headers })
-    .send(answer.body ?? "");
 }
 
 function answer(reply: FastifyReply, error: unknown, log: Log): void {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { describe, it } from "node:test";
 import { main } from "../../../../src/cli/main.ts";
-import { journalText } from "../../../../src/cli/cluster/journal-text.ts";
+import { journalText } from "../../../../src/core/journal-text.ts";
 import { facts, hanging } from "../../../../src/cli/terminal/output.ts";
 import { columnsOf, plain } from "../../../../src/cli/terminal/plain-text.ts";
 import type { Terminal } from "../../../../src/cli/terminal/terminal.ts";
@@ -92,8 +92,8 @@ describe("what was done by whom", () => {
   const entry = { id: "1", at: "", kind: "audit" as const, node: "a", actor: "ann", subject: "submit_jobs" };
   it("is told once, with how often", () => {
     const detail = { operation: "submit_jobs", count: 3, refused: 0, seconds: 60 };
-    assert.equal(journalText({ ...entry, detail }), "ann submit_jobs, 3 times");
+    assert.equal(journalText({ ...entry, detail }), "ann submit jobs, 3 times");
     const one = { ...entry, subject: "node-b", detail: { operation: "drain_node" } };
-    assert.equal(journalText(one), "ann drain_node node-b");
+    assert.equal(journalText(one), "ann drain node node-b");
   });
 });

@@ -47,7 +47,7 @@ describe("the screen of baton top", () => {
       "EVENTS",
       `${clock(11_000)}  node-a leads under epoch 7`,
       `${clock(12_000)}  node-c is dead`,
-      `${clock(15_000)}  a stale write of node-c refused: a fire under epoch 6, and 7 counts`,
+      `${clock(15_000)}  a stale write of node-c refused: a fire under epoch 6, current is 7`,
       "q quit  tab next  ↑↓ select  enter more  d drain  r resume  ? help",
     ]);
   });

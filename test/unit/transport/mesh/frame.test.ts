@@ -8,7 +8,6 @@ import {
   readRequest,
   writeHeaders,
 } from "../../../../src/transport/mesh/message-content.ts";
-import { Credit, Flow, WINDOW_BYTES } from "../../../../src/transport/mesh/flow-control.ts";
 import { FrameReader, FrameWriter, KIND, MeshFault } from "../../../../src/transport/mesh/frame.ts";
 import type { Message } from "../../../../src/transport/mesh/frame.ts";
 
@@ -22,7 +21,7 @@ function read(reader: FrameReader, frame: Buffer): Message[] {
 function sample(writer: FrameWriter): Buffer {
   writer.request(1, "POST", "/a?b=ü", writeHeaders({ "X-A": "1", b: "zwei" })!, 1_500, "grüße");
   writer.reply(2, 201, "", "");
-  writer.data(KIND.replyData, 3, Buffer.from("part"), true);
+  writer.data(3, Buffer.from("part"), true);
   return writer.take()!;
 }
 
@@ -33,13 +32,13 @@ describe("a frame of the mesh", () => {
       fc.property(
         fc.array(fc.record({ path: text, body: text, end: fc.boolean() }), { maxLength: 40 }),
         (all) => {
-          const writer = new FrameWriter(key);
+          const writer = new FrameWriter(key, 65_536);
           const reader = new FrameReader(key);
           const seen: unknown[] = [];
           for (const [id, { path, body, end }] of all.entries()) {
             writer.request(id, "PUT", path, "h\nv", id, body);
             writer.reply(id, 200 + id, "", body);
-            writer.data(KIND.requestData, id, Buffer.from(body), end);
+            writer.data(id, Buffer.from(body), end);
             if (!end) continue;
             for (const message of read(reader, writer.take()!)) {
               if (message.kind === KIND.request) {
@@ -65,7 +64,7 @@ describe("a frame of the mesh", () => {
   });
 
   test("is refused when a bit of it was changed, wherever", () => {
-    const frame = sample(new FrameWriter(key));
+    const frame = sample(new FrameWriter(key, 65_536));
     for (let bit = 0; bit < frame.length * 8; bit += 3) {
       const altered = Buffer.from(frame);
       altered[bit >> 3]! ^= 1 << (bit & 7);
@@ -74,7 +73,7 @@ describe("a frame of the mesh", () => {
   });
 
   test("is refused when it comes twice, out of order, after a gap, or under another key", () => {
-    const writer = new FrameWriter(key);
+    const writer = new FrameWriter(key, 65_536);
     const [first, second] = [sample(writer), sample(writer)];
     const reader = new FrameReader(key);
     assert.equal(read(reader, first).length, 3);
@@ -111,37 +110,5 @@ describe("a frame of the mesh", () => {
     assert.equal(writeHeaders({ a: "x\r\nb: y" }), null);
     assert.equal(writeHeaders({ "a\nb": "x" }), null);
     assert.equal(writeHeaders(undefined), "");
-  });
-});
-
-describe("the flow of a body", () => {
-  test("stops when its window is used up, and goes on with new credit", async () => {
-    const flow = new Flow();
-    let sent = 0;
-    const part = WINDOW_BYTES / 4;
-    const sending = (async () => {
-      for (let n = 0; n < 8; n++) sent += await flow.allow(part);
-    })();
-    await new Promise(setImmediate);
-    assert.equal(sent, WINDOW_BYTES);
-    flow.grant(part / 2);
-    await new Promise(setImmediate);
-    assert.equal(sent, WINDOW_BYTES + part / 2);
-    flow.close();
-    await sending;
-    assert.equal(await flow.allow(1), 0);
-  });
-
-  test("notices a peer that sends more than it was given", () => {
-    const granted: number[] = [];
-    const credit = new Credit((bytes) => granted.push(bytes));
-    credit.hold();
-    credit.read(WINDOW_BYTES);
-    assert.deepEqual(granted, []);
-    credit.release();
-    assert.deepEqual(granted, [WINDOW_BYTES]);
-    credit.hold();
-    credit.read(WINDOW_BYTES);
-    assert.throws(() => credit.read(1), MeshFault);
   });
 });

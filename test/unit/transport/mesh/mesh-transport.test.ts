@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
 import type { NodeName } from "../../../../src/core/ids.ts";
+import { promisify } from "node:util";
 import { systemClock } from "../../../../src/platform/clock.ts";
+import { systemRandom } from "../../../../src/platform/random.ts";
 import type { PeerBreak } from "../../../../src/transport/mesh/watch-peer.ts";
 import type { PeerHandler, PeerRequest } from "../../../../src/transport/transport.ts";
 import { MeshNode } from "../../../support/mesh-world.ts";
@@ -122,21 +124,21 @@ describe("nodes of a mesh", () => {
   });
 
   test("refuse bodies that are too large, both ways", async (t) => {
-    const limits = { bodyBytesMax: 100_000 };
+    const limits = { bodyBytesMax: 300_000 };
     const a = await node(t, "a", echo, { limits });
     const b = await node(
       t,
       "b",
-      async ({ path }) => ({ status: 200, body: path === "/big" ? "x".repeat(200_000) : "" }),
+      async ({ path }) => ({ status: 200, body: path === "/big" ? "x".repeat(400_000) : "" }),
       {
         limits,
       },
     );
-    const big = { ...PING, body: "x".repeat(200_000) };
-    assert.match(await bodyOf(a, b, b.url, big), /^refused: the request is larger than 100000 bytes/);
+    const big = { ...PING, body: "x".repeat(400_000) };
+    assert.match(await bodyOf(a, b, b.url, big), /^refused: the request is larger than 300000 bytes/);
     assert.match(
       await bodyOf(a, b, b.url, { ...PING, path: "/big" }),
-      /^unknown: the reply is larger than 100000 bytes/,
+      /^unknown: the reply is larger than 300000 bytes/,
     );
     assert.equal(await bodyOf(a, b), "");
   });
@@ -219,23 +221,59 @@ describe("a connection of the mesh", () => {
   });
 });
 
-describe("a peer without a mesh", () => {
-  test("is called over HTTP, which is said once, and over the mesh when it has one", async (t) => {
-    const a = await node(t, "a", echo, { plainMs: 100 });
-    const old = await MeshNode.start("b", echo, { mesh: false });
-    const { port } = new URL(old.url);
-    const enough = systemClock.monotonic() + 250;
-    while (systemClock.monotonic() < enough) assert.equal(await bodyOf(a, old), "a:x");
-    assert.equal(a.log.filter(({ message }) => message.includes("no mesh")).length, 1);
-    assert.equal(a.mesh.isConnected(old.name), false);
-    await old.kill();
-    const b = await node(t, "b", echo, { port: Number(port) });
-    const deadline = systemClock.monotonic() + 5_000;
-    while (!a.mesh.isConnected(b.name)) {
-      await bodyOf(a, b);
-      assert.ok(systemClock.monotonic() < deadline, "the mesh was not tried again");
-    }
-    assert.equal(await bodyOf(a, b), "a:x");
+describe("a server without a mesh", () => {
+  test("is sent nothing but the handshake, and the caller hears what is missing", async (t) => {
+    const a = await node(t, "a");
+    const b = await node(t, "b", echo, { mesh: false });
+    const requests: string[] = [];
+    b.server.on("request", ({ method, url }) => requests.push(`${method} ${url}`));
+    assert.match(await bodyOf(a, b), /^refused: .*answered 404 .*must pass WebSockets/);
+    const outcome = await a.mesh.stream(b.url, PING, { headMs: 2_000, to: b.name });
+    assert.ok(outcome.outcome === "refused" && outcome.denied, JSON.stringify(outcome));
+    assert.deepEqual([...new Set(requests)], ["GET /peer/mesh"]);
+  });
+});
+
+describe("a call with a large body", () => {
+  const big = "x".repeat(300_000);
+
+  test("gets a connection of its own, which is gone afterwards; so does a large reply to a small call", async (t) => {
+    const a = await node(t, "a");
+    const b = await node(t, "b", async ({ path, body }) => ({
+      status: 200,
+      body: path === "/big" ? big : String(body.length),
+    }));
+    let sockets = 0;
+    b.server.on("connection", () => sockets++);
+    assert.equal(await bodyOf(a, b), "1");
+    assert.equal(sockets, 1);
+    assert.equal(await bodyOf(a, b, b.url, { ...PING, body: big }), "300000");
+    assert.equal(sockets, 2);
+    assert.equal(await bodyOf(a, b, b.url, { ...PING, path: "/big" }), big);
+    assert.equal(sockets, 3);
+    // Also over a connection that the other side has dialled.
+    assert.equal((await bodyOf(b, a, a.url, { ...PING, body: big })).length, "b:".length + big.length);
+    const open = promisify(b.server.getConnections.bind(b.server));
+    while ((await open()) > 1) await systemClock.sleep(1);
+    assert.deepEqual([a.mesh.connections, b.mesh.connections], [1, 1]);
+  });
+
+  test("whose reply is kept is not fetched by another node, nor twice", async (t) => {
+    const b = await node(t, "b", async () => ({ status: 200, body: big }));
+    const a = await node(t, "a");
+    const c = await node(t, "c");
+    const fetch = (from: MeshNode, ticket: string) =>
+      from.mesh.stream(
+        b.url,
+        { method: "GET", path: `/peer/mesh/reply/${ticket}` },
+        { headMs: 2_000, to: b.name },
+      );
+    for (const [from, ticket] of [
+      [a, systemRandom.uuid()],
+      [c, ""],
+    ] as const)
+      assert.equal((await fetch(from, ticket)).outcome, "unknown");
+    assert.equal(await bodyOf(a, b), big);
   });
 });
 

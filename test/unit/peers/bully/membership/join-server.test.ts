@@ -15,13 +15,13 @@ import { hasCode } from "../../../../../src/core/errors.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
 import { silentLog } from "../../../../../src/platform/log.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
-import { HttpTransport } from "../../../../../src/transport/http/http-transport.ts";
+import { MeshTransport } from "../../../../../src/transport/mesh/mesh-transport.ts";
 import { eventually } from "../../../../contract/coordination/membership.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
-import { holdRequests, watchByRequest } from "../../../../support/held-requests.ts";
 import { candidate, OWN_INFO } from "../../../../support/lock-candidates.ts";
 import { QUICK } from "../../../../support/lock-peers.ts";
 import { MemoryTerms } from "../../../../support/lock-terms.ts";
+import { SECRET } from "../../../../support/mesh-world.ts";
 import { ROLE } from "../../../../support/lock-world.ts";
 
 const USER = "cluster_user";
@@ -54,7 +54,13 @@ class Machines implements AsyncDisposable {
     port = 0,
   ): Promise<Machine> {
     const identity = candidate(name, systemRandom.uuid());
-    const transport = new HttpTransport({ clock: systemClock });
+    const transport = new MeshTransport({
+      self: identity,
+      secrets: [SECRET],
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLog,
+    });
     let coordination: BullyCoordination | null = null;
     const url = (): string | null => (server.running ? server.url : null);
     const server: JoinServer = new JoinServer({
@@ -63,8 +69,7 @@ class Machines implements AsyncDisposable {
       user: USER,
       pass: PASS,
       coordination: late(() => coordination!),
-      // Signatures are the transport's business and tested there.
-      peers: holdRequests((request) => coordination!.handle(request), systemClock),
+      attach: (server) => transport.attach(server),
       clock: systemClock,
       log: silentLog,
     });
@@ -75,12 +80,13 @@ class Machines implements AsyncDisposable {
       clock: systemClock,
       random: systemRandom,
       transport,
-      watchPeer: watchByRequest(transport, systemClock),
+      watchPeer: (address, signal, name) => transport.watch(address, signal, name),
       dir: join(this.#dir, name),
       terms: new MemoryTerms(),
       source: typeof source === "function" ? source(server.url) : source,
       settings,
     });
+    transport.serve((request) => coordination!.handle(request));
     await transport.start();
     await coordination.start();
     const elector = new Elector({

@@ -5,11 +5,18 @@
  * when the caller no longer waits for it, as on a real network.
  */
 
-import type { Clock } from "../../platform/clock.ts";
-import { Lifecycle } from "../../platform/service.ts";
-import { addressOf, CALLED_OFF, limitMs, lowerCase, refused, tooLate, unknown } from "../outcome.ts";
-import type { Address } from "../outcome.ts";
-import { StreamBody } from "../stream-body.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { Lifecycle } from "../../src/platform/service.ts";
+import {
+  CALLED_OFF,
+  limitMs,
+  mistakeIn,
+  peerAddress,
+  refused,
+  tooLate,
+  unknown,
+} from "../../src/transport/outcome.ts";
+import { StreamBody } from "../../src/transport/stream-body.ts";
 import type {
   CallOptions,
   Failure,
@@ -22,9 +29,9 @@ import type {
   StreamOptions,
   StreamOutcome,
   Transport,
-} from "../transport.ts";
+} from "../../src/transport/transport.ts";
 
-export type { PeerHandler, PeerReply, ReceivedRequest } from "../transport.ts";
+export type { PeerHandler, PeerReply, ReceivedRequest } from "../../src/transport/transport.ts";
 
 export interface Link {
   /** `refused`: whoever sends is told at once. `silent`: what is sent vanishes. */
@@ -202,6 +209,10 @@ function pour(
   return body;
 }
 
+function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
 function isFailure(result: object): boolean {
   return "outcome" in result && result.outcome !== "reply";
 }
@@ -245,8 +256,10 @@ class MemoryTransport extends Lifecycle implements Transport {
     take: (carried: Extract<Carried, { outcome: "reply" }>, over: AbortSignal) => Promise<Result>,
   ): Promise<Result | Failure> {
     if (!this.running) return refused("the transport is not running");
-    const address = addressOf(peerUrl, request, options);
+    const address = peerAddress(peerUrl);
     if ("outcome" in address) return address;
+    const mistake = mistakeIn(request, options);
+    if (mistake) return mistake;
     const given = Promise.withResolvers<Result | Failure>();
     const over = new AbortController();
     const giveUp = (reason: string): void => given.resolve(unknown(reason));
@@ -257,7 +270,7 @@ class MemoryTransport extends Lifecycle implements Transport {
     const stopping = this.#stopping.signal;
     signal?.addEventListener("abort", abort, { once: true });
     stopping.addEventListener("abort", stop, { once: true });
-    void this.#send(address, request, over.signal).then(async (carried) => {
+    void this.#send(address.origin, request, over.signal).then(async (carried) => {
       if (!carried) return;
       if (carried.outcome !== "reply") given.resolve(carried);
       else if (!over.signal.aborted) given.resolve(await take(carried, over.signal));
@@ -271,10 +284,10 @@ class MemoryTransport extends Lifecycle implements Transport {
     return result;
   }
 
-  #send(address: Address, request: PeerRequest, signal: AbortSignal): Promise<Carried | null> {
-    const { method, headers = {}, body = "" } = request;
-    const received = { from: "", method, path: address.path, headers: lowerCase(headers), body, signal };
-    return this.#carry(address.origin, received);
+  #send(origin: string, request: PeerRequest, signal: AbortSignal): Promise<Carried | null> {
+    const { method, path, headers = {}, body = "" } = request;
+    const received = { from: "", method, path, headers: lowerCase(headers), body, signal };
+    return this.#carry(origin, received);
   }
 
   protected override onStart(): void {

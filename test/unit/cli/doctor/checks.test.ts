@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Check } from "../../../../src/cli/doctor/checks.ts";
-import { runChecks } from "../../../../src/cli/doctor/run-checks.ts";
-import { ok } from "../../../../src/cli/doctor/finding.ts";
+import { runChecks } from "../../../../src/cli/doctor/checks.ts";
+import { ok } from "../../../../src/cli/doctor/findings.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 
 describe("an examination", () => {

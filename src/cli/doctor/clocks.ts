@@ -3,9 +3,10 @@
  * clock was read at some moment in between. Of several answers, the fastest is the most precise.
  */
 
-import { span } from "../terminal/number-format.ts";
-import type { Judgement } from "./finding.ts";
-import { failed, ok, skipped, warning } from "./finding.ts";
+import { span } from "../../core/figures.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Judgement } from "./findings.ts";
+import { failed, ok, skipped, warning } from "./findings.ts";
 
 export interface ClockSample {
   /** By our clock. */
@@ -78,4 +79,18 @@ function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** The first call opens a connection and is slow; of some more, one is quick. */
+const SAMPLES = 3;
+
+/** Their clock, read a few times. */
+export async function sampleClock(clock: Clock, read: () => Promise<number>): Promise<ClockSample[]> {
+  const samples: ClockSample[] = [];
+  for (let each = 0; each < SAMPLES; each++) {
+    const [sentAt, began] = [clock.now(), clock.monotonic()];
+    const theirs = await read();
+    samples.push({ sentAt, receivedAt: sentAt + (clock.monotonic() - began), theirs });
+  }
+  return samples;
 }

@@ -1,10 +1,44 @@
-/** Formats the findings for people: one after the other, each with what to do. */
+/** The results of checks: severity, one sentence, and what to do about it; and how they are printed. */
 
-import { several } from "../terminal/number-format.ts";
+import { several } from "../../core/figures.ts";
 import { wrapped } from "../terminal/plain-text.ts";
 import type { Style, Terminal } from "../terminal/terminal.ts";
 import { styled } from "../terminal/terminal.ts";
-import type { Finding, Verdict } from "./finding.ts";
+
+export const VERDICTS = ["ok", "warning", "failed", "skipped"] as const;
+/** `skipped`: it could not or need not be looked at, and the message says why. */
+export type Verdict = (typeof VERDICTS)[number];
+
+export interface Judgement {
+  readonly verdict: Verdict;
+  readonly message: string;
+  readonly remedy: string | null;
+}
+
+export interface Finding extends Judgement {
+  readonly check: string;
+}
+
+export function ok(message: string): Judgement {
+  return { verdict: "ok", message, remedy: null };
+}
+
+export function warning(message: string, remedy: string): Judgement {
+  return { verdict: "warning", message, remedy };
+}
+
+export function failed(message: string, remedy: string): Judgement {
+  return { verdict: "failed", message, remedy };
+}
+
+export function skipped(message: string, remedy: string | null = null): Judgement {
+  return { verdict: "skipped", message, remedy };
+}
+
+/** The sentence that is told when nothing is wrong, or what is. */
+export function unless(problems: readonly Judgement[], fine: string): readonly Judgement[] {
+  return problems.length > 0 ? problems : [ok(fine)];
+}
 
 const STYLES: Readonly<Record<Verdict, Style>> = {
   ok: "green",

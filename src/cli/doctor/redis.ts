@@ -1,11 +1,15 @@
 /**
- * Judges a Redis that is used in addition to the database. Losing all its data costs an election; it must not lose
- * single keys.
+ * Reads and judges a Redis that is used in addition to the database, on one connection that changes nothing. Losing all
+ * its data costs an election; it must not lose single keys.
  */
 
-import { bytes } from "../terminal/number-format.ts";
-import type { Judgement } from "./finding.ts";
-import { failed, unless, warning } from "./finding.ts";
+import { bytes } from "../../core/figures.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { systemRandom } from "../../platform/random.ts";
+import type { ClockReading } from "./clocks.ts";
+import { readingOf, sampleClock } from "./clocks.ts";
+import type { Judgement } from "./findings.ts";
+import { failed, unless, warning } from "./findings.ts";
 
 export interface RedisFacts {
   /** The fields of INFO. */
@@ -82,4 +86,46 @@ function memory(info: RedisFacts["info"]): Judgement[] {
     );
   }
   return found;
+}
+
+export interface RedisQuestion {
+  readonly url: string;
+  readonly clock: Clock;
+  readonly deadlineMs: number;
+}
+
+export interface RedisAnswer {
+  readonly facts: RedisFacts;
+  readonly clock: ClockReading | null;
+}
+
+export async function askRedis({ url, clock, deadlineMs }: RedisQuestion): Promise<RedisAnswer> {
+  const [{ RedisSession }, { parseRedisUrl }] = await Promise.all([
+    import("../../platform/drivers/redis/session.ts"),
+    import("../../platform/drivers/redis/url.ts"),
+  ]);
+  await using session = new RedisSession({
+    address: parseRedisUrl(url),
+    clock,
+    random: systemRandom,
+    name: "baton-doctor",
+    connectMs: deadlineMs,
+    commandMs: deadlineMs,
+  });
+  await session.start();
+  const text = await session.send<string>(["INFO"]);
+  // Some providers do not allow it, which is no finding.
+  const config = await session.send<Record<string, string>>(["CONFIG", "GET", "timeout"]).catch(() => null);
+  const samples = await sampleClock(clock, async () => {
+    const [seconds, micros] = await session.send<[string, string]>(["TIME"]);
+    return Number(seconds) * 1_000 + Number(micros) / 1_000;
+  });
+  const info = Object.fromEntries(
+    [...text.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!]),
+  );
+  const timeout = config?.["timeout"];
+  return {
+    facts: { info, idleTimeoutSeconds: timeout === undefined ? null : Number(timeout) },
+    clock: readingOf("Redis", samples),
+  };
 }

@@ -1,11 +1,14 @@
 /**
- * Judges the database: its durability, its connection limits for the nodes, its rights, and whether anything blocks
- * vacuum.
+ * Reads and judges the database, on one connection that changes nothing: its durability, its connection limits for the
+ * nodes, its rights, and whether anything blocks vacuum.
  */
 
-import { count, several, span } from "../terminal/number-format.ts";
-import type { Judgement } from "./finding.ts";
-import { failed, unless, warning } from "./finding.ts";
+import { count, several, span } from "../../core/figures.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { ClockReading } from "./clocks.ts";
+import { readingOf, sampleClock } from "./clocks.ts";
+import type { Judgement } from "./findings.ts";
+import { failed, unless, warning } from "./findings.ts";
 
 export interface PostgresFacts {
   /** As 180004. */
@@ -46,7 +49,7 @@ export interface PostgresNeeds {
 
 const VERSION_MIN = 150_000;
 /** Leader roles, life, leases, listening and sending: see docs/postgres.md. */
-const SESSIONS_BESIDE = 7;
+const SESSIONS_MORE = 7;
 
 export function judgePostgres(facts: PostgresFacts, needs: PostgresNeeds): readonly Judgement[] {
   const { version } = facts;
@@ -110,13 +113,13 @@ function durability({ settings }: PostgresFacts): Judgement[] {
 
 function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Judgement[] {
   const { settings, otherSessions, roleLimit, databaseLimit } = facts;
-  const needed = nodes * (connections + SESSIONS_BESIDE);
+  const needed = nodes * (connections + SESSIONS_MORE);
   const number = (name: string): number => Number(settings[name] ?? 0);
   const open =
     number("max_connections") - number("superuser_reserved_connections") - number("reserved_connections");
-  const wish = `${several(nodes, "node")} may open ${count(needed)} connections`;
+  const demand = `${several(nodes, "node")} may open ${count(needed)} connections`;
   const remedy = `raise max_connections (ALTER SYSTEM SET max_connections = ${Math.ceil((needed + otherSessions + 20) / 50) * 50}, then restart), or lower postgres.connections`;
-  if (needed > open) return [failed(`${wish}, and the server has ${count(open)}`, remedy)];
+  if (needed > open) return [failed(`${demand}, and the server has ${count(open)}`, remedy)];
   for (const [limit, whose, how] of [
     [roleLimit, `user ${facts.user}`, `ALTER ROLE ${facts.user} CONNECTION LIMIT -1`],
     [databaseLimit, "the database", "ALTER DATABASE … CONNECTION LIMIT -1"],
@@ -124,7 +127,7 @@ function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Judg
     if (limit !== null && needed > limit) {
       return [
         failed(
-          `${wish}, and ${whose} is limited to ${count(limit)}`,
+          `${demand}, and ${whose} is limited to ${count(limit)}`,
           `${how}, or lower postgres.connections`,
         ),
       ];
@@ -132,7 +135,7 @@ function room(facts: PostgresFacts, { nodes, connections }: PostgresNeeds): Judg
   }
   if (needed + otherSessions > open) {
     return [
-      warning(`${wish}, others have ${count(otherSessions)}, and the server has ${count(open)}`, remedy),
+      warning(`${demand}, others have ${count(otherSessions)}, and the server has ${count(open)}`, remedy),
     ];
   }
   return [];
@@ -167,7 +170,7 @@ function limits({ settings, user, pooled }: PostgresFacts): Judgement[] {
   if (pooled && statement === 0) {
     found.push(
       warning(
-        "behind a pooler nobody ends a statement whose caller has given up",
+        "behind a pooler, a statement whose caller has given up goes on",
         `ALTER ROLE ${user} SET statement_timeout = '15s'`,
       ),
     );
@@ -199,7 +202,7 @@ function cleaning({ settings, longTransactions, bloated }: PostgresFacts): Judge
   for (const { table, dead, live } of bloated) {
     found.push(
       warning(
-        `${table} has ${count(dead)} dead rows beside ${count(live)} live ones`,
+        `${table} has ${count(dead)} dead rows and ${count(live)} live ones`,
         `VACUUM (VERBOSE) ${table}; if they come back, something above holds them, or autovacuum is too slow`,
       ),
     );
@@ -228,3 +231,112 @@ function rights(
     ),
   ];
 }
+
+export interface PostgresQuestion {
+  readonly url: string;
+  readonly schema: string;
+  readonly clock: Clock;
+  readonly deadlineMs: number;
+  /** From when on a transaction counts as long. */
+  readonly longMs?: number;
+}
+
+/** Vacuum comes round about once a minute; what is open for several rounds is felt. */
+const LONG_MS = 300_000;
+
+const SETTINGS = `
+  SELECT name, setting FROM pg_settings WHERE name IN (
+    'fsync', 'full_page_writes', 'synchronous_commit', 'max_connections', 'superuser_reserved_connections',
+    'reserved_connections', 'idle_session_timeout', 'statement_timeout', 'transaction_timeout', 'lock_timeout',
+    'autovacuum', 'track_counts', 'default_transaction_read_only')`;
+
+const IDENTITY = `
+  SELECT current_setting('server_version_num')::int AS version, current_user AS "user", pg_is_in_recovery() AS "inRecovery",
+         r.rolsuper AS superuser, r.rolconnlimit AS "roleLimit", d.datconnlimit AS "databaseLimit",
+         has_database_privilege(d.oid, 'CREATE') AS "mayCreate",
+         (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1) AS "schemaOwner",
+         (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend'
+             AND application_name NOT LIKE 'baton%') AS "otherSessions"
+    FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`;
+
+/** Transactions that are open, those that were prepared and left, and slots of replication that hold rows back. */
+const LONG = `
+  SELECT format('pid %s (%s%s)', pid, coalesce(nullif(application_name, ''), usename),
+                CASE WHEN state = 'idle in transaction' THEN ', idle in its transaction' ELSE '' END) AS who,
+         extract(epoch FROM now() - xact_start)::float8 * 1000 AS "ageMs",
+         format('SELECT pg_terminate_backend(%s), or end it where it was begun', pid) AS remedy
+    FROM pg_stat_activity
+   WHERE xact_start < now() - $1 * interval '1 millisecond' AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+  UNION ALL
+  SELECT format('the prepared transaction %s', gid), extract(epoch FROM now() - prepared)::float8 * 1000,
+         format('COMMIT PREPARED or ROLLBACK PREPARED %L', gid)
+    FROM pg_prepared_xacts WHERE prepared < now() - $1 * interval '1 millisecond'
+   ORDER BY 2 DESC LIMIT 5`;
+
+const BLOATED = `
+  SELECT format('%I.%I', schemaname, relname) AS "table", n_dead_tup::float8 AS dead, n_live_tup::float8 AS live
+    FROM pg_stat_user_tables
+   WHERE schemaname = $1 AND n_dead_tup > 50000 AND n_dead_tup > 2 * n_live_tup
+   ORDER BY n_dead_tup DESC LIMIT 3`;
+
+export interface PostgresAnswer {
+  readonly facts: PostgresFacts;
+  readonly clock: ClockReading | null;
+}
+
+/** Rejects with what the driver says when there is no answer in time. */
+export async function askPostgres({
+  url,
+  schema,
+  clock,
+  deadlineMs,
+  longMs = LONG_MS,
+}: PostgresQuestion): Promise<PostgresAnswer> {
+  // Loaded here: the drivers take longer to load than all the rest.
+  const [{ Client }, { PoolerCheck }] = await Promise.all([
+    import("pg"),
+    import("../../platform/drivers/postgres/pooler-check.ts"),
+  ]);
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: deadlineMs,
+    query_timeout: deadlineMs,
+    application_name: "baton doctor",
+  });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    const rows = async <Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> =>
+      (await client.query(text, [...values])).rows as Row[];
+    const [identity] = await rows<Identity>(IDENTITY, [schema]);
+    const settings = await rows<{ name: string; setting: string }>(SETTINGS);
+    const longTransactions = await rows<LongTransaction>(LONG, [longMs]);
+    const bloated = await rows<PostgresFacts["bloated"][number]>(BLOATED, [schema]);
+    const samples = await sampleClock(clock, async () => (await rows<{ at: number }>(NOW))[0]!.at);
+    const { roleLimit, databaseLimit, ...rest } = identity!;
+    const pooler = new PoolerCheck({ url, clock, applicationName: "baton doctor", deadlineMs });
+    const facts: PostgresFacts = {
+      ...rest,
+      roleLimit: roleLimit < 0 || rest.superuser ? null : roleLimit,
+      databaseLimit: databaseLimit < 0 ? null : databaseLimit,
+      settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),
+      pooled: await pooler.pooled(),
+      longTransactions,
+      bloated,
+    };
+    return { facts, clock: readingOf("the database", samples) };
+  } finally {
+    // Not awaited: a server that does not answer would not answer this either.
+    void client.end().catch(() => {});
+  }
+}
+
+interface Identity extends Omit<
+  PostgresFacts,
+  "roleLimit" | "databaseLimit" | "settings" | "pooled" | "longTransactions" | "bloated"
+> {
+  readonly roleLimit: number;
+  readonly databaseLimit: number;
+}
+
+const NOW = "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at";
