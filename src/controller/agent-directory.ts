@@ -8,7 +8,8 @@ import type { AgentState } from "../core/agent.ts";
 import type { Term } from "../core/leadership/term.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { NodeEvents } from "../platform/node-events.ts";
-import type { Agent, AgentSeen, AgentStore } from "../store/agents.ts";
+import type { Agent, AgentSeen } from "../store/agents.ts";
+import type { Store } from "../store/store.ts";
 
 export interface AgentNote {
   readonly name: string;
@@ -29,7 +30,7 @@ export interface AgentView extends Agent {
 }
 
 export interface AgentDirectoryOptions {
-  readonly store: { readonly agents: AgentStore };
+  readonly store: Pick<Store, "agents" | "purge">;
   readonly events: NodeEvents;
   readonly forgetAfterMs: number;
   /** One that was not there before. */
@@ -95,7 +96,10 @@ export class AgentDirectory {
 
   async purge(term: Term): Promise<void> {
     const { store, events, forgetAfterMs } = this.#o;
-    const removed = await events.fenced("agents.purge", store.agents.purge(forgetAfterMs, term));
+    const removed = await events.fenced(
+      "agents.purge",
+      store.purge({ of: "agents", ageMs: forgetAfterMs }, term),
+    );
     // Whoever is seen again must be known as new.
     if (removed > 0) this.#current = null;
   }

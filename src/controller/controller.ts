@@ -58,7 +58,7 @@ export interface ControllerSettings {
 
 export interface ControllerOptions extends Pick<StrayLeasesOptions, "reaper"> {
   readonly state: Pick<NodeState, "agentsHeardSince" | "switchedOff">;
-  readonly store: Pick<Store, "jobs" | "agents">;
+  readonly store: Pick<Store, "jobs" | "agents" | "purge">;
   readonly channels: Pick<Channels, "subscribe">;
   readonly guard: TermGuard;
   readonly events: EventFeed;

@@ -11,16 +11,8 @@ import type { AgentState } from "../core/agent.ts";
 import type { JobId } from "../core/ids.ts";
 import { FUNCTIONS_QUEUE, isSuspect, type Budgets, type Job, type JobStatus } from "../core/jobs/job.ts";
 import { acceptsWork, hasCapability, hasRole, type NodeInfo } from "../core/node.ts";
-import type {
-  BriefPage,
-  CancelAnswer,
-  JobPage,
-  JobQuery,
-  LogLine,
-  Store,
-  Submitted,
-} from "../store/store.ts";
-import type { JobRuns } from "../store/past-runs.ts";
+import type { BriefJob, CancelAnswer, JobPage, JobQuery, LogLine, Store, Submitted } from "../store/store.ts";
+import type { JobRuns } from "../store/jobs.ts";
 import type { Followers } from "./follow/followers.ts";
 import type { Submitter } from "./submit/submitter.ts";
 import type { TaskRegistry } from "./tasks/task-registry.ts";
@@ -103,8 +95,8 @@ export class JobService {
     return this.#o.store.jobs.list(query);
   }
 
-  brief(query: JobQuery): Promise<BriefPage> {
-    return this.#o.store.jobs.brief(query);
+  brief(query: JobQuery): Promise<JobPage<BriefJob>> {
+    return this.#o.store.jobs.list(query, true);
   }
 
   /** Runs that did not end the job. */

@@ -7,7 +7,8 @@
  * result, whatever the order of writes.
  */
 
-import type { Credential } from "../core/access/credential.ts";
+import { type Credential, isSame, merge } from "../core/access/credential.ts";
+import { each, query, type Script, type Scripts, sql } from "./script.ts";
 
 export interface AccessStore {
   /** Those that were written behind this revision (0: all of them), tombstones too, and the newest revision. */
@@ -33,3 +34,101 @@ export interface AccessChanges {
  * of them.
  */
 export type PutCondition = "first_admin" | "free_name";
+
+const FIELDS = [
+  "id",
+  "kind",
+  "name",
+  "permission",
+  "secret",
+  "owner",
+  "createdAt",
+  "createdBy",
+  "expiresAt",
+  "lastUsedAt",
+  "removedAt",
+  "version",
+  "node",
+] as const satisfies readonly (keyof Credential)[];
+const columnOf = (field: string): string =>
+  field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const COLUMNS = FIELDS.map((field) => `c.${columnOf(field)} AS "${field}"`).join(", ");
+
+/** One statement, so that the number and the rows are of the same instant. */
+const CHANGES = sql(
+  "credential-changes",
+  `SELECT r.n AS revision, ${COLUMNS} FROM baton.credential_revision r
+   LEFT JOIN baton.credential c ON c.revision > $1::bigint ORDER BY c.revision, c.id`,
+);
+/**
+ * A writer holds this row until its commit: writers come one after the other, so that revisions become visible in their
+ * order, and what a condition found is still so when it is acted on.
+ */
+const LOCK = sql("credential-lock", "SELECT n FROM baton.credential_revision FOR UPDATE");
+const RAISE = sql("credential-raise", "UPDATE baton.credential_revision SET n = n + 1 RETURNING n");
+const GET = sql("credential-get", `SELECT ${COLUMNS} FROM baton.credential c WHERE c.id = $1`);
+const ADMIN = sql(
+  "credential-admin",
+  "SELECT 1 AS one FROM baton.credential WHERE permission = 'admin' LIMIT 1",
+);
+const TAKEN = sql(
+  "credential-taken",
+  "SELECT 1 AS one FROM baton.credential WHERE kind = $1 AND name = $2 AND removed_at IS NULL AND id <> $3 LIMIT 1",
+);
+const PUT = sql(
+  "credential-put",
+  `INSERT INTO baton.credential (revision, ${FIELDS.map(columnOf).join(", ")})
+   VALUES ($1, ${FIELDS.map((_, at) => `$${at + 2}`).join(", ")})
+   ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,
+     ${FIELDS.slice(1)
+       .map((field) => `${columnOf(field)} = excluded.${columnOf(field)}`)
+       .join(", ")}`,
+);
+const FORGET = sql("credential-forget", "DELETE FROM baton.credential WHERE id = $1");
+
+type ChangeRow = { readonly revision: number } & (Credential | Record<keyof Credential, null>);
+
+export function accessStore(scripts: Scripts): AccessStore {
+  return {
+    changes: (after) =>
+      scripts.read(function* () {
+        const rows = yield* query<ChangeRow>(CHANGES, after);
+        const found = rows.filter(({ id }) => id !== null).map((row) => credentialOf(row as Credential));
+        return { revision: rows[0]?.revision ?? 0, credentials: found };
+      }),
+    put: (credentials, only) => scripts.write(() => put(credentials, only)),
+    forget: (ids) =>
+      scripts.write(() =>
+        each(
+          FORGET,
+          ids.toSorted().map((id) => [id]),
+        ),
+      ),
+  };
+}
+
+/** A plain object, without the revision. */
+function credentialOf(row: Credential): Credential {
+  return Object.fromEntries(FIELDS.map((field) => [field, row[field]])) as unknown as Credential;
+}
+
+function* put(credentials: readonly Credential[], only?: PutCondition): Script<readonly Credential[] | null> {
+  yield* query(LOCK);
+  if (only === "first_admin" && (yield* query(ADMIN)).length > 0) return null;
+  if (only === "free_name") {
+    for (const { kind, name, id } of credentials) {
+      if ((yield* query(TAKEN, kind, name, id)).length > 0) return null;
+    }
+  }
+  const kept: Credential[] = [];
+  let revision: number | null = null;
+  for (const given of credentials) {
+    const [row] = yield* query<Credential>(GET, given.id);
+    const credential: Credential = row ? merge(credentialOf(row), given) : given;
+    kept.push(credential);
+    if (row && isSame(credentialOf(row), credential)) continue;
+    revision ??= (yield* query<{ n: number }>(RAISE))[0]!.n;
+    yield* query(PUT, revision, ...FIELDS.map((field) => credential[field]));
+  }
+  return kept;
+}

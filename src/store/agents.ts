@@ -8,6 +8,7 @@
  */
 
 import type { Term } from "../core/leadership/term.ts";
+import { each, query, type Script, type Scripts, sql } from "./script.ts";
 
 export interface AgentStore {
   /** Creates or refreshes; one that was removed is back. */
@@ -16,8 +17,6 @@ export interface AgentStore {
   remove(name: string, fence: Term): Promise<boolean>;
   /** By name; those that were removed only when asked for. */
   list(withRemoved: boolean): Promise<readonly Agent[]>;
-  /** Forgets those that have not been seen, and tombstones that have stood, for so long. */
-  purge(ageMs: number, fence: Term): Promise<number>;
 }
 
 export interface AgentSeen {
@@ -38,4 +37,55 @@ export interface Agent extends AgentSeen {
   readonly lastSeenAt: number;
   readonly removedAt: number | null;
   readonly leaderEpoch: number;
+}
+
+const SEEN = sql(
+  "agent-seen",
+  `INSERT INTO baton.agent (name, capabilities, version, labels, running, first_seen_at, last_seen_at, leader_epoch)
+   VALUES ($2, $3, $4, $5, $6, {now}, {now}, $7)
+   ON CONFLICT (name) DO UPDATE SET capabilities = excluded.capabilities, version = excluded.version, labels = excluded.labels,
+     running = excluded.running, last_seen_at = excluded.last_seen_at, removed_at = NULL, leader_epoch = excluded.leader_epoch`,
+);
+const REMOVE = sql(
+  "agent-remove",
+  "UPDATE baton.agent SET removed_at = {now}, leader_epoch = $2 WHERE name = $3 AND removed_at IS NULL RETURNING name",
+);
+const LIST = sql(
+  "agent-list",
+  `SELECT name, capabilities, version, labels, running, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt",
+     removed_at AS "removedAt", leader_epoch AS "leaderEpoch"
+   FROM baton.agent WHERE removed_at IS NULL OR $1::int = 1 ORDER BY name COLLATE "C"`,
+);
+const PURGE = sql(
+  "agent-purge",
+  "DELETE FROM baton.agent WHERE coalesce(removed_at, last_seen_at) <= {now} - $2::bigint RETURNING name",
+);
+
+type Row = Omit<Agent, "capabilities"> & { readonly capabilities: string };
+
+export function agentStore(scripts: Scripts): AgentStore {
+  return {
+    seen: (agents, fence) => {
+      // In the order of names, so that two batches with the same agents do not wait for each other crosswise.
+      const sorted = agents.toSorted((a, b) => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1));
+      const rows = sorted.map(({ name, capabilities, version, labels, running }) => {
+        return [name, JSON.stringify(capabilities), version, labels, running, fence.epoch];
+      });
+      return scripts.write(() => each(SEEN, rows), fence);
+    },
+    remove: (name, fence) =>
+      scripts.write(function* () {
+        return (yield* query(REMOVE, fence.epoch, name)).length === 1;
+      }, fence),
+    list: (withRemoved) =>
+      scripts.read(function* () {
+        const rows = yield* query<Row>(LIST, withRemoved ? 1 : 0);
+        return rows.map((row) => ({ ...row, capabilities: JSON.parse(row.capabilities) as string[] }));
+      }),
+  };
+}
+
+/** Forgets those that have not been seen, and tombstones that have stood, for so long. */
+export function* purgeAgents(ageMs: number): Script<number> {
+  return (yield* query(PURGE, ageMs)).length;
 }

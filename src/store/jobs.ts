@@ -6,11 +6,14 @@
  */
 
 import type { Budgets, Job, JobError, JobStatus } from "../core/jobs/job.ts";
+import type { Abandoned, Outcome, PastOutcome, Recovered } from "../core/jobs/run-end.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
 import type { FieldFilters, RareFields } from "../core/jobs/job-fields.ts";
 import type { Term } from "../core/leadership/term.ts";
-import type { JobRuns } from "./past-runs.ts";
 import type { Author } from "./store.ts";
+
+export type { Retention } from "../core/jobs/job.ts";
+export type { Abandoned, Outcome, Recovered } from "../core/jobs/run-end.ts";
 
 export interface JobStore {
   /**
@@ -67,11 +70,9 @@ export interface JobStore {
   /** The result as JSON text; null while there is none. */
   result(id: JobId): Promise<string | null>;
 
-  /** Newest first. */
+  /** Newest first. `brief` has no more of a job than what lists of many need. */
   list(query: JobQuery): Promise<JobPage>;
-
-  /** As `list`, with no more of a job than what lists of many need. */
-  brief(query: JobQuery): Promise<BriefPage>;
+  list(query: JobQuery, brief: true): Promise<JobPage<BriefJob>>;
 
   /** Runs that did not end the job, and where it was dispatched. Empty for a job that is not there. */
   runs(id: JobId): Promise<JobRuns>;
@@ -81,9 +82,6 @@ export interface JobStore {
 
   /** Log lines with a sequence number above `after`, oldest first. Empty for a job that is not there. */
   logs(id: JobId, after: number, limit: number): Promise<readonly LogLine[]>;
-
-  /** Removes finished jobs older than their status may be kept. At most `limit`, so that it never blocks for long. */
-  purge(retention: Retention, limit: number, fence: Term): Promise<number>;
 }
 
 /** Somebody's own connection, on which their transaction is open: a client of node-postgres, or what looks like one. */
@@ -177,18 +175,6 @@ export interface ClaimedJob extends Run {
   readonly assignment?: number;
 }
 
-export type Outcome =
-  | { readonly kind: "completed"; readonly result: string }
-  /** Failed, and tried again after the delay. */
-  | { readonly kind: "retry"; readonly error: JobError; readonly delayMs: number }
-  /** Failed for good. `spends` is the budget that this run is charged to. */
-  | { readonly kind: "failed"; readonly error: JobError; readonly spends: "failure" | "interruption" }
-  | { readonly kind: "cancelled"; readonly error: JobError }
-  /** Stopped by a drain; back into its place in the queue. */
-  | { readonly kind: "interrupted" }
-  /** Claimed and never started; back as if it had not been claimed. */
-  | { readonly kind: "released" };
-
 export interface Settlement {
   readonly run: Run;
   readonly outcome: Outcome;
@@ -215,8 +201,9 @@ export interface LogLine extends NewLogLine {
   readonly jobEpoch: number;
 }
 
-/** Lines a job may have. What comes after is counted in one last line and dropped. */
+/** Lines a job may have. The last one says so, and what comes after is dropped. */
 export const LOG_LINES_MAX = 10_000;
+export const LOG_LIMIT_REACHED = `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`;
 
 export interface Report {
   readonly run: Run;
@@ -232,33 +219,6 @@ export interface Renewal {
     readonly jobEpoch: number;
     readonly reason: string | null;
   }[];
-}
-
-/**
- * `expiry`: leases that ran out. With `unheard`, those of agents had nobody whom they could have renewed them at.
- * `lives`: all leases of these incarnations of nodes, which have died. `everybody`: all leases but those of this incarnation
- * and of agents, for a store that only one process can have open, whatever the node was called before.
- * `holders`: leases of these names, or with more behind a slash, whose runs were ended in order or never began: those of an
- * agent that was switched off, or of a request whose answer was lost.
- * `overdue`: runs that go on longer than their job's timeout and `graceMs` allow, whoever renews their lease.
- *
- * A dead claimant is charged as a crash, `holders` and `unheard` as an interruption, an overdue run as a failure.
- */
-export type Abandoned =
-  | { readonly by: "expiry"; readonly unheard?: boolean }
-  | { readonly by: "lives"; readonly incarnations: readonly string[] }
-  | { readonly by: "everybody"; readonly except: string }
-  | { readonly by: "holders"; readonly names: readonly string[] }
-  | { readonly by: "overdue"; readonly graceMs: number };
-
-export interface Recovered {
-  readonly id: JobId;
-  readonly worker: string;
-  readonly status: "queued" | "failed" | "cancelled";
-  /** With the one that this recovery has charged. */
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
 }
 
 export type CancelAnswer =
@@ -279,25 +239,46 @@ export interface JobQuery extends FieldFilters {
 
 export type BriefJob = Pick<Job, "id" | "task" | "queue" | "status" | "createdAt" | "finishedAt" | "error">;
 
-export interface BriefPage {
-  readonly jobs: readonly BriefJob[];
-  readonly cursor: string | null;
-}
-
 export interface JobTiming {
   /** From when it was due to the start of its last run. */
   readonly waitMs: number;
   readonly runMs: number;
 }
 
-export interface JobPage {
-  readonly jobs: readonly Job[];
+export interface JobPage<Listed = Job> {
+  readonly jobs: readonly Listed[];
   /** Give it back to go on; null at the end. */
   readonly cursor: string | null;
 }
 
-export interface Retention {
-  readonly completedMs: number;
-  readonly failedMs: number;
-  readonly cancelledMs: number;
+/**
+ * Runs that did not end their job: failed and retried, interrupted, lost with their node, taken from a worker after they
+ * ran for too long, or of a job that was retried by hand. A job that succeeds at once has none, and they cost it nothing.
+ * The current or last run is part of the job itself.
+ */
+export interface PastRun {
+  readonly jobEpoch: number;
+  readonly worker: string | null;
+  readonly leaderEpoch: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly outcome: PastOutcome;
+  readonly error: JobError | null;
+}
+
+/** Of one job; older ones are forgotten. */
+export const PAST_RUNS_MAX = 20;
+/** An epoch is raised once or twice for each run: so many epochs have more runs than are shown. */
+export const PAST_EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
+
+export interface JobRuns {
+  /** Oldest first. */
+  readonly past: readonly PastRun[];
+  /** Those that it was dispatched in, as far as they are known. */
+  readonly assignments: readonly number[];
+}
+
+/** The author of a write that carried a term: the caller's author, with the epoch of that term. */
+export function authorUnder(author: Author, fence: Term | undefined): Author {
+  return fence ? { ...author, leaderEpoch: fence.epoch } : author;
 }

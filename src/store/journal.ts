@@ -6,7 +6,7 @@
  * entries, under its term.
  */
 
-import type { Term } from "../core/leadership/term.ts";
+import { each, query, type Script, type Scripts, sql } from "./script.ts";
 
 export const JOURNAL_KINDS = [
   /** `detail`: role, epoch, leader; with the end also the reason. `subject`: the role. */
@@ -33,8 +33,6 @@ export interface JournalStore {
   append(entries: readonly NewEntry[]): Promise<void>;
   /** Newest first. */
   list(query: JournalQuery): Promise<readonly JournalEntry[]>;
-  /** Removes those older than this, of the `limit` oldest; answers how many. */
-  purge(ageMs: number, limit: number, fence: Term): Promise<number>;
 }
 
 export interface JournalQuery {
@@ -66,4 +64,69 @@ export interface NewEntry extends Omit<JournalEntry, "id" | "at"> {
 /** Of an assignment, which several jobs share. */
 export function assignmentSubject(assignment: number): string {
   return `assignment/${assignment}`;
+}
+
+const APPEND = sql(
+  "journal-append",
+  "INSERT INTO baton.journal (at, kind, node, actor, subject, detail) VALUES ({now} - $2::bigint, $3, $4, $5, $6, $7)",
+);
+const COLUMNS = "n, at, kind, node, actor, subject, detail";
+const NEWEST = "ORDER BY n DESC LIMIT $2";
+const LIST = sql("journal-list", `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint ${NEWEST}`);
+/** Each kind by its index: the few entries of one are not searched among all the others. */
+const OF_KIND = sql(
+  "journal-of-kind",
+  `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint AND kind = $3 ${NEWEST}`,
+);
+const ABOUT = sql(
+  "journal-about",
+  `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint AND subject = $3 ${NEWEST}`,
+);
+const ABOUT_OF_KIND = sql(
+  "journal-about-of-kind",
+  `SELECT ${COLUMNS} FROM baton.journal WHERE n < $1::bigint AND subject = $3 AND kind = $4 ${NEWEST}`,
+);
+const PURGE = sql(
+  "journal-purge",
+  `DELETE FROM baton.journal WHERE n IN (
+     SELECT n FROM (SELECT n, at FROM baton.journal ORDER BY n LIMIT $3) AS oldest WHERE at <= {now} - $2::bigint
+   ) RETURNING n`,
+);
+
+type Row = Omit<JournalEntry, "id" | "detail"> & { readonly n: number; readonly detail: string };
+
+export function journalStore(scripts: Scripts): JournalStore {
+  return {
+    append: (entries) => {
+      const rows = entries.map(({ agoMs, kind, node, actor, subject, detail }) => {
+        return [Math.round(agoMs), kind, node, actor, subject, JSON.stringify(detail)];
+      });
+      return scripts.write(() => each(APPEND, rows));
+    },
+    list: (wanted) => scripts.read(() => list(wanted)),
+  };
+}
+
+function* list({ kinds, subject, before, limit }: JournalQuery): Script<readonly JournalEntry[]> {
+  const end = before === undefined ? Number.MAX_SAFE_INTEGER : Number(before);
+  const about = subject === undefined ? [] : [subject];
+  const steps =
+    kinds && kinds.length < JOURNAL_KINDS.length
+      ? [...new Set(kinds)].map((kind) => ({
+          sql: subject === undefined ? OF_KIND : ABOUT_OF_KIND,
+          values: [end, limit, ...about, kind],
+        }))
+      : [{ sql: subject === undefined ? LIST : ABOUT, values: [end, limit, ...about] }];
+  const rows = ((yield steps) as readonly (readonly Row[])[]).flat();
+  const newest = rows.sort((a, b) => b.n - a.n).slice(0, limit);
+  return newest.map(({ n, detail, ...rest }) => ({
+    ...rest,
+    id: String(n),
+    detail: JSON.parse(detail) as JournalEntry["detail"],
+  }));
+}
+
+/** Removes those older than this, of the `limit` oldest. */
+export function* purgeJournal(ageMs: number, limit: number): Script<number> {
+  return (yield* query(PURGE, ageMs, limit)).length;
 }

@@ -1,18 +1,41 @@
 /** Samples of the cluster's state in the store, written at intervals by the leader of the metrics aggregator role. */
 
 import type { Term } from "../core/leadership/term.ts";
+import { query, type Script, type Scripts, sql } from "./script.ts";
 
 export interface SampleStore {
   /** Notes a sample (JSON text) at this instant. */
   note(sample: string, fence: Term): Promise<void>;
   /** Newest first. */
   list(limit: number): Promise<readonly Sample[]>;
-  /** Removes samples older than this; answers how many. */
-  purge(ageMs: number, fence: Term): Promise<number>;
 }
 
 export interface Sample {
   readonly at: number;
   readonly leaderEpoch: number;
   readonly sample: string;
+}
+
+const NOTE = sql("sample-note", "INSERT INTO baton.sample (at, leader_epoch, sample) VALUES ({now}, $2, $3)");
+const LIST = sql(
+  "sample-list",
+  `SELECT at, leader_epoch AS "leaderEpoch", sample FROM baton.sample ORDER BY n DESC LIMIT $1`,
+);
+const PURGE = sql("sample-purge", "DELETE FROM baton.sample WHERE at <= {now} - $2::bigint RETURNING n");
+
+export function sampleStore(scripts: Scripts): SampleStore {
+  return {
+    note: (sample, fence) =>
+      scripts.write(function* () {
+        yield* query(NOTE, fence.epoch, sample);
+      }, fence),
+    list: (limit) =>
+      scripts.read(function* () {
+        return (yield* query<Sample>(LIST, limit)).map((row) => ({ ...row }));
+      }),
+  };
+}
+
+export function* purgeSamples(ageMs: number): Script<number> {
+  return (yield* query(PURGE, ageMs)).length;
 }

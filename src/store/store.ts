@@ -16,11 +16,13 @@
  */
 
 import type { NodeName } from "../core/ids.ts";
+import type { Term } from "../core/leadership/term.ts";
 import type { AccessStore } from "./access.ts";
 import type { AgentStore } from "./agents.ts";
 import type { JobStore } from "./jobs.ts";
 import type { JournalStore } from "./journal.ts";
 import type { OwnershipStore } from "./ownership.ts";
+import type { Purge } from "./purge.ts";
 import type { QueueStore } from "./queues.ts";
 import type { SampleStore } from "./samples.ts";
 import type { ScheduleNotes } from "./schedule-notes.ts";
@@ -48,6 +50,8 @@ export interface Store extends AsyncDisposable {
   readonly access: AccessStore;
   /** For push dispatch. Left out by a backend that only one process can open. */
   readonly ownership?: OwnershipStore;
+  /** A leader's removal of what is too old; answers how many. */
+  readonly purge: (what: Purge, fence: Term) => Promise<number>;
   /** Waits for what is under way. Closing twice is harmless. */
   close(): Promise<void>;
 }

@@ -139,3 +139,25 @@ export function overdueError(timeoutMs: number, worker: string): JobError {
     message: `ran longer than its timeout of ${timeoutMs} ms, and its worker ${worker} did not end it in time`,
   };
 }
+
+export interface Retention {
+  readonly completedMs: number;
+  readonly failedMs: number;
+  readonly cancelledMs: number;
+}
+
+/** How long a finished job is kept, from its end on. One that is as old as that is removed. */
+export function keptMs(status: FinalStatus, retention: Retention): number {
+  return { completed: retention.completedMs, failed: retention.failedMs, cancelled: retention.cancelledMs }[
+    status
+  ];
+}
+
+/** Occurrences of schedules are kept as long as the jobs that they made, however those ended. */
+export function occurrencesKeptMs({ completedMs, failedMs }: Retention): number {
+  return Math.max(completedMs, failedMs);
+}
+
+export function isOver(ageMs: number, keptForMs: number): boolean {
+  return ageMs >= keptForMs;
+}

@@ -13,7 +13,14 @@
  */
 
 import type { JobId, NodeName } from "../ids.ts";
-import type { Occurrence, Schedule, ScheduleDefinition, SkipReason, Timing } from "./schedule.ts";
+import {
+  decideOccurrences,
+  type FiringFacts,
+  type Occurrence,
+  type Schedule,
+  type ScheduleDefinition,
+  type Timing,
+} from "./schedule.ts";
 
 export interface Version {
   readonly epoch: number;
@@ -174,42 +181,33 @@ export function templateOf(from: RunTemplate): RunTemplate {
 
 // ---------------------------------------------------------------- occurrences
 
-export interface FiringFacts {
+export interface NoteFiring extends FiringFacts {
   readonly nextAt: number | null;
-  /** Instants that have a row already. */
-  readonly noted: ReadonlySet<number>;
-  /** With `skip`: whether the job of the last occurrence is unfinished, or may be. */
-  readonly overlap: "allow" | "skip";
-  readonly predecessorRuns: boolean;
   readonly epoch: number;
   readonly now: number;
 }
 
-export function fireNote(note: ScheduleNote, planned: readonly PlannedRun[], facts: FiringFacts): Fired {
+export function fireNote(note: ScheduleNote, planned: readonly PlannedRun[], facts: NoteFiring): Fired {
   const { epoch, now } = facts;
   let schedule: Schedule = { ...note.schedule!, nextAt: facts.nextAt, leaderEpoch: epoch };
   let notedThrough = note.notedThrough;
-  let blocked = facts.overlap === "skip" && facts.predecessorRuns;
-  const noted = new Set(facts.noted);
   const rows: OccurrenceRow[] = [];
   const fired: NonNullable<PlannedRun["run"]>[] = [];
-  const verdicts = planned.map((plan): Fired["verdicts"][number] => {
-    const { at } = plan;
-    if (noted.has(at)) return "already";
-    noted.add(at);
+  const decided = decideOccurrences(planned, facts);
+  for (const one of decided) {
+    if (one.verdict === "already") continue;
+    const { at } = one;
     notedThrough = Math.max(notedThrough ?? at, at);
-    const run = plan.do === "fire" && !blocked ? plan.run : null;
-    const reason: SkipReason | null = plan.do === "fire" && blocked ? "overlap" : plan.reason;
-    const outcome = run
-      ? { do: "fire" as const, reason: null, job: run.job }
-      : { do: "skip" as const, reason, job: null };
+    const outcome =
+      one.verdict === "fired"
+        ? { do: "fire" as const, reason: null, job: one.run.job }
+        : { do: "skip" as const, reason: one.reason, job: null };
     rows.push({ schedule: note.name, at, ...outcome, leaderEpoch: epoch, notedAt: now });
-    if (!run) return "skipped";
-    fired.push(run);
-    schedule = { ...schedule, lastFiredAt: at, lastJob: run.job };
-    if (facts.overlap === "skip") blocked = true;
-    return "fired";
-  });
+    if (one.verdict === "skipped") continue;
+    fired.push(one.run);
+    schedule = { ...schedule, lastFiredAt: at, lastJob: one.run.job };
+  }
+  const verdicts = decided.map(({ verdict }) => verdict);
   const draft: Draft = { ...note, schedule, notedThrough, open: [...note.open, ...grouped(fired, schedule)] };
   return { draft, rows, verdicts, runs: fired.map(runOf) };
 }
@@ -255,7 +253,7 @@ export function closeRuns<N extends Draft>(note: N, done: (run: OpenRun) => bool
 export function moveRuns(
   note: ScheduleNote,
   moves: ReadonlyMap<number, Pick<OpenRun, "job" | "target">>,
-  { epoch, now }: Pick<FiringFacts, "epoch" | "now">,
+  { epoch, now }: Pick<NoteFiring, "epoch" | "now">,
 ): { draft: Draft; rows: readonly OccurrenceRow[] } {
   const { name } = note;
   const rows: OccurrenceRow[] = [];

@@ -51,6 +51,36 @@ export interface Occurrence {
   readonly reason: SkipReason | null;
 }
 
+export interface FiringFacts {
+  /** Instants that have a row already. */
+  readonly noted: ReadonlySet<number>;
+  readonly overlap: OverlapPolicy;
+  /** Whether the job of the last occurrence is unfinished, or may be. */
+  readonly predecessorRuns: boolean;
+}
+
+export type Decided<Run> =
+  | { readonly verdict: "already"; readonly at: number }
+  | { readonly verdict: "fired"; readonly at: number; readonly run: Run }
+  | { readonly verdict: "skipped"; readonly at: number; readonly reason: SkipReason | null };
+
+/** What becomes of planned occurrences: each instant is noted once, and with `skip` an occurrence does not overlap the one before it. */
+export function decideOccurrences<Run>(
+  planned: readonly (Occurrence & { readonly run: Run | null })[],
+  { noted, overlap, predecessorRuns }: FiringFacts,
+): Decided<Run>[] {
+  const known = new Set(noted);
+  let blocked = overlap === "skip" && predecessorRuns;
+  return planned.map(({ at, do: what, reason, run }) => {
+    if (known.has(at)) return { verdict: "already", at };
+    known.add(at);
+    if (what === "fire" && blocked) return { verdict: "skipped", at, reason: "overlap" };
+    if (what === "skip" || run === null) return { verdict: "skipped", at, reason };
+    blocked = overlap === "skip";
+    return { verdict: "fired", at, run };
+  });
+}
+
 export interface DuePlan {
   /** Oldest first. */
   readonly occurrences: readonly Occurrence[];

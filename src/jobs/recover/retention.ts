@@ -4,7 +4,7 @@ import type { NodeEvents } from "../../platform/node-events.ts";
 import type { Store, Retention } from "../../store/store.ts";
 
 export interface RetentionOptions {
-  readonly store: Pick<Store, "jobs" | "journal">;
+  readonly store: Pick<Store, "purge">;
   readonly clock: Clock;
   readonly events: NodeEvents;
   readonly retention: Retention & { readonly journalMs: number };
@@ -20,8 +20,14 @@ export function retentionDuty(options: RetentionOptions) {
     while (!signal.aborted) {
       const { store, retention, events } = options;
       const { journalMs } = retention;
-      const jobs = await events.fenced("jobs.purge", store.jobs.purge(retention, PIECE, term));
-      const entries = await events.fenced("journal.purge", store.journal.purge(journalMs, PIECE, term));
+      const jobs = await events.fenced(
+        "jobs.purge",
+        store.purge({ of: "jobs", retention, limit: PIECE }, term),
+      );
+      const entries = await events.fenced(
+        "journal.purge",
+        store.purge({ of: "journal", ageMs: journalMs, limit: PIECE }, term),
+      );
       const removed = jobs + entries;
       // While there is much to remove it goes on, with a pause in which others get their turn.
       await options.clock.sleep(removed > 0 ? 20 : IDLE_MS, signal);

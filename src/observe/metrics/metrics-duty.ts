@@ -26,7 +26,7 @@ export interface ClusterSample {
 }
 
 export interface MetricsDutyOptions {
-  readonly store: Pick<Store, "queues" | "samples">;
+  readonly store: Pick<Store, "queues" | "samples" | "purge">;
   readonly nodes: () => readonly NodeInfo[];
   readonly clock: Clock;
   readonly events: NodeEvents;
@@ -57,7 +57,9 @@ export function metricsDuty(options: MetricsDutyOptions): Duty {
         finishedPerSecond: Math.round(perSecond * 10) / 10,
       };
       await events.fenced("samples.note", store.samples.note(JSON.stringify(sample), term));
-      if (n % PURGE_EVERY === 0) await events.fenced("samples.purge", store.samples.purge(KEPT_MS, term));
+      if (n % PURGE_EVERY === 0) {
+        await events.fenced("samples.purge", store.purge({ of: "samples", ageMs: KEPT_MS }, term));
+      }
       await clock.sleep(intervalMs, signal);
     }
   };

@@ -5,7 +5,13 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { JobId } from "../../core/ids.ts";
-import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedules/schedule.ts";
+import {
+  type Decided,
+  decideOccurrences,
+  type Schedule,
+  type ScheduleDefinition,
+  type SkipReason,
+} from "../../core/schedules/schedule.ts";
 import type { Term } from "../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../platform/drivers/postgres/arrays.ts";
@@ -77,12 +83,6 @@ interface HistoryRow {
   readonly job: JobId | null;
 }
 
-interface Note {
-  readonly at: number;
-  readonly reason: SkipReason | null;
-  readonly job: NewJob | null;
-}
-
 type Put = { schedule: Schedule; outcome: "created" | "replaced" | "unchanged" };
 
 export class PostgresSchedules implements ScheduleStore {
@@ -138,15 +138,11 @@ export class PostgresSchedules implements ScheduleStore {
       if (!schedule || schedule.paused || schedule.next_at !== firing.expectedNextAt) {
         return firing.occurrences.map((): FireVerdict => "changed");
       }
-      const { verdicts, notes } = await this.#decide(tx, firing, schedule);
-      await this.#note(tx, firing, notes, fence.epoch);
-      await this.#submit.within(
-        tx,
-        notes.flatMap(({ job }) => job ?? []),
-        by,
-        firing.schedule,
-      );
-      return verdicts;
+      const decided = await this.#decide(tx, firing, schedule);
+      await this.#note(tx, firing, decided, fence.epoch);
+      const jobs = decided.flatMap((one) => (one.verdict === "fired" ? [one.run] : []));
+      await this.#submit.within(tx, jobs, by, firing.schedule);
+      return decided.map(({ verdict }) => verdict);
     });
   }
 
@@ -163,42 +159,33 @@ export class PostgresSchedules implements ScheduleStore {
     }));
   }
 
-  async #decide(
-    tx: Queryable,
-    firing: Firing,
-    schedule: Row,
-  ): Promise<{ verdicts: FireVerdict[]; notes: Note[] }> {
-    const ats = int8s(firing.occurrences.map(({ at }) => at));
-    const noted = new Set(
-      (await tx.query<{ at: number }>(NOTED, [firing.schedule, ats])).map(({ at }) => at),
+  async #decide(tx: Queryable, firing: Firing, schedule: Row): Promise<Decided<NewJob>[]> {
+    const { occurrences, overlap } = firing;
+    const ats = int8s(occurrences.map(({ at }) => at));
+    const noted = await tx.query<{ at: number }>(NOTED, [firing.schedule, ats]);
+    return decideOccurrences(
+      occurrences.map(({ job, ...occurrence }) => ({ ...occurrence, run: job })),
+      {
+        noted: new Set(noted.map(({ at }) => at)),
+        overlap,
+        predecessorRuns: overlap === "skip" && (await this.#unfinished(tx, schedule.last_job)),
+      },
     );
-    let busy = firing.overlap === "skip" && (await this.#unfinished(tx, schedule.last_job));
-    const notes: Note[] = [];
-    const verdicts = firing.occurrences.map((one): FireVerdict => {
-      if (noted.has(one.at)) return "already";
-      noted.add(one.at);
-      const overlaps = one.do === "fire" && busy;
-      const job = one.do === "fire" && !overlaps ? one.job : null;
-      notes.push({ at: one.at, reason: overlaps ? "overlap" : one.reason, job });
-      if (!job) return "skipped";
-      busy = firing.overlap === "skip";
-      return "fired";
-    });
-    return { verdicts, notes };
   }
 
-  async #note(tx: Queryable, firing: Firing, notes: readonly Note[], epoch: number): Promise<void> {
-    const last = notes.findLast(({ job }) => job !== null);
+  async #note(tx: Queryable, firing: Firing, decided: Decided<NewJob>[], epoch: number): Promise<void> {
+    const notes = decided.filter((one) => one.verdict !== "already");
+    const last = notes.findLast((one) => one.verdict === "fired");
     await tx.query(NOTE, [
       this.#ledger.now(),
       firing.schedule,
       epoch,
       int8s(notes.map(({ at }) => at)),
-      int4s(notes.map(({ job }) => (job ? 1 : 0))),
-      texts(notes.map(({ reason }) => reason)),
-      texts(notes.map(({ job }) => job?.id ?? null)),
+      int4s(notes.map(({ verdict }) => (verdict === "fired" ? 1 : 0))),
+      texts(notes.map((one) => (one.verdict === "skipped" ? one.reason : null))),
+      texts(notes.map((one) => (one.verdict === "fired" ? one.run.id : null))),
     ]);
-    await tx.query(ADVANCE, [firing.schedule, firing.nextAt, epoch, last?.at ?? null, last?.job?.id ?? null]);
+    await tx.query(ADVANCE, [firing.schedule, firing.nextAt, epoch, last?.at ?? null, last?.run.id ?? null]);
   }
 
   async #unfinished(tx: Queryable, job: string | null): Promise<boolean> {

@@ -48,7 +48,7 @@ interface Migration {
 }
 
 /** Numbered from 1; each runs in its own transaction together with the note that it ran. Never edit one that shipped. */
-const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly Migration[] = [
   {
     compatibleFrom: 1,
     up: [

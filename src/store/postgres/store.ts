@@ -4,14 +4,18 @@ import type { Clock } from "../../platform/clock.ts";
 import { Postgres, type PostgresOptions } from "../../platform/drivers/postgres/postgres.ts";
 import { PoolerCheck } from "../../platform/drivers/postgres/pooler-check.ts";
 import type { Store } from "../store.ts";
-import { PostgresAccess } from "./access.ts";
-import { PostgresAgents } from "./agents.ts";
+import { accessStore } from "../access.ts";
+import { agentStore } from "../agents.ts";
+import { journalStore } from "../journal.ts";
+import { purgeScript } from "../purge.ts";
+import { sampleStore } from "../samples.ts";
+import { termStore } from "../terms.ts";
 import { postgresJobs } from "./jobs/jobs.ts";
-import { PostgresJournal } from "./journal.ts";
+import { Purge } from "./jobs/purge.ts";
 import { StoreCache } from "./jobs/store-cache.ts";
 import { PostgresOwnership } from "./ownership/ownership.ts";
 import { PostgresQueues } from "./queues.ts";
-import { PostgresSamples } from "./samples.ts";
+import { PostgresScripts } from "./scripts.ts";
 import { PostgresSchedules } from "./schedules.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./jobs/submit.ts";
@@ -42,7 +46,9 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     await db.stop();
     throw error;
   }
-  const terms = new PostgresTerms(db);
+  const scripts = new PostgresScripts(ledger);
+  const terms = new PostgresTerms(scripts);
+  const jobs = new Purge(ledger, terms);
   const parts = { ledger, terms, submit: new Submit(ledger, terms), renewals };
   const close = async (): Promise<void> => void (await Promise.all([db.stop(), renewals.stop()]));
   return {
@@ -52,12 +58,16 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     jobs: postgresJobs(parts),
     queues: new PostgresQueues(ledger),
     schedules: new PostgresSchedules(parts),
-    terms,
-    samples: new PostgresSamples(parts),
-    agents: new PostgresAgents(parts),
-    journal: new PostgresJournal(parts),
-    access: new PostgresAccess(parts),
+    terms: termStore(scripts),
+    samples: sampleStore(scripts),
+    agents: agentStore(scripts),
+    journal: journalStore(scripts),
+    access: accessStore(scripts),
     ownership: new PostgresOwnership({ ...parts, clock: options.clock }),
+    purge: (what, fence) =>
+      what.of === "jobs"
+        ? jobs.run(what.retention, what.limit, fence)
+        : scripts.write(() => purgeScript(what), fence),
     close,
     [Symbol.asyncDispose]: close,
   };

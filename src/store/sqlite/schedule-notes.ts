@@ -24,21 +24,27 @@ import type {
 } from "../schedule-notes.ts";
 import { staleTerm } from "../schedule-notes.ts";
 import type { NotedOccurrence } from "../store.ts";
+import { admitTerm } from "../terms.ts";
 import type { StoreCache } from "./jobs/store-cache.ts";
 import type { SqliteSchedules } from "./schedules.ts";
 import type { Submit } from "./jobs/submit.ts";
-import type { SqliteTerms } from "./terms.ts";
+import type { SqliteScripts } from "./scripts.ts";
 
 export class SqliteScheduleNotes implements ScheduleNotes {
   readonly #ledger: StoreCache;
-  readonly #terms: SqliteTerms;
+  readonly #scripts: SqliteScripts;
   readonly #schedules: SqliteSchedules;
   readonly #submit: Submit;
   readonly #sql;
 
-  constructor(parts: { ledger: StoreCache; terms: SqliteTerms; submit: Submit; schedules: SqliteSchedules }) {
+  constructor(parts: {
+    ledger: StoreCache;
+    scripts: SqliteScripts;
+    submit: Submit;
+    schedules: SqliteSchedules;
+  }) {
     this.#ledger = parts.ledger;
-    this.#terms = parts.terms;
+    this.#scripts = parts.scripts;
     this.#submit = parts.submit;
     this.#schedules = parts.schedules;
     const { file } = parts.ledger;
@@ -157,6 +163,6 @@ export class SqliteScheduleNotes implements ScheduleNotes {
   }
 
   #admit(term: Term): void {
-    if (!this.#terms.admits(term)) throw staleTerm(term);
+    if (!this.#scripts.run(admitTerm(term))) throw staleTerm(term);
   }
 }

@@ -6,7 +6,12 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { JobId } from "../../core/ids.ts";
-import type { Schedule, ScheduleDefinition, SkipReason } from "../../core/schedules/schedule.ts";
+import {
+  decideOccurrences,
+  type Schedule,
+  type ScheduleDefinition,
+  type SkipReason,
+} from "../../core/schedules/schedule.ts";
 import { definitionOf } from "../../core/schedules/schedule-register.ts";
 import { isFinal } from "../../core/jobs/job.ts";
 import type { Term } from "../../core/leadership/term.ts";
@@ -14,20 +19,20 @@ import type { Author, Firing, FireVerdict, NotedOccurrence, ScheduleStore } from
 import type { StoreCache } from "./jobs/store-cache.ts";
 import type { Read } from "./jobs/read.ts";
 import type { Submit } from "./jobs/submit.ts";
-import type { SqliteTerms } from "./terms.ts";
+import type { SqliteScripts } from "./scripts.ts";
 
 type Row = Record<string, string | number | null>;
 
 export class SqliteSchedules implements ScheduleStore {
   readonly #ledger: StoreCache;
-  readonly #terms: SqliteTerms;
+  readonly #scripts: SqliteScripts;
   readonly #submit: Submit;
   readonly #read: Read;
   readonly #sql;
 
-  constructor(parts: { ledger: StoreCache; terms: SqliteTerms; submit: Submit; read: Read }) {
+  constructor(parts: { ledger: StoreCache; scripts: SqliteScripts; submit: Submit; read: Read }) {
     this.#ledger = parts.ledger;
-    this.#terms = parts.terms;
+    this.#scripts = parts.scripts;
     this.#submit = parts.submit;
     this.#read = parts.read;
     const { file } = parts.ledger;
@@ -85,35 +90,35 @@ export class SqliteSchedules implements ScheduleStore {
 
   fire(firing: Firing, author: Author, fence: Term): Promise<readonly FireVerdict[]> {
     return this.#ledger.file.write(() => {
-      this.#terms.check(fence);
+      this.#scripts.check(fence);
       const schedule = this.#one(firing.schedule);
       if (!schedule || schedule.paused || schedule.nextAt !== firing.expectedNextAt) {
         return firing.occurrences.map((): FireVerdict => "changed");
       }
-      let lastJob = schedule.lastJob as JobId | null;
-      const verdicts = firing.occurrences.map((occurrence): FireVerdict => {
-        if (this.#sql.noted.get(schedule.name, occurrence.at)) return "already";
-        const blocked = firing.overlap === "skip" && this.#unfinished(lastJob);
-        const job = occurrence.do === "fire" && !blocked ? occurrence.job : null;
-        const reason: SkipReason | null = occurrence.do === "fire" && blocked ? "overlap" : occurrence.reason;
-        const now = this.#ledger.clock.now();
-        this.#sql.note.run(
-          schedule.name,
-          occurrence.at,
-          job ? 1 : 0,
-          reason,
-          job?.id ?? null,
-          fence.epoch,
-          now,
-        );
-        if (!job) return "skipped";
+      const { occurrences, overlap } = firing;
+      const decided = decideOccurrences(
+        occurrences.map(({ job, ...occurrence }) => ({ ...occurrence, run: job })),
+        {
+          noted: new Set(
+            occurrences.map(({ at }) => at).filter((at) => this.#sql.noted.get(schedule.name, at)),
+          ),
+          overlap,
+          predecessorRuns: this.#unfinished(schedule.lastJob as JobId | null),
+        },
+      );
+      const now = this.#ledger.clock.now();
+      for (const one of decided) {
+        if (one.verdict === "already") continue;
+        const job = one.verdict === "fired" ? one.run : null;
+        const reason = one.verdict === "skipped" ? one.reason : null;
+        const row = [job ? 1 : 0, reason, job?.id ?? null, fence.epoch, now] as const;
+        this.#sql.note.run(schedule.name, one.at, ...row);
+        if (!job) continue;
         this.#submit.run([job], { ...author, leaderEpoch: fence.epoch }, schedule.name);
-        this.#sql.fired.run(occurrence.at, job.id, schedule.name);
-        lastJob = job.id;
-        return "fired";
-      });
+        this.#sql.fired.run(one.at, job.id, schedule.name);
+      }
       this.#sql.advance.run(firing.nextAt, fence.epoch, schedule.name);
-      return verdicts;
+      return decided.map(({ verdict }) => verdict);
     });
   }
 

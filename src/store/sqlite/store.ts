@@ -4,19 +4,22 @@ import { join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
 import { IN_MEMORY, openingError, SqliteFile } from "../../platform/drivers/sqlite/sqlite-file.ts";
 import type { Guarantees, Store } from "../store.ts";
-import { SqliteAccess } from "./access.ts";
-import { SqliteAgents } from "./agents.ts";
+import { accessStore } from "../access.ts";
+import { agentStore } from "../agents.ts";
+import { journalStore } from "../journal.ts";
+import { purgeScript } from "../purge.ts";
+import { sampleStore } from "../samples.ts";
+import { termStore } from "../terms.ts";
+import { Control } from "./jobs/control.ts";
 import { sqliteJobs } from "./jobs/jobs.ts";
-import { SqliteJournal } from "./journal.ts";
 import { StoreCache } from "./jobs/store-cache.ts";
 import { SqliteQueues } from "./queues.ts";
 import { Read } from "./jobs/read.ts";
-import { SqliteSamples } from "./samples.ts";
 import { SqliteScheduleNotes } from "./schedule-notes.ts";
 import { SqliteSchedules } from "./schedules.ts";
 import { migrate } from "./schema.ts";
 import { Submit } from "./jobs/submit.ts";
-import { SqliteTerms } from "./terms.ts";
+import { SqliteScripts } from "./scripts.ts";
 
 const FILE: Guarantees = { name: "sqlite", durability: "power loss", shared: false, keepsTokenFile: true };
 const MEMORY: Guarantees = { name: "memory", durability: "nothing", shared: false, keepsTokenFile: false };
@@ -48,9 +51,10 @@ export function openCache(path: string, clock: Clock): StoreCache {
 
 export function sqliteStore(ledger: StoreCache): SqliteStore {
   const { file } = ledger;
-  const terms = new SqliteTerms(file);
+  const scripts = new SqliteScripts(ledger);
   const read = new Read(ledger);
-  const parts = { ledger, terms, submit: new Submit(ledger, read), read };
+  const control = new Control(ledger);
+  const parts = { ledger, scripts, submit: new Submit(ledger, read), read, control };
   const schedules = new SqliteSchedules(parts);
   const close = async (): Promise<void> => file.close();
   return {
@@ -62,11 +66,18 @@ export function sqliteStore(ledger: StoreCache): SqliteStore {
     queues: new SqliteQueues(ledger),
     schedules,
     scheduleNotes: new SqliteScheduleNotes({ ...parts, schedules }),
-    terms,
-    samples: new SqliteSamples(parts),
-    agents: new SqliteAgents(parts),
-    journal: new SqliteJournal(parts),
-    access: new SqliteAccess(parts),
+    terms: termStore(scripts),
+    samples: sampleStore(scripts),
+    agents: agentStore(scripts),
+    journal: journalStore(scripts),
+    access: accessStore(scripts),
+    purge: (what, fence) =>
+      file.write(() => {
+        scripts.check(fence);
+        return what.of === "jobs"
+          ? control.purge(what.retention, what.limit)
+          : scripts.run(purgeScript(what));
+      }),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -112,8 +112,8 @@ export const agentPromises: Promises = {
     await world.clock.advance(HOUR_MS / 2);
     await world.store.agents.seen([agent("young"), agent("refreshed")], term);
     await world.clock.advance(HOUR_MS / 2);
-    assert.equal(await world.store.agents.purge(HOUR_MS + 1, term), 0);
-    assert.equal(await world.store.agents.purge(HOUR_MS, term), 1);
+    assert.equal(await world.store.purge({ of: "agents", ageMs: HOUR_MS + 1 }, term), 0);
+    assert.equal(await world.store.purge({ of: "agents", ageMs: HOUR_MS }, term), 1);
     assert.deepEqual(await names(world, true), ["refreshed", "young"]);
   },
 
@@ -122,9 +122,9 @@ export const agentPromises: Promises = {
     await world.store.agents.seen([agent("a")], term);
     await world.clock.advance(HOUR_MS);
     await world.store.agents.remove("a", term);
-    assert.equal(await world.store.agents.purge(HOUR_MS, term), 0);
+    assert.equal(await world.store.purge({ of: "agents", ageMs: HOUR_MS }, term), 0);
     await world.clock.advance(HOUR_MS);
-    assert.equal(await world.store.agents.purge(HOUR_MS, term), 1);
+    assert.equal(await world.store.purge({ of: "agents", ageMs: HOUR_MS }, term), 1);
     assert.deepEqual(await names(world, true), []);
   },
 
@@ -146,7 +146,7 @@ export const agentPromises: Promises = {
       await assert.rejects(agents.seen([agent("a", { running: 9 }), agent("b")], stranger), refused);
       await assert.rejects(agents.seen([], stranger), refused);
       await assert.rejects(agents.remove("a", stranger), refused);
-      await assert.rejects(agents.purge(0, stranger), refused);
+      await assert.rejects(world.store.purge({ of: "agents", ageMs: 0 }, stranger), refused);
     }
     assert.deepEqual(await only(world), before);
   },

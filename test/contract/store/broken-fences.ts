@@ -1,4 +1,4 @@
-import { authorUnder } from "../../../src/store/fenced-author.ts";
+import { authorUnder } from "../../../src/store/jobs.ts";
 import type { Agent } from "../../../src/store/agents.ts";
 import type { BrokenStores } from "./broken.ts";
 import { newest } from "./broken-leaders.ts";
@@ -133,14 +133,12 @@ export const BROKEN_FENCES: BrokenStores = {
 
   "counts a tombstone from when its agent was seen last": {
     caughtBy: "a tombstone stands for so long from the removal on",
-    replace: ({ agents }) => ({
-      agents: {
-        async purge(ageMs, fence) {
-          const all = await agents.list(true);
-          const over = ({ removedAt, lastSeenAt }: Agent): boolean =>
-            removedAt !== null && removedAt - lastSeenAt >= ageMs;
-          return (await agents.purge(ageMs, fence)) + all.filter(over).length;
-        },
+    replace: ({ agents, purge }) => ({
+      async purge(what, fence) {
+        const all = await agents.list(true);
+        const over = ({ removedAt, lastSeenAt }: Agent): boolean =>
+          what.of === "agents" && removedAt !== null && removedAt - lastSeenAt >= what.ageMs;
+        return (await purge(what, fence)) + all.filter(over).length;
       },
     }),
   },

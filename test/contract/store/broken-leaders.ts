@@ -22,10 +22,7 @@ export const BROKEN_LEADERS: BrokenStores = {
   "purges for an old leader": {
     caughtBy: "an old leader purges nothing",
     replace: (whole) => ({
-      jobs: {
-        purge: async (retention, limit, fence) =>
-          whole.jobs.purge(retention, limit, await newest(whole, fence)),
-      },
+      purge: async (what, fence) => whole.purge(what, await newest(whole, fence)),
     }),
   },
 
@@ -48,7 +45,7 @@ export const BROKEN_LEADERS: BrokenStores = {
 
   "keeps samples for ever": {
     caughtBy: "samples older than their time are removed",
-    replace: () => ({ samples: { purge: async () => 0 } }),
+    replace: () => ({ purge: async () => 0 }),
   },
 
   "tells samples oldest first": {
@@ -121,8 +118,8 @@ export const BROKEN_LEADERS: BrokenStores = {
 
   "purges without a limit": {
     caughtBy: "a purge removes no more than its limit at a time",
-    replace: ({ jobs }) => ({
-      jobs: { purge: (retention, _limit, fence) => jobs.purge(retention, Infinity, fence) },
+    replace: ({ purge }) => ({
+      purge: (what, fence) => purge(what.of === "jobs" ? { ...what, limit: Infinity } : what, fence),
     }),
   },
 

@@ -28,6 +28,7 @@ export interface Replaced {
   readonly agents?: Partial<AgentStore>;
   readonly access?: Partial<AccessStore>;
   readonly ownership?: Partial<OwnershipStore>;
+  readonly purge?: Store["purge"];
 }
 
 export interface BrokenStore {
@@ -55,7 +56,17 @@ export const BROKEN: BrokenStores = {
 export function opening(replace: (whole: Store) => Replaced): OpenStore {
   return async ({ clock }) => {
     const whole = memoryStore({ clock });
-    const { jobs, queues, schedules, terms, samples, agents, access, ownership } = replace(whole);
+    const {
+      jobs,
+      queues,
+      schedules,
+      terms,
+      samples,
+      agents,
+      access,
+      ownership,
+      purge = whole.purge,
+    } = replace(whole);
     return {
       guarantees: whole.guarantees,
       problem: whole.problem,
@@ -68,6 +79,7 @@ export function opening(replace: (whole: Store) => Replaced): OpenStore {
       journal: whole.journal,
       access: patched(whole.access, access),
       ownership: patched(whole.ownership, ownership),
+      purge,
       close: () => whole.close(),
       [Symbol.asyncDispose]: () => whole.close(),
     };

@@ -83,6 +83,55 @@ export const cancelAndRetryPromises: Promises = {
     assert.deepEqual(await world.claimIds(), []);
   },
 
+  "a run of a job that was to be cancelled is charged as any other, and the job ends with the reason": async (
+    world,
+  ) => {
+    const charged = {
+      interrupted: { attempts: 1, failures: 0, interruptions: 1 },
+      released: { attempts: 0, failures: 0, interruptions: 0 },
+      retry: { attempts: 1, failures: 1, interruptions: 0 },
+    };
+    for (const outcome of [
+      { kind: "interrupted" },
+      { kind: "released" },
+      { kind: "retry", error: ERROR, delayMs: 50 },
+    ] as const) {
+      for (const reason of ["stop it", null]) {
+        const run = await world.running();
+        await world.store.jobs.cancel(run.id, reason);
+        await world.settle(run, outcome);
+        const { attempts, failures, interruptions, error } = await world.job(run.id);
+        assert.deepEqual({ attempts, failures, interruptions }, charged[outcome.kind], outcome.kind);
+        assert.deepEqual(error, { code: "CANCELLED", message: reason ?? "cancelled" });
+      }
+    }
+    const waiting = await world.submit();
+    await world.store.jobs.cancel(waiting, null);
+    assert.equal((await world.job(waiting)).error!.message, "cancelled before it started");
+    for (const [which, message] of [
+      [{ by: "lives", incarnations: ["1"] }, "cancelled while its node died"],
+      [{ by: "holders", names: ["node-a/1"] }, "cancelled"],
+    ] as const) {
+      const run = await world.running();
+      await world.store.jobs.cancel(run.id, null);
+      await world.recover(which);
+      assert.deepEqual((await world.job(run.id)).error, { code: "CANCELLED", message });
+    }
+  },
+
+  "the reason of the first request to cancel is kept": async (world) => {
+    const run = await world.running();
+    await world.store.jobs.cancel(run.id, "first");
+    await world.store.jobs.cancel(run.id, "second");
+    const { cancelled } = await world.store.jobs.renew(run.lease, LEASE_MS);
+    assert.deepEqual(
+      cancelled.map(({ reason }) => reason),
+      ["first"],
+    );
+    await world.settle(run, { kind: "interrupted" });
+    assert.equal((await world.job(run.id)).error!.message, "first");
+  },
+
   "cancelling twice is harmless": async (world) => {
     const waiting = await world.submit();
     await world.store.jobs.cancel(waiting, "once");

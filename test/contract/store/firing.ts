@@ -159,6 +159,31 @@ export const firingPromises: Promises = {
     assert.deepEqual(await fire(world, [fires(world, at + 4)], { overlap: "skip" }), ["fired"]);
   },
 
+  "what overlaps, is noted already or was to be skipped is decided one after the other": async (world) => {
+    const at = world.clock.now();
+    await put(world, { overlap: "skip" }, at);
+    const missed = { at: at + 1, do: "skip", reason: "missed", job: null } as const;
+    const first = fires(world, at + 2);
+    const plans = [missed, first, { ...first, job: fires(world, at + 2).job }, fires(world, at + 3), missed];
+    assert.deepEqual(await fire(world, plans, { overlap: "skip" }), [
+      "skipped",
+      "fired",
+      "already",
+      "skipped",
+      "already",
+    ]);
+    const noted = await world.store.schedules.history("nightly", 10);
+    assert.deepEqual(
+      noted.map((one) => [one.at - at, one.do, one.reason, one.job]),
+      [
+        [3, "skip", "overlap", null],
+        [2, "fire", null, first.job.id],
+        [1, "skip", "missed", null],
+      ],
+    );
+    assert.equal((await world.store.schedules.get("nightly"))!.lastJob, first.job.id);
+  },
+
   "of two occurrences fired together the second one overlaps the first": async (world) => {
     const at = world.clock.now();
     await put(world, { overlap: "skip" }, at);

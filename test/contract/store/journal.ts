@@ -107,11 +107,10 @@ export const journalPromises: Promises = {
       await written(world, { subject: `${n}` });
       await world.clock.advance(HOUR_MS);
     }
-    const { journal } = world.store;
-    assert.equal(await journal.purge(3 * HOUR_MS, 2, term), 2);
+    assert.equal(await world.store.purge({ of: "journal", ageMs: 3 * HOUR_MS, limit: 2 }, term), 2);
     assert.deepEqual(await subjects(world), ["5", "4", "3", "2"]);
-    assert.equal(await journal.purge(3 * HOUR_MS, 100, term), 2);
-    assert.equal(await journal.purge(3 * HOUR_MS, 100, term), 0);
+    assert.equal(await world.store.purge({ of: "journal", ageMs: 3 * HOUR_MS, limit: 100 }, term), 2);
+    assert.equal(await world.store.purge({ of: "journal", ageMs: 3 * HOUR_MS, limit: 100 }, term), 0);
     assert.deepEqual(await subjects(world), ["5", "4"]);
   },
 
@@ -120,7 +119,7 @@ export const journalPromises: Promises = {
     await written(world, {}, {});
     const [last] = await world.store.journal.list({ limit: 1 });
     await world.clock.advance(1);
-    await world.store.journal.purge(0, 100, term);
+    await world.store.purge({ of: "journal", ageMs: 0, limit: 100 }, term);
     await written(world, {});
     const [next] = await world.store.journal.list({ limit: 1 });
     assert.ok(Number(next!.id) > Number(last!.id));
@@ -131,7 +130,9 @@ export const journalPromises: Promises = {
     await written(world, {});
     await world.clock.advance(HOUR_MS);
     await world.store.terms.grant("log_compactor", { name: node("node-b"), incarnation: "2" });
-    await assert.rejects(world.store.journal.purge(0, 100, old), (error) => hasCode(error, "STALE_EPOCH"));
+    await assert.rejects(world.store.purge({ of: "journal", ageMs: 0, limit: 100 }, old), (error) =>
+      hasCode(error, "STALE_EPOCH"),
+    );
     assert.equal((await subjects(world)).length, 1);
   },
 };

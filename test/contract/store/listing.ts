@@ -3,7 +3,7 @@ import type { JobId } from "../../../src/core/ids.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { JobQuery } from "../../../src/store/store.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
-import { ERROR, HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
+import { AUTHOR, ERROR, HOUR_MS, STOPPED_ERROR, lease } from "../../support/store-world.ts";
 
 /** All pages of a query, and what to do between two of them. */
 async function walk(world: StoreWorld, query: JobQuery, between?: () => Promise<unknown>): Promise<JobId[]> {
@@ -149,7 +149,7 @@ export const listingPromises: Promises = {
     await world.fail(run!);
     const failed: JobQuery = { limit: 9, tag: "red", status: "failed", errorCode: ERROR.code };
     assert.deepEqual(await walk(world, failed), [both]);
-    assert.deepEqual((await world.store.jobs.brief(failed)).jobs.length, 1);
+    assert.deepEqual((await world.store.jobs.list(failed, true)).jobs.length, 1);
     await world.store.jobs.remove(both);
     assert.deepEqual(await walk(world, { limit: 9, tag: odd[1]! }), []);
     assert.deepEqual(await walk(world, { limit: 9, tag: "red" }), newest.slice(0, -1));
@@ -162,7 +162,7 @@ export const listingPromises: Promises = {
     await world.submit({ delayMs: HOUR_MS });
     const queries: JobQuery[] = [{ limit: 3 }, { limit: 2, status: "queued" }, { limit: 9, queue: "a" }];
     for (const query of queries) {
-      const [whole, brief] = [await world.store.jobs.list(query), await world.store.jobs.brief(query)];
+      const [whole, brief] = [await world.store.jobs.list(query), await world.store.jobs.list(query, true)];
       assert.equal(brief.cursor, whole.cursor);
       assert.deepEqual(
         brief.jobs.map((job) => ({ ...job })),
@@ -171,7 +171,7 @@ export const listingPromises: Promises = {
         }),
       );
     }
-    const { jobs } = await world.store.jobs.brief({ limit: 9, queue: "a" });
+    const { jobs } = await world.store.jobs.list({ limit: 9, queue: "a" }, true);
     assert.deepEqual([jobs[0]!.id, jobs[0]!.error, ids.length], [failed.id, ERROR, 5]);
   },
 
@@ -222,6 +222,24 @@ export const listingPromises: Promises = {
     }
   },
 
+  "what is as old as it may become is purged, and what is a millisecond younger is not": async (world) => {
+    await world.finish(await world.running());
+    await world.store.schedules.put(world.definition(), 1);
+    const skipped = { at: 1, do: "skip", reason: "missed", job: null } as const;
+    const firing = { schedule: "nightly", nextAt: 2, expectedNextAt: 1, overlap: "allow" } as const;
+    const term = await world.term();
+    await world.store.schedules.fire({ ...firing, occurrences: [skipped] }, AUTHOR, term);
+    const retention = { completedMs: HOUR_MS, failedMs: HOUR_MS, cancelledMs: HOUR_MS };
+    const kept = async (): Promise<number[]> => {
+      const removed = await world.store.purge({ of: "jobs", retention, limit: 100 }, term);
+      return [removed, (await world.store.schedules.history("nightly", 10)).length];
+    };
+    await world.clock.advance(HOUR_MS - 1);
+    assert.deepEqual(await kept(), [0, 1]);
+    await world.clock.advance(1);
+    assert.deepEqual(await kept(), [1, 0]);
+  },
+
   "finished jobs are purged when their status has been kept long enough": async (world) => {
     const completed = await world.running({ idempotencyKey: "kept" });
     await world.log(completed, "a line");
@@ -234,7 +252,8 @@ export const listingPromises: Promises = {
     const queued = await world.submit();
     const scheduled = await world.submit({ delayMs: 9 * HOUR_MS });
     const retention = { completedMs: HOUR_MS, failedMs: 3 * HOUR_MS, cancelledMs: 2 * HOUR_MS };
-    const purge = async (): Promise<number> => world.store.jobs.purge(retention, 100, await world.term());
+    const purge = async (): Promise<number> =>
+      world.store.purge({ of: "jobs", retention, limit: 100 }, await world.term());
 
     await world.clock.advance(HOUR_MS - 1);
     assert.equal(await purge(), 0);
@@ -267,10 +286,10 @@ export const listingPromises: Promises = {
     await world.clock.advance(HOUR_MS);
     await world.store.jobs.retry(run.id);
     const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    assert.equal(await world.store.jobs.purge(retention, 10, await world.term()), 0);
+    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 10 }, await world.term()), 0);
     const again = await world.again(run.id);
     await world.fail(again);
-    assert.equal(await world.store.jobs.purge(retention, 10, await world.term()), 0);
+    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 10 }, await world.term()), 0);
     assert.equal(await world.status(run.id), "failed");
   },
 
@@ -280,7 +299,8 @@ export const listingPromises: Promises = {
     await world.clock.advance(HOUR_MS);
     const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
     const removed: number[] = [];
-    for (let i = 0; i < 4; i++) removed.push(await world.store.jobs.purge(retention, 3, await world.term()));
+    for (let i = 0; i < 4; i++)
+      removed.push(await world.store.purge({ of: "jobs", retention, limit: 3 }, await world.term()));
     assert.deepEqual(removed, [3, 3, 1, 0]);
     assert.deepEqual(await world.counts(), {});
   },

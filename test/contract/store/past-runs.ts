@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { JobId } from "../../../src/core/ids.ts";
-import { PAST_RUNS_MAX, type PastRun } from "../../../src/store/past-runs.ts";
+import { PAST_RUNS_MAX, type PastRun } from "../../../src/store/jobs.ts";
 import { AUTHOR, ERROR, HOUR_MS, lease, STOPPED_ERROR } from "../../support/store-world.ts";
 import type { Promises, StoreWorld } from "../../support/store-world.ts";
 
@@ -118,7 +118,7 @@ export const pastRunPromises: Promises = {
     await world.finish(await world.again(purged.id));
     await world.clock.advance(HOUR_MS);
     const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    assert.equal(await world.store.jobs.purge(retention, 10, await world.term()), 1);
+    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 10 }, await world.term()), 1);
     assert.deepEqual(await past(world, purged.id), []);
   },
 };

@@ -36,7 +36,7 @@ async function inWorld(
 
 async function purge(world: StoreWorld, limit = 100): Promise<number> {
   const retention = { completedMs: HOUR_MS, failedMs: 100 * HOUR_MS, cancelledMs: HOUR_MS };
-  return world.store.jobs.purge(retention, limit, await world.term());
+  return world.store.purge({ of: "jobs", retention, limit }, await world.term());
 }
 
 void describe("a purge of the postgres store", () => {

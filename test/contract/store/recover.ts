@@ -202,7 +202,7 @@ export const recoverPromises: Promises = {
     await world.clock.advance(HOUR_MS);
     await world.nextTerm();
     const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    await assert.rejects(world.store.jobs.purge(retention, 10, old), (error) =>
+    await assert.rejects(world.store.purge({ of: "jobs", retention, limit: 10 }, old), (error) =>
       hasCode(error, "STALE_EPOCH"),
     );
     assert.equal(await world.status(run.id), "completed");

@@ -41,6 +41,7 @@ function openCluster(count: number, openDisk: OpenDisk): OpenStore {
       agents: disk.agents,
       journal: disk.journal,
       access: disk.access,
+      purge: disk.purge,
       schedules: leader.schedules,
       terms: {
         grant: async (role, candidate) => lead(await disk.terms.grant(role, candidate)),

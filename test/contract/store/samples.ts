@@ -26,24 +26,24 @@ export const samplePromises: Promises = {
   },
 
   "a sample of a superseded term is refused, and so is its purge": async (world) => {
-    const { samples, terms } = world.store;
+    const { samples, terms, purge } = world.store;
     const old = await terms.grant("metrics_aggregator", A);
     await samples.note("{}", old);
     await world.clock.advance(5_000);
     await terms.grant("metrics_aggregator", A);
     await assert.rejects(samples.note("{}", old), (error) => hasCode(error, "STALE_EPOCH"));
-    await assert.rejects(samples.purge(0, old), (error) => hasCode(error, "STALE_EPOCH"));
+    await assert.rejects(purge({ of: "samples", ageMs: 0 }, old), (error) => hasCode(error, "STALE_EPOCH"));
     assert.equal((await samples.list(10)).length, 1);
   },
 
   "samples older than their time are removed": async (world) => {
-    const { samples, terms } = world.store;
+    const { samples, terms, purge } = world.store;
     const term = await terms.grant("metrics_aggregator", A);
     for (let n = 0; n < 5; n++) {
       await samples.note(String(n), term);
       await world.clock.advance(1_000);
     }
-    assert.equal(await samples.purge(2_500, term), 3);
+    assert.equal(await purge({ of: "samples", ageMs: 2_500 }, term), 3);
     assert.deepEqual(
       (await samples.list(10)).map(({ sample }) => sample),
       ["4", "3"],

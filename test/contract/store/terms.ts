@@ -82,7 +82,9 @@ export const termPromises: Promises = {
     const term = elsewhere(old.epoch + 1);
     await world.store.terms.admit(term);
     const retention = { completedMs: 1, failedMs: 1, cancelledMs: 1 };
-    await assert.rejects(world.store.jobs.purge(retention, 1, old), { code: "STALE_EPOCH" });
-    assert.equal(await world.store.jobs.purge(retention, 1, term), 0);
+    await assert.rejects(world.store.purge({ of: "jobs", retention, limit: 1 }, old), {
+      code: "STALE_EPOCH",
+    });
+    assert.equal(await world.store.purge({ of: "jobs", retention, limit: 1 }, term), 0);
   },
 };

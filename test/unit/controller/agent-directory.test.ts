@@ -22,6 +22,7 @@ class World {
     this.directory = new AgentDirectory({
       events: new NodeEvents(silentLog),
       store: {
+        purge: store.purge,
         get agents() {
           return new Proxy(store.agents, {
             get(agents, name) {

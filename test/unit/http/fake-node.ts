@@ -25,7 +25,7 @@ import { seededRandom } from "../../../src/platform/random.ts";
 import type { Log } from "../../../src/platform/log.ts";
 import { JOURNAL_KINDS } from "../../../src/store/journal.ts";
 import type { JournalEntry, JournalKind } from "../../../src/store/journal.ts";
-import type { JobRuns } from "../../../src/store/past-runs.ts";
+import type { JobRuns } from "../../../src/store/jobs.ts";
 import type { Guarantees, LogLine, NotedOccurrence } from "../../../src/store/store.ts";
 
 export const NAME = "node-a" as NodeName;

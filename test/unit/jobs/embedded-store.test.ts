@@ -46,7 +46,8 @@ describe("the embedded store's clean-up", () => {
         const outcome = { kind: "completed", result: "null" } as const;
         await world.store.jobs.settle(runs.map((run) => ({ run, outcome })));
       };
-      const purge = async (): Promise<number> => world.store.jobs.purge(retention, 100, await world.term());
+      const purge = async (): Promise<number> =>
+        world.store.purge({ of: "jobs", retention, limit: 100 }, await world.term());
       await finish(250);
       await world.clock.advance(1_800_000);
       await finish(2_000);

@@ -45,7 +45,7 @@ import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { NodeState } from "../../../src/platform/node-state.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
-import type { ClaimedJob, JobStore, Store } from "../../../src/store/store.ts";
+import type { ClaimedJob, Store } from "../../../src/store/store.ts";
 import { HeldRuns, WorkerWorld } from "../../support/node-worker.ts";
 
 const NODE = "node-a" as NodeName;
@@ -278,9 +278,9 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
   },
   "journal.purge": async (world) => {
     const { store, clock, events, term } = world;
-    const purge: JobStore["purge"] = (...given) => world.lastAnswer(store.jobs.purge(...given));
-    const parts = { jobs: { purge } as JobStore, journal: store.journal };
-    return retentionDuty({ store: parts, clock, events, retention })(term, never);
+    const purge: Store["purge"] = (what, fence) =>
+      what.of === "jobs" ? world.lastAnswer(store.purge(what, fence)) : store.purge(what, fence);
+    return retentionDuty({ store: { purge }, clock, events, retention })(term, never);
   },
   "schedules.fire": async (world) => {
     const { store, clock, term } = world;
@@ -323,13 +323,14 @@ const LEADER_CASES: Readonly<Record<LeaderWrite, (world: World) => Promise<unkno
     const { store, clock, events } = world;
     const samples = {
       note: (sample: string, term: Term) => world.lastAnswer(store.samples.note(sample, term)),
-      purge: store.samples.purge.bind(store.samples),
-      list: store.samples.list.bind(store.samples),
+      list: (limit: number) => store.samples.list(limit),
     };
-    return metricsDuty({ store: { queues: store.queues, samples }, clock, events, nodes: () => [] })(
-      world.term,
-      never,
-    );
+    return metricsDuty({
+      store: { queues: store.queues, samples, purge: store.purge },
+      clock,
+      events,
+      nodes: () => [],
+    })(world.term, never);
   },
   "agents.seen": async (world) => {
     await world.supersede();

@@ -13,6 +13,7 @@
  * All of this also works behind a transaction pooler, more slowly: see connection-mode.ts.
  */
 
+import type { Socket } from "node:net";
 import {
   Pool,
   types as pgTypes,
@@ -103,7 +104,8 @@ export class Postgres extends Lifecycle implements Queryable {
   readonly #texts = new Map<Statement, string>();
   #manner: ConnectionMode;
   #pool: Pool | null = null;
-  readonly #busy = new Set<PoolClient>();
+  /** The connections of the pool, each with the promise that its socket is closed. */
+  readonly #open = new Map<ClientBase, Promise<void>>();
 
   constructor(options: PostgresOptions) {
     super();
@@ -133,7 +135,15 @@ export class Postgres extends Lifecycle implements Queryable {
     });
     // An idle connection that breaks is replaced by the pool; whoever comes next gets a new one.
     pool.on("error", () => {});
-    pool.on("connect", (client) => void client.on("error", () => {}));
+    pool.on("connect", (client) => {
+      client.on("error", () => {});
+      const socket = socketOf(client);
+      const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+      this.#open.set(
+        client,
+        closed.then(() => void this.#open.delete(client)),
+      );
+    });
     this.#pool = pool;
     try {
       await this.query(read("ping", "SELECT 1"));
@@ -150,9 +160,13 @@ export class Postgres extends Lifecycle implements Queryable {
     if (!pool) return;
     const { clock } = this.#options;
     const over = new AbortController();
-    await Promise.race([pool.end(), clock.sleep(STOP_MS, over.signal)]);
+    // The pool's own promise resolves when it has asked its connections to end: their sockets are still open then.
+    const closed = Promise.all(this.#open.values());
+    void pool.end();
+    await Promise.race([closed, clock.sleep(STOP_MS, over.signal)]);
     over.abort();
-    for (const client of this.#busy) cut(client);
+    for (const client of this.#open.keys()) cut(client);
+    await closed;
   }
 
   query<Row>(
@@ -228,7 +242,6 @@ export class Postgres extends Lifecycle implements Queryable {
 
   async #use<T>(work: (client: PoolClient) => Promise<T>, deadlineMs: number): Promise<T> {
     const client = await this.#connect();
-    this.#busy.add(client);
     let broken = false;
     const callOff = this.#options.clock.after(deadlineMs, () => {
       broken = true;
@@ -242,7 +255,6 @@ export class Postgres extends Lifecycle implements Queryable {
       throw error;
     } finally {
       callOff();
-      this.#busy.delete(client);
       client.release(broken);
     }
   }
@@ -296,5 +308,9 @@ export class Postgres extends Lifecycle implements Queryable {
 
 /** Without a word to the other end, which may not hear it. */
 function cut(client: ClientBase): void {
-  (client as unknown as { connection: Connection }).connection.stream.destroy();
+  socketOf(client).destroy();
+}
+
+function socketOf(client: ClientBase): Socket {
+  return (client as unknown as { connection: Connection }).connection.stream as Socket;
 }

@@ -5,9 +5,10 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import { isFinal, type JobStatus } from "../../../core/jobs/job.ts";
+import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import type { CancelAnswer } from "../../store.ts";
-import { type Ending, endRuns, NOTHING } from "./run-endings.ts";
+import { applyChanges } from "./run-endings.ts";
 import { birthplaceOf, type StoreCache, NOW, statusName, uuidOf, withoutNul } from "./store-cache.ts";
 import { STATUS } from "../schema.ts";
 
@@ -85,9 +86,9 @@ export class Control {
         await tx.query(REQUEST_CANCEL, [now, seq, text]);
         return { outcome: "requested" };
       }
-      const error = { code: "CANCELLED", message: text ?? "cancelled before it started" };
       await tx.query(MARK_CANCELLED, [seq]);
-      await endRuns(tx, [cancelled(seq, JSON.stringify(error))], now);
+      const change = cancelledWaiting(text);
+      await applyChanges(tx, [{ seq, change, result: null, taken: false, author: null }], now);
       return { outcome: "cancelled" };
     });
   }
@@ -117,17 +118,4 @@ export class Control {
       return found ? work(tx, { seq: job.seq, status: statusName(found.status) }) : missing;
     });
   }
-}
-
-function cancelled(seq: number, error: string): Ending {
-  return {
-    seq,
-    status: STATUS.cancelled,
-    error,
-    result: null,
-    spent: NOTHING,
-    taken: false,
-    killed: null,
-    author: null,
-  };
 }

@@ -6,7 +6,7 @@
 import type { Term } from "../../../core/leadership/term.ts";
 import type { Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { texts } from "../../../platform/drivers/postgres/arrays.ts";
-import { authorUnder } from "../../fenced-author.ts";
+import { authorUnder } from "../../jobs.ts";
 import type { Claimed, ClaimRequest } from "../../store.ts";
 import { openLease, prolongLease, startRun } from "./leases.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";

@@ -7,7 +7,6 @@ import { Claim } from "./claim.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { List } from "./list.ts";
 import { PastRuns } from "./past-runs.ts";
-import { Purge } from "./purge.ts";
 import { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
 import { Report } from "./report.ts";
@@ -31,7 +30,6 @@ export function postgresJobs({ ledger, terms, submit, renewals }: PostgresJobsPa
   const report = new Report(ledger, settle, terms);
   const recover = new Recover(ledger, terms, renewals);
   const control = new Control(ledger);
-  const purge = new Purge(ledger, terms);
   const read = new Read(ledger);
   const list = new List(ledger);
   const past = new PastRuns(ledger);
@@ -62,11 +60,9 @@ export function postgresJobs({ ledger, terms, submit, renewals }: PostgresJobsPa
     cancel: (id, reason) => control.cancel(id, reason),
     retry: (id) => control.retry(id),
     remove: (id) => control.remove(id),
-    purge: (retention, limit, fence) => purge.run(retention, limit, fence),
     get: (id) => read.get(id),
     result: (id) => read.result(id),
-    list: (query) => list.whole(query),
-    brief: (query) => list.brief(query),
+    list: ((query, brief) => list.page(query, brief)) as JobStore["list"],
     runs: (id) => past.of(id),
     timings: (limit, withinMs) => read.timings(limit, withinMs),
     logs: (id, after, limit) => read.logs(id, after, limit),

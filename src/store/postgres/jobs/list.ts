@@ -14,11 +14,11 @@
 
 import { BatonError } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
-import { isFinal, type JobError } from "../../../core/jobs/job.ts";
+import { isFinal, type Job, type JobError } from "../../../core/jobs/job.ts";
 import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
 import { read, type Statement } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s } from "../../../platform/drivers/postgres/arrays.ts";
-import type { BriefJob, BriefPage, JobPage, JobQuery } from "../../store.ts";
+import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import { type StoreCache, statusName } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Row, STATUS_NOW, toJob, WAITING_OR_RUNNING } from "./read.ts";
 import { STATUS } from "../schema.ts";
@@ -169,14 +169,9 @@ export class List {
     this.#ledger = ledger;
   }
 
-  async whole(query: JobQuery): Promise<JobPage> {
-    const { rows, cursor } = await this.#find(query, WHOLE);
-    return { jobs: rows.map(toJob), cursor };
-  }
-
-  async brief(query: JobQuery): Promise<BriefPage> {
-    const { rows, cursor } = await this.#find(query, BRIEFLY);
-    return { jobs: rows.map(toBrief), cursor };
+  async page(query: JobQuery, brief = false): Promise<JobPage<Job | BriefJob>> {
+    const { rows, cursor } = await this.#find(query, brief ? BRIEFLY : WHOLE);
+    return { jobs: rows.map(brief ? toBrief : toJob), cursor };
   }
 
   async #find(query: JobQuery, statements: Readonly<Record<Walk, Statement>>): Promise<Found> {

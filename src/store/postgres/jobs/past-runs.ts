@@ -3,7 +3,7 @@
 import type { JobId } from "../../../core/ids.ts";
 import type { JobError } from "../../../core/jobs/job.ts";
 import { read } from "../../../platform/drivers/postgres/postgres.ts";
-import { PAST_RUNS_MAX, type JobRuns, type PastOutcome, type PastRun } from "../../past-runs.ts";
+import { PAST_EPOCHS_KEPT, PAST_RUNS_MAX, type JobRuns, type PastRun } from "../../jobs.ts";
 import { birthplaceOf, type StoreCache, uuidOf } from "./store-cache.ts";
 
 /**
@@ -26,9 +26,6 @@ export const PAST_RUNS_SCHEMA: readonly string[] = [
   "ALTER TABLE baton.done ADD COLUMN assignment bigint, ADD COLUMN kind int",
 ];
 
-/** An epoch is raised once or twice for each run: so far back there are more of them than are told. */
-const EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
-
 /** Before `l` is changed by the same statement; `a` has its outcome and error, null for what is no run. */
 export const keepRuns = (rows: string): string => `
   kept_runs AS (
@@ -39,7 +36,7 @@ export const keepRuns = (rows: string): string => `
     RETURNING seq, job_epoch
   ),
   forgotten_runs AS (
-    DELETE FROM baton.past_run p USING kept_runs k WHERE p.seq = k.seq AND p.job_epoch < k.job_epoch - ${EPOCHS_KEPT}
+    DELETE FROM baton.past_run p USING kept_runs k WHERE p.seq = k.seq AND p.job_epoch < k.job_epoch - ${PAST_EPOCHS_KEPT}
   )`;
 
 const LIST = read(
@@ -58,8 +55,7 @@ const LAST_ASSIGNMENT = read(
    WHERE j.id = $1 AND b.name = $2`,
 );
 
-type Row = Omit<PastRun, "error" | "outcome"> & {
-  readonly outcome: PastOutcome;
+type Row = Omit<PastRun, "error"> & {
   readonly error: string | null;
   readonly assignment: number | null;
 };

@@ -5,7 +5,7 @@
 
 import type { Term } from "../../../core/leadership/term.ts";
 import { write } from "../../../platform/drivers/postgres/postgres.ts";
-import type { Retention } from "../../store.ts";
+import { occurrencesKeptMs, type Retention } from "../../../core/jobs/job.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
 
@@ -14,7 +14,7 @@ const PIECE = 10_000;
 
 const KEPT_MS = "CASE status WHEN 3 THEN $2::bigint WHEN 4 THEN $3::bigint ELSE $4::bigint END";
 
-/** Locks both rows of a job, or leaves it alone: somebody who steers it at this moment has them in the other order. */
+/** `>=` as in `isOver`. Locks both rows of a job, or leaves it alone: a call that changes it at this moment has them in the other order. */
 const PURGE = write(
   "purge",
   `WITH clock AS MATERIALIZED (SELECT ${NOW} AS now),
@@ -22,7 +22,7 @@ const PURGE = write(
      SELECT seq, (SELECT now FROM clock) - finished_at AS age_ms, ${KEPT_MS} AS kept_ms
      FROM baton.done WHERE seq > $6::bigint ORDER BY seq LIMIT ${PIECE}
    ),
-   chosen AS MATERIALIZED (SELECT seq FROM piece WHERE age_ms > kept_ms ORDER BY seq LIMIT $5::int),
+   chosen AS MATERIALIZED (SELECT seq FROM piece WHERE age_ms >= kept_ms ORDER BY seq LIMIT $5::int),
    old AS MATERIALIZED (
      SELECT d.seq FROM baton.done d JOIN baton.job j ON j.id = d.id
      WHERE d.seq = ANY (ARRAY(SELECT seq FROM chosen)) FOR UPDATE OF d, j SKIP LOCKED
@@ -39,7 +39,7 @@ const PURGE = write(
 const FORGET_OCCURRENCES = write(
   "purge-occurrences",
   `DELETE FROM baton.occurrence o USING (
-     SELECT schedule, at FROM baton.occurrence WHERE noted_at < ${NOW} - $2::bigint ORDER BY noted_at LIMIT $3::int
+     SELECT schedule, at FROM baton.occurrence WHERE noted_at <= ${NOW} - $2::bigint ORDER BY noted_at LIMIT $3::int
    ) AS old WHERE o.schedule = old.schedule AND o.at = old.at`,
 );
 /** Adds up what has several rows in `tally`, so that counting stays cheap. */
@@ -83,7 +83,7 @@ export class Purge {
       await this.#terms.hold(tx, fence);
       const values = [now, completedMs, failedMs, cancelledMs, limit, this.#after];
       const [purged] = await tx.query<Purged>(PURGE, values);
-      await tx.query(FORGET_OCCURRENCES, [now, Math.max(completedMs, failedMs), limit]);
+      await tx.query(FORGET_OCCURRENCES, [now, occurrencesKeptMs(retention), limit]);
       await tx.query(ADD_UP);
       return purged!;
     });

@@ -5,16 +5,17 @@
 
 import { AGENT_LEASES } from "../../../core/agent.ts";
 import type { JobId, LeaseId } from "../../../core/ids.ts";
+import type { Budgets } from "../../../core/jobs/job.ts";
 import {
-  crashError,
-  interruptionError,
-  isSuspect,
-  mayRetry,
-  overdueError,
-  type Budgets,
-  type JobError,
-  type Spent,
-} from "../../../core/jobs/job.ts";
+  type Abandoned,
+  afterLoss,
+  type Dead,
+  type Loss,
+  type LostRun,
+  type Recovered,
+  recoveredJob,
+  wasInterrupted,
+} from "../../../core/jobs/run-end.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import {
   type Postgres,
@@ -24,11 +25,9 @@ import {
   write,
 } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import { type Dead, wasInterrupted } from "../../abandoned-leases.ts";
-import type { Abandoned, Author, Recovered, Renewal } from "../../store.ts";
-import { type Ending, endRuns, NOTHING, type Return, returnRuns, type Spending } from "./run-endings.ts";
+import type { Author, Renewal } from "../../store.ts";
+import { type Applied, applyChanges } from "./run-endings.ts";
 import { type StoreCache, NOW } from "./store-cache.ts";
-import { STATUS } from "../schema.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 import { scanTable } from "./table-scan.ts";
 
@@ -120,15 +119,6 @@ interface Lost {
   readonly timeout_ms: number | null;
 }
 
-/** What becomes of a job that was taken from its claimant. */
-interface Fate {
-  readonly end: { readonly status: "failed" | "cancelled"; readonly error: JobError } | null;
-  /** Only for one that runs again. */
-  readonly back: Pick<Return, "delayMs" | "error" | "suspect" | "outcome">;
-  readonly spent: Spending;
-  readonly killed: string | null;
-}
-
 export class Recover {
   readonly #ledger: StoreCache;
   readonly #terms: PostgresTerms;
@@ -149,7 +139,9 @@ export class Recover {
   }
 
   run(which: Abandoned, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
-    return which.by === "overdue" ? this.#overdue(which.graceMs, fence) : this.#dead(which, budgets, fence);
+    return which.by === "overdue"
+      ? this.#overdue(which.graceMs, budgets, fence)
+      : this.#dead(which, budgets, fence);
   }
 
   /** The number of the lease; null when it is not held. */
@@ -176,14 +168,13 @@ export class Recover {
       const found = (await scanTable<{ seq: number }>(tx, RUNNING_UNDER, [leases])).map(({ seq }) => seq);
       if (found.length === 0) return [];
       const jobs = await tx.query<Lost>(LOST, [int8s(found), leases]);
-      const after = (job: Lost): Fate =>
-        spared.has(job.lease) ? afterInterruption(job, budgets) : afterCrash(job, budgets);
-      return this.#putBack(tx, jobs, after, fence.epoch);
+      const how = (job: Lost): Loss => (spared.has(job.lease) ? "interrupted" : "crashed");
+      return this.#putBack(tx, jobs, how, budgets, fence.epoch);
     });
   }
 
   /** The walk comes first and holds nothing: in the transaction, it would keep the next leader from its grant. */
-  async #overdue(graceMs: number, fence: Term): Promise<readonly Recovered[]> {
+  async #overdue(graceMs: number, budgets: Budgets, fence: Term): Promise<readonly Recovered[]> {
     const { db } = this.#ledger;
     const now = this.#ledger.now();
     const long = await db.transaction((tx) => scanTable<{ seq: number }>(tx, LONG_RUNNING, [now, graceMs]));
@@ -192,7 +183,7 @@ export class Recover {
       await this.#terms.hold(tx, fence);
       if (found.length === 0) return [];
       const jobs = await tx.query<Lost>(OVERDUE, [now, graceMs, int8s(found)]);
-      return this.#putBack(tx, jobs, afterOverdue, fence.epoch);
+      return this.#putBack(tx, jobs, () => "overdue", budgets, fence.epoch);
     });
   }
 
@@ -216,7 +207,8 @@ export class Recover {
   async #putBack(
     tx: Queryable,
     jobs: readonly Lost[],
-    fateOf: (job: Lost) => Fate,
+    howLost: (job: Lost) => Loss,
+    budgets: Budgets,
     leaderEpoch: number,
   ): Promise<Recovered[]> {
     const authors = new Map<string, number>();
@@ -225,73 +217,29 @@ export class Recover {
       if (authors.has(key)) continue;
       authors.set(key, await this.#ledger.authorIdWithin(tx, { node, ownerEpoch, leaderEpoch }));
     }
-    const endings: Ending[] = [];
-    const returns: Return[] = [];
+    const changes: Applied[] = [];
     const recovered = jobs.map((job): Recovered => {
-      const { end, back, spent, killed } = fateOf(job);
+      const run = lostRun(job);
+      const change = afterLoss(run, howLost(job), budgets);
       const author = authors.get(`${job.node}/${job.owner_epoch}`)!;
-      const change = { seq: job.seq, taken: true, spent, killed, author };
-      if (end) {
-        const { status, error } = end;
-        endings.push({ ...change, status: STATUS[status], error: JSON.stringify(error), result: null });
-      } else returns.push({ ...change, ...back });
-      return {
-        id: job.id,
-        worker: workerOf(job),
-        status: end?.status ?? "queued",
-        failures: job.failures + spent.failures,
-        interruptions: job.interruptions + spent.interruptions,
-        crashes: job.crashes + spent.crashes,
-      };
+      changes.push({ seq: job.seq, change, result: null, taken: true, author });
+      return recoveredJob(job.id, run, change);
     });
-    await endRuns(tx, endings, this.#ledger.now());
-    await returnRuns(tx, returns, this.#ledger.now());
+    await applyChanges(tx, changes, this.#ledger.now());
     return recovered;
   }
 }
 
-function workerOf({ worker }: Lost): string {
-  return worker ?? "unknown";
-}
-
-function afterCrash(job: Lost, budgets: Budgets): Fate {
-  const killed = [...(JSON.parse(job.killed ?? "[]") as string[]), workerOf(job)];
-  const error = crashError(spentOf(job), budgets, killed);
+function lostRun(job: Lost): LostRun {
+  const { failures, interruptions, crashes, max_attempts: maxAttempts, timeout_ms: timeoutMs } = job;
   return {
-    end: cancelled(job, "cancelled while its node died") ?? (error && { status: "failed", error }),
-    back: { delayMs: null, error: null, suspect: isSuspect(job.crashes + 1, budgets), outcome: "crashed" },
-    spent: { ...NOTHING, crashes: 1 },
-    killed: JSON.stringify(killed),
+    worker: job.worker ?? "unknown",
+    killed: JSON.parse(job.killed ?? "[]") as string[],
+    timeoutMs,
+    cancel: job.cancel_requested ? { reason: job.cancel_reason } : null,
+    failures,
+    interruptions,
+    crashes,
+    maxAttempts,
   };
-}
-
-/** Its claimant was ended in order, or never heard of it. */
-function afterInterruption(job: Lost, budgets: Budgets): Fate {
-  const error = interruptionError(spentOf(job), budgets);
-  return {
-    end: cancelled(job, "cancelled") ?? (error && { status: "failed", error }),
-    back: { delayMs: null, error: null, suspect: null, outcome: "interrupted" },
-    spent: { ...NOTHING, interruptions: 1 },
-    killed: null,
-  };
-}
-
-/** As a failure, and not as a crash: its worker lives. */
-function afterOverdue(job: Lost): Fate {
-  const error = overdueError(job.timeout_ms!, workerOf(job));
-  return {
-    end: cancelled(job, "cancelled") ?? (mayRetry(spentOf(job)) ? null : { status: "failed", error }),
-    back: { delayMs: 0, error: JSON.stringify(error), suspect: null, outcome: "overdue" },
-    spent: { ...NOTHING, failures: 1 },
-    killed: null,
-  };
-}
-
-function cancelled(job: Lost, words: string): Fate["end"] {
-  if (!job.cancel_requested) return null;
-  return { status: "cancelled", error: { code: "CANCELLED", message: job.cancel_reason ?? words } };
-}
-
-function spentOf({ failures, interruptions, crashes, max_attempts: maxAttempts }: Lost): Spent {
-  return { failures, interruptions, crashes, maxAttempts };
 }

@@ -7,13 +7,11 @@ import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { float8s, int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
 import type { AssignmentId } from "../../ownership.ts";
-import { LOG_LINES_MAX } from "../../store.ts";
+import { LOG_LIMIT_REACHED, LOG_LINES_MAX } from "../../store.ts";
 import type { NewLogLine, Report as RunReport, Run, Verdict } from "../../store.ts";
 import { type StoreCache, NOW, withoutNul } from "./store-cache.ts";
 import type { Fenced, Settle } from "./settle.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
-
-const LIMIT_REACHED = `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`;
 
 /** $4 says for each run by what its row is known as the one that goes on. */
 const report = (holder: "lease" | "assignment", fenced = false): string =>
@@ -40,7 +38,7 @@ const report = (holder: "lease" | "assignment", fenced = false): string =>
      INSERT INTO baton.log (seq, n, job_epoch, at, level, message)
      SELECT held.seq, held.logs + g.n, held.job_epoch, g.at,
        CASE WHEN held.logs + g.n = ${LOG_LINES_MAX} THEN 'warn' ELSE g.level END,
-       CASE WHEN held.logs + g.n = ${LOG_LINES_MAX} THEN '${LIMIT_REACHED}' ELSE g.message END
+       CASE WHEN held.logs + g.n = ${LOG_LINES_MAX} THEN '${LOG_LIMIT_REACHED}' ELSE g.message END
      FROM unnest($8::bigint[], $9::int[], $10::bigint[], $11::text[], $12::text[]) AS g (place, n, at, level, message)
      JOIN held ON held.place = g.place WHERE held.logs + g.n <= ${LOG_LINES_MAX}
    )

@@ -2,48 +2,21 @@
 
 import { type Queryable, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { PastOutcome } from "../../past-runs.ts";
+import type { RunChange } from "../../../core/jobs/run-end.ts";
+import { STATUS } from "../schema.ts";
 import { NOW } from "./store-cache.ts";
 import { keepRuns } from "./past-runs.ts";
 
-/** What a run spent; added to the job's counters. */
-export interface Spending {
-  readonly attempts: number;
-  readonly failures: number;
-  readonly interruptions: number;
-  readonly crashes: number;
-}
-
-export const NOTHING: Spending = { attempts: 0, failures: 0, interruptions: 0, crashes: 0 };
-
-export interface Ending {
+/** What becomes of one job of `live`. */
+export interface Applied {
   readonly seq: number;
-  readonly status: 3 | 4 | 5;
-  readonly error: string | null;
+  readonly change: RunChange;
   readonly result: string | null;
-  readonly spent: Spending;
-  /** The run was taken from its claimant, who may still speak: the epoch is raised at once, not only with the next claim. */
+  /** The run was taken from its claimant, which may still report: the epoch is raised at once, not only with the next claim. */
   readonly taken: boolean;
-  /** Of a job that took its worker down; null leaves them as they are. */
-  readonly killed: string | null;
   readonly author: number | null;
-  /** Who owned it, by the number of its name; left out or null when nobody is told to. */
+  /** Who owned it, by the number of its name; left out or null when it is not to be noted. */
   readonly owner?: { readonly name: number; readonly epoch: number } | null;
-}
-
-export interface Return {
-  readonly seq: number;
-  /** Null leaves the job its place in line. */
-  readonly delayMs: number | null;
-  readonly error: string | null;
-  readonly spent: Spending;
-  readonly taken: boolean;
-  readonly killed: string | null;
-  readonly author: number | null;
-  /** Null leaves it as it is. */
-  readonly suspect: boolean | null;
-  /** How its run is remembered; null for one that never began. */
-  readonly outcome: PastOutcome | null;
 }
 
 /** Columns of `done` that are taken over as they stand in `live`. */
@@ -88,48 +61,50 @@ const RETURN = write(
 );
 
 /** Inside a transaction that has locked the rows. */
-export async function endRuns(tx: Queryable, endings: readonly Ending[], now: number | null): Promise<void> {
-  if (endings.length === 0) return;
-  await tx.query(END, [
-    now,
-    int8s(endings.map((one) => one.seq)),
-    int4s(endings.map((one) => one.status)),
-    texts(endings.map((one) => one.error)),
-    texts(endings.map((one) => one.result)),
-    ...spendings(endings),
-    texts(endings.map((one) => one.killed)),
-    int4s(endings.map((one) => one.author)),
-    int4s(endings.map(({ owner }) => owner?.name ?? null)),
-    int4s(endings.map(({ owner }) => owner?.epoch ?? null)),
-  ]);
-}
-
-/** Inside a transaction that has locked the rows. */
-export async function returnRuns(
+export async function applyChanges(
   tx: Queryable,
-  returns: readonly Return[],
+  all: readonly Applied[],
   now: number | null,
 ): Promise<void> {
-  if (returns.length === 0) return;
-  await tx.query(RETURN, [
-    now,
-    int8s(returns.map((one) => one.seq)),
-    int8s(returns.map((one) => one.delayMs)),
-    texts(returns.map((one) => one.error)),
-    ...spendings(returns),
-    texts(returns.map((one) => one.killed)),
-    int4s(returns.map((one) => one.author)),
-    int4s(returns.map(({ suspect }) => (suspect === null ? null : Number(suspect)))),
-    texts(returns.map(({ outcome }) => outcome)),
-  ]);
+  const endings = all.filter(({ change }) => change.end);
+  const returns = all.filter(({ change }) => !change.end);
+  if (endings.length > 0) {
+    await tx.query(END, [
+      now,
+      int8s(endings.map(({ seq }) => seq)),
+      int4s(endings.map(({ change }) => STATUS[change.end!.status])),
+      texts(endings.map(({ change }) => json(change.end!.error))),
+      texts(endings.map(({ result }) => result)),
+      ...charges(endings),
+      int4s(endings.map(({ owner }) => owner?.name ?? null)),
+      int4s(endings.map(({ owner }) => owner?.epoch ?? null)),
+    ]);
+  }
+  if (returns.length > 0) {
+    await tx.query(RETURN, [
+      now,
+      int8s(returns.map(({ seq }) => seq)),
+      int8s(returns.map(({ change }) => change.delayMs)),
+      texts(returns.map(({ change }) => json(change.error))),
+      ...charges(returns),
+      int4s(returns.map(({ change: { suspect } }) => (suspect === null ? null : Number(suspect)))),
+      texts(returns.map(({ change }) => change.past)),
+    ]);
+  }
 }
 
-function spendings(all: readonly { readonly taken: boolean; readonly spent: Spending }[]): Buffer[] {
+function charges(all: readonly Applied[]): Buffer[] {
   return [
     int4s(all.map(({ taken }) => Number(taken))),
-    int4s(all.map(({ spent }) => spent.attempts)),
-    int4s(all.map(({ spent }) => spent.failures)),
-    int4s(all.map(({ spent }) => spent.interruptions)),
-    int4s(all.map(({ spent }) => spent.crashes)),
+    int4s(all.map(({ change }) => change.spent.attempts)),
+    int4s(all.map(({ change }) => change.spent.failures)),
+    int4s(all.map(({ change }) => change.spent.interruptions)),
+    int4s(all.map(({ change }) => change.spent.crashes)),
+    texts(all.map(({ change }) => json(change.killed))),
+    int4s(all.map(({ author }) => author)),
   ];
+}
+
+function json(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
 }

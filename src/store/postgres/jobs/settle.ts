@@ -4,14 +4,13 @@
  */
 
 import type { LeaseId, NodeName } from "../../../core/ids.ts";
-import type { JobError } from "../../../core/jobs/job.ts";
+import { afterOutcome } from "../../../core/jobs/run-end.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
 import type { Outcome, Run, Settlement, Verdict } from "../../store.ts";
-import { type Ending, endRuns, KEPT, NOTHING, type Return, returnRuns } from "./run-endings.ts";
+import { type Applied, applyChanges, KEPT } from "./run-endings.ts";
 import { type StoreCache, NOW, uuidOf } from "./store-cache.ts";
-import { STATUS } from "../schema.ts";
 import { fenceFrom, type PostgresTerms, termValues } from "../terms.ts";
 
 const OWNED = ", owner, owner_epoch, assignment";
@@ -237,24 +236,28 @@ export class Settle {
     {
       fenced,
       ownerOf,
-    }: { readonly fenced?: Fenced; readonly ownerOf?: (settlement: T) => Ending["owner"] } = {},
+    }: { readonly fenced?: Fenced; readonly ownerOf?: (settlement: T) => Applied["owner"] } = {},
   ): Promise<(Verdict | null)[]> {
     const rows = await tx.query<Holder>(LOCK, [int8s(seqs.filter((seq) => seq !== null))]);
     const holders = new Map(rows.map((row) => [row.seq, row]));
-    const endings: Ending[] = [];
-    const returns: Return[] = [];
+    const changes: Applied[] = [];
     const verdicts = settlements.map((settlement, at): Verdict | null => {
       const { run, outcome } = settlement;
       const holder = seqs[at] === null ? undefined : holders.get(seqs[at]!);
       if (!holder || holder.job_epoch !== run.jobEpoch || !isMeant(holder, settlement)) return null;
       holders.delete(holder.seq);
-      const change = changeOf(holder, outcome, fenced?.authors[at] ?? null);
-      if ("status" in change) endings.push({ ...change, owner: ownerOf?.(settlement) ?? null });
-      else returns.push(change);
+      const cancel = holder.cancel_requested ? { reason: holder.cancel_reason } : null;
+      changes.push({
+        seq: holder.seq,
+        change: afterOutcome(outcome, cancel),
+        result: resultOf(outcome),
+        taken: false,
+        author: fenced?.authors[at] ?? null,
+        owner: ownerOf?.(settlement) ?? null,
+      });
       return "accepted";
     });
-    await endRuns(tx, endings, this.#ledger.now());
-    await returnRuns(tx, returns, this.#ledger.now());
+    await applyChanges(tx, changes, this.#ledger.now());
     return verdicts;
   }
 }
@@ -283,48 +286,4 @@ function refusal(run: Run, row: Settled | undefined): Verdict {
 
 export function resultOf(outcome: Outcome): string | null {
   return outcome.kind === "completed" && outcome.result !== "null" ? outcome.result : null;
-}
-
-/** What the end of a run makes of its job. One that was to be cancelled does not return to the queue. */
-function changeOf(holder: Holder, outcome: Outcome, author: number | null): Ending | Return {
-  const { seq } = holder;
-  const same = { taken: false, killed: null, author };
-  const end = (status: Ending["status"], error: JobError | null, spent = NOTHING): Ending => ({
-    ...same,
-    seq,
-    status,
-    error: error && JSON.stringify(error),
-    result: resultOf(outcome),
-    spent,
-  });
-  const back = (
-    spent: Ending["spent"],
-    delayMs: number | null,
-    error: JobError | null,
-    past: Return["outcome"],
-  ): Ending | Return => {
-    if (holder.cancel_requested) {
-      const message = holder.cancel_reason ?? "cancelled";
-      return end(STATUS.cancelled, { code: "CANCELLED", message }, spent);
-    }
-    const text = error && JSON.stringify(error);
-    return { ...same, seq, delayMs, error: text, spent, suspect: null, outcome: past };
-  };
-  switch (outcome.kind) {
-    case "completed":
-      return end(STATUS.completed, null);
-    case "failed": {
-      const failure = outcome.spends === "failure";
-      const spent = { ...NOTHING, failures: failure ? 1 : 0, interruptions: failure ? 0 : 1 };
-      return end(STATUS.failed, outcome.error, spent);
-    }
-    case "cancelled":
-      return end(STATUS.cancelled, outcome.error);
-    case "retry":
-      return back({ ...NOTHING, failures: 1 }, outcome.delayMs, outcome.error, "failed");
-    case "interrupted":
-      return back({ ...NOTHING, interruptions: 1 }, null, null, "interrupted");
-    case "released":
-      return back({ ...NOTHING, attempts: -1 }, null, null, null);
-  }
 }

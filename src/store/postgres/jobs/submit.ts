@@ -10,7 +10,7 @@ import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, read, type Statement, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { isUniqueViolation } from "../../../platform/drivers/postgres/errors.ts";
 import { int4s, int8s, texts, uuids } from "../../../platform/drivers/postgres/arrays.ts";
-import { authorUnder } from "../../fenced-author.ts";
+import { authorUnder } from "../../jobs.ts";
 import type { Author, NewJob, Submitted } from "../../store.ts";
 import { birthplaceOf, type StoreCache, NOW, sameBirthplace, statusName, uuidOf } from "./store-cache.ts";
 import { WAKE } from "./submit-function.ts";

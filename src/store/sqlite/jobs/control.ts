@@ -5,10 +5,19 @@
  */
 
 import type { JobId } from "../../../core/ids.ts";
-import type { JobStatus } from "../../../core/jobs/job.ts";
-import type { CancelAnswer, Retention } from "../../store.ts";
+import {
+  FINAL_STATUSES,
+  type FinalStatus,
+  isOver,
+  type JobStatus,
+  keptMs,
+  occurrencesKeptMs,
+  type Retention,
+} from "../../../core/jobs/job.ts";
+import { cancelledWaiting } from "../../../core/jobs/run-end.ts";
+import type { CancelAnswer } from "../../jobs.ts";
 import { type StoreCache, statusName } from "./store-cache.ts";
-import { DONE_COLUMNS, STATUS } from "../schema.ts";
+import { DONE_COLUMNS } from "../schema.ts";
 
 interface Place {
   readonly queue: string;
@@ -33,7 +42,7 @@ export class Control {
          FROM job j LEFT JOIN live l ON l.seq = j.seq LEFT JOIN done d ON d.seq = j.seq WHERE j.seq = ?`,
       ),
       requestCancel: file.prepare(
-        "UPDATE live SET cancel_requested = 1, cancel_reason = ?, updated_at = ? WHERE seq = ?",
+        "UPDATE live SET cancel_requested = 1, cancel_reason = ?, updated_at = ? WHERE seq = ? AND NOT cancel_requested",
       ),
       cancelFresh: file.prepare(
         `INSERT INTO done (${DONE_COLUMNS}) SELECT seq, 5, ?1, created_at, 0, 0, 0, 0, 0, NULL, NULL, NULL, author, 0, NULL, NULL, 1, ?2, NULL FROM job WHERE seq = ?3`,
@@ -58,7 +67,7 @@ export class Control {
       dropDone: file.prepare("DELETE FROM done WHERE seq = ?"),
       dropLogs: file.prepare("DELETE FROM log WHERE seq = ?"),
       finished: file.prepare("SELECT seq, status, finished_at FROM done WHERE seq > ? ORDER BY seq LIMIT ?"),
-      dropOccurrences: file.prepare("DELETE FROM occurrence WHERE noted_at < ?"),
+      dropOccurrences: file.prepare("DELETE FROM occurrence WHERE noted_at <= ?"),
     };
   }
 
@@ -73,12 +82,12 @@ export class Control {
       case "cancelled":
         return { outcome: "finished", status: place.status };
       case "processing":
-        this.#sql.requestCancel.run(reason, now, seq);
-        this.#ledger.cancelWishes.set(seq, reason);
+        if (this.#sql.requestCancel.run(reason, now, seq).changes > 0)
+          this.#ledger.cancelWishes.set(seq, reason);
         return { outcome: "requested" };
       case "scheduled":
       case "queued": {
-        const error = JSON.stringify({ code: "CANCELLED", message: reason ?? "cancelled before it started" });
+        const error = JSON.stringify(cancelledWaiting(reason).end!.error);
         (place.fresh ? this.#sql.cancelFresh : this.#sql.cancelWaiting).run(now, error, seq);
         if (place.fresh) this.#sql.unfresh.run(seq);
         else this.#sql.dropLive.run(seq);
@@ -111,26 +120,22 @@ export class Control {
 
   purge(retention: Retention, limit: number): number {
     const now = this.#ledger.clock.now();
-    const keepMs = {
-      [STATUS.completed]: retention.completedMs,
-      [STATUS.failed]: retention.failedMs,
-      [STATUS.cancelled]: retention.cancelledMs,
-    } as Record<number, number>;
     const rows = this.#sql.finished.all(this.#purgeAt, limit);
-    const shortestMs = Math.min(...Object.values(keepMs));
+    const shortestMs = Math.min(...FINAL_STATUSES.map((status) => keptMs(status, retention)));
     let removed = 0;
     let young = true;
     for (const row of rows) {
       const ageMs = now - (row["finished_at"] as number);
-      if (ageMs >= shortestMs) young = false;
-      if (ageMs < keepMs[row["status"] as number]!) continue;
+      if (isOver(ageMs, shortestMs)) young = false;
+      const status = statusName(row["status"] as number) as FinalStatus;
+      if (!isOver(ageMs, keptMs(status, retention))) continue;
       const seq = row["seq"] as number;
       this.#drop(seq, this.#place(seq)!);
       removed++;
     }
     // Behind a whole piece of young jobs are mostly younger ones: a walk through millions of them would let the old wait.
     this.#purgeAt = young || rows.length < limit ? 0 : (rows.at(-1)!["seq"] as number);
-    this.#sql.dropOccurrences.run(now - Math.max(retention.failedMs, retention.completedMs));
+    this.#sql.dropOccurrences.run(now - occurrencesKeptMs(retention));
     return removed;
   }
 

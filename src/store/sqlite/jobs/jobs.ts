@@ -2,7 +2,7 @@
 
 import type { JobId } from "../../../core/ids.ts";
 import type { Term } from "../../../core/leadership/term.ts";
-import { authorUnder } from "../../fenced-author.ts";
+import { authorUnder } from "../../jobs.ts";
 import type { JobStore } from "../../jobs.ts";
 import { Claim } from "./claim.ts";
 import type { StoreCache } from "./store-cache.ts";
@@ -10,27 +10,27 @@ import { List } from "./list.ts";
 import type { Read } from "./read.ts";
 import { Recover } from "./recover.ts";
 import { Settle } from "./settle.ts";
-import { Control } from "./control.ts";
+import type { Control } from "./control.ts";
 import type { Submit } from "./submit.ts";
-import type { SqliteTerms } from "../terms.ts";
+import type { SqliteScripts } from "../scripts.ts";
 
 export interface SqliteJobsParts {
   readonly ledger: StoreCache;
-  readonly terms: SqliteTerms;
+  readonly scripts: SqliteScripts;
+  readonly control: Control;
   readonly submit: Submit;
   readonly read: Read;
 }
 
-export function sqliteJobs({ ledger, terms, submit, read }: SqliteJobsParts): JobStore {
+export function sqliteJobs({ ledger, scripts, submit, read, control }: SqliteJobsParts): JobStore {
   const { file } = ledger;
   const list = new List(ledger, read);
   const claim = new Claim(ledger);
   const settle = new Settle(ledger);
   const recover = new Recover(ledger, settle);
-  const control = new Control(ledger);
   const write = <T>(operation: () => T, fence?: Term): Promise<T> =>
     file.write(() => {
-      if (fence) terms.check(fence);
+      if (fence) scripts.check(fence);
       return operation();
     });
   return {
@@ -56,11 +56,9 @@ export function sqliteJobs({ ledger, terms, submit, read }: SqliteJobsParts): Jo
     cancel: (id, reason) => write(() => control.cancel(id, reason)),
     retry: (id) => write(() => control.retry(id)),
     remove: (id) => write(() => control.remove(id)),
-    purge: (retention, limit, fence) => write(() => control.purge(retention, limit), fence),
     get: async (id) => file.read(() => read.get(id)),
     result: async (id) => file.read(() => read.result(id)),
-    list: async (query) => file.read(() => list.whole(query)),
-    brief: async (query) => file.read(() => list.brief(query)),
+    list: (async (query, brief) => file.read(() => list.page(query, brief))) as JobStore["list"],
     runs: async (id) => file.read(() => ({ past: read.pastRuns(id), assignments: [] })),
     timings: async (limit, withinMs) => file.read(() => read.timings(limit, withinMs)),
     logs: async (id, after, limit) => file.read(() => read.logs(id, after, limit)),

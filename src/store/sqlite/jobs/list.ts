@@ -6,9 +6,9 @@
 
 import { BatonError } from "../../../core/errors.ts";
 import type { JobId } from "../../../core/ids.ts";
-import { isFinal, type JobError } from "../../../core/jobs/job.ts";
+import { isFinal, type Job, type JobError } from "../../../core/jobs/job.ts";
 import { LISTED_FILTERS, listedFilter } from "../../../core/jobs/job-fields.ts";
-import type { BriefJob, BriefPage, JobPage, JobQuery } from "../../store.ts";
+import type { BriefJob, JobPage, JobQuery } from "../../store.ts";
 import { type StoreCache, statusName } from "./store-cache.ts";
 import { COLUMNS, JOINED, type Read, type Row } from "./read.ts";
 import { STATUS } from "../schema.ts";
@@ -55,7 +55,8 @@ const OF_KINDS = "(?4 IS NULL OR j.kind IN (SELECT value FROM json_each(?4)))";
 const STATUS_NOW =
   "coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?10 THEN 1 ELSE l.status END, 1)";
 
-type Pages = Readonly<Record<Walk, ReturnType<StoreCache["file"]["prepare"]>>>;
+/** Prepared when it is first needed: a list is rare, and its statements are long. */
+type Pages = (walk: Walk) => ReturnType<StoreCache["file"]["prepare"]>;
 
 interface Found {
   readonly rows: readonly Row[];
@@ -73,7 +74,7 @@ export class List {
     this.#ledger = ledger;
     this.#read = read;
     const { file } = ledger;
-    const page = (columns: string) => (walk: Walk) =>
+    const prepare = (columns: string, walk: Walk) =>
       file.prepare(
         // The cross join keeps the planner from turning the walk around: it would walk through all jobs, and look each up in it.
         `WITH extra (value) AS (SELECT ?11), walk AS MATERIALIZED (${WALKS[walk]})
@@ -85,22 +86,25 @@ export class List {
            ORDER BY j.seq DESC LIMIT ?9
          ) AS page ORDER BY page.seq DESC`,
       );
-    this.#whole = each(page(COLUMNS));
-    this.#brief = each(page(BRIEF));
+    const pages = (columns: string): Pages => {
+      const prepared = new Map<Walk, ReturnType<Pages>>();
+      return (walk) => {
+        const known = prepared.get(walk) ?? prepare(columns, walk);
+        prepared.set(walk, known);
+        return known;
+      };
+    };
+    this.#whole = pages(COLUMNS);
+    this.#brief = pages(BRIEF);
     this.#sql = {
       scheduled: file.prepare(`SELECT count(*) AS n FROM (SELECT 1 FROM live WHERE status = 0 LIMIT ?)`),
       nearest: file.prepare("SELECT seq, created_at FROM job WHERE seq <= ? ORDER BY seq DESC LIMIT 1"),
     };
   }
 
-  whole(query: JobQuery): JobPage {
-    const { rows, cursor } = this.#find(query, this.#whole);
-    return { jobs: rows.map((row) => this.#read.job(row)), cursor };
-  }
-
-  brief(query: JobQuery): BriefPage {
-    const { rows, cursor } = this.#find(query, this.#brief);
-    return { jobs: rows.map((row) => this.#toBrief(row)), cursor };
+  page(query: JobQuery, brief = false): JobPage<Job | BriefJob> {
+    const { rows, cursor } = this.#find(query, brief ? this.#brief : this.#whole);
+    return { jobs: rows.map((row) => (brief ? this.#toBrief(row) : this.#read.job(row))), cursor };
   }
 
   #find(query: JobQuery, statements: Pages): Found {
@@ -139,7 +143,7 @@ export class List {
         ledger.clock.now(),
         extra,
       ] as const;
-      const found = statements[walk].all(...given) as Row[];
+      const found = statements(walk).all(...given) as Row[];
       rows.push(...found.filter((row) => row["seq"] !== null));
       left -= scan;
       if (rows.length >= limit) return { rows, cursor: String(rows.at(-1)!["seq"]) };
@@ -196,13 +200,6 @@ export class List {
       error: row["error"] === null ? null : (JSON.parse(row["error"] as string) as JobError),
     };
   }
-}
-
-function each<T>(make: (walk: Walk) => T): Readonly<Record<Walk, T>> {
-  return Object.fromEntries((Object.keys(WALKS) as Walk[]).map((walk) => [walk, make(walk)])) as Record<
-    Walk,
-    T
-  >;
 }
 
 function cursorSeq(cursor: string | undefined): number {

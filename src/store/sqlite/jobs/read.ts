@@ -6,8 +6,7 @@
 import type { JobId } from "../../../core/ids.ts";
 import type { Job, JobError, JobStatus } from "../../../core/jobs/job.ts";
 import { COLUMN_FIELDS, type RareFields } from "../../../core/jobs/job-fields.ts";
-import { PAST_RUNS_MAX, type PastOutcome, type PastRun } from "../../past-runs.ts";
-import type { JobTiming, LogLine } from "../../store.ts";
+import { PAST_RUNS_MAX, type JobTiming, type LogLine, type PastRun } from "../../jobs.ts";
 import { type StoreCache, statusName } from "./store-cache.ts";
 
 export const COLUMNS = `j.seq, j.id, j.kind, j.created_at, j.schedule, j.trace, ${COLUMN_FIELDS.map(({ wire }) => `j.${wire}`).join(", ")},
@@ -103,7 +102,7 @@ export class Read {
         leaderEpoch: this.#ledger.author(row["author"] as number).leaderEpoch,
         startedAt: row["started_at"] as number,
         endedAt: row["ended_at"] as number,
-        outcome: row["outcome"] as PastOutcome,
+        outcome: row["outcome"] as PastRun["outcome"],
         error: parse(row["error"] as string | null) as JobError | null,
       }))
       .reverse();

@@ -3,18 +3,20 @@
  * inside the caller's transaction.
  */
 
-import type { JobError, JobStatus } from "../../../core/jobs/job.ts";
-import { PAST_RUNS_MAX, type PastOutcome } from "../../past-runs.ts";
-import { LOG_LINES_MAX } from "../../store.ts";
-import type { NewLogLine, Outcome, Report, Run, Settlement, Verdict } from "../../store.ts";
+import type { JobStatus } from "../../../core/jobs/job.ts";
+import { afterOutcome, type RunChange } from "../../../core/jobs/run-end.ts";
+import { LOG_LIMIT_REACHED, LOG_LINES_MAX, PAST_EPOCHS_KEPT } from "../../jobs.ts";
+import type { NewLogLine, Report, Run, Settlement, Verdict } from "../../jobs.ts";
 import type { StoreCache } from "./store-cache.ts";
 import { DONE_COLUMNS, STATUS } from "../schema.ts";
 
 const KEPT =
   "attempts, failures, interruptions, crashes, started_at, worker, lease, author, logs, progress, progress_message, cancel_requested";
 
-/** An epoch is raised once or twice for each run: so far back there are more of them than are told. */
-const EPOCHS_KEPT = 3 * PAST_RUNS_MAX;
+/** What a change charges to the job, for the parameters of `charges`; who takes the run from its claimant gives the author. */
+const CHARGED = `attempts = attempts + ?1, failures = failures + ?2, interruptions = interruptions + ?3, crashes = crashes + ?4,
+  suspect = coalesce(?5, suspect), killed = coalesce(?6, killed), author = coalesce(?7, author),
+  job_epoch = job_epoch + (?7 IS NOT NULL), lease = CASE WHEN ?7 IS NULL THEN lease END`;
 
 export class Settle {
   readonly #ledger: StoreCache;
@@ -35,13 +37,10 @@ export class Settle {
       end: file.prepare(
         `INSERT INTO done (${DONE_COLUMNS}, result) SELECT seq, ?1, ?2, run_at, job_epoch, ${KEPT}, ?3, killed, NULL FROM live WHERE seq = ?4`,
       ),
-      spend: file.prepare(
-        "UPDATE live SET failures = failures + ?, interruptions = interruptions + ? WHERE seq = ?",
-      ),
+      charge: file.prepare(`UPDATE live SET ${CHARGED} WHERE seq = ?8`),
       requeue: file.prepare(
-        `UPDATE live SET status = ?1, run_at = coalesce(?2, run_at), updated_at = ?3, started_at = NULL, worker = NULL,
-         attempts = attempts - ?4, failures = failures + ?5, interruptions = interruptions + ?6,
-         error = coalesce(?7, error) WHERE seq = ?8`,
+        `UPDATE live SET ${CHARGED}, status = ?9, run_at = coalesce(?10, run_at), updated_at = ?11, started_at = NULL, worker = NULL,
+         error = coalesce(?12, error) WHERE seq = ?8`,
       ),
       keepRun: file.prepare(
         `INSERT OR IGNORE INTO past_run SELECT seq, job_epoch, started_at, ?1, worker, author, ?2, ?3 FROM live
@@ -78,7 +77,10 @@ export class Settle {
       if (outcome.kind === "completed") {
         this.forget(seq, "completed");
         done.add(seq, outcome.result);
-      } else this.#apply(seq, outcome, now);
+      } else {
+        const reason = this.#ledger.cancelWishes.get(seq);
+        this.apply(seq, afterOutcome(outcome, reason === undefined ? null : { reason }), now);
+      }
       return "accepted";
     });
     this.#complete(done, now);
@@ -127,64 +129,34 @@ export class Settle {
     return over && (lease === null || lease === run.lease) ? "replayed" : "stale";
   }
 
-  #apply(seq: number, outcome: Exclude<Outcome, { kind: "completed" }>, now: number): void {
-    const reason = this.#ledger.cancelWishes.get(seq);
-    if (reason !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "failed") {
-      // It would go back to the queue, where it would have been cancelled at once.
-      return this.end(seq, "cancelled", { code: "CANCELLED", message: reason ?? "cancelled" }, now);
+  /** Writes what the end of a run makes of its job. With an author the run is taken from its claimant. */
+  apply(seq: number, change: RunChange, now: number, author: number | null = null): void {
+    const { end, spent, delayMs, suspect, killed } = change;
+    const charges = [
+      spent.attempts,
+      spent.failures,
+      spent.interruptions,
+      spent.crashes,
+      suspect === null ? null : Number(suspect),
+      killed && JSON.stringify(killed),
+      author,
+      seq,
+    ] as const;
+    const error = change.error && JSON.stringify(change.error);
+    if (end) {
+      this.#sql.charge.run(...charges);
+      this.#sql.end.run(STATUS[end.status], now, end.error && JSON.stringify(end.error), seq);
+      this.#sql.drop.run(seq);
+    } else {
+      // Before anything is changed.
+      if (change.past) {
+        this.#sql.keepRun.run(now, change.past, error, seq);
+        this.#sql.forgetRuns.run(seq, PAST_EPOCHS_KEPT);
+      }
+      const runAt = delayMs === null ? null : now + delayMs;
+      this.#sql.requeue.run(...charges, STATUS[back(delayMs)], runAt, now, error);
     }
-    switch (outcome.kind) {
-      case "retry":
-        this.keepRun(seq, "failed", outcome.error, now);
-        return this.requeue(seq, now, { delayMs: outcome.delayMs, failure: 1, error: outcome.error });
-      case "interrupted":
-        this.keepRun(seq, "interrupted", null, now);
-        return this.requeue(seq, now, { interruption: 1 });
-      case "released":
-        return this.requeue(seq, now, { unstarted: 1 });
-      case "failed":
-        this.#sql.spend.run(
-          outcome.spends === "failure" ? 1 : 0,
-          outcome.spends === "interruption" ? 1 : 0,
-          seq,
-        );
-        return this.end(seq, "failed", outcome.error, now);
-      case "cancelled":
-        return this.end(seq, "cancelled", outcome.error, now);
-    }
-  }
-
-  /** Of a run that is over and whose job goes on, before anything is changed. */
-  keepRun(seq: number, outcome: PastOutcome, error: JobError | null, now: number): void {
-    this.#sql.keepRun.run(now, outcome, error && JSON.stringify(error), seq);
-    this.#sql.forgetRuns.run(seq, EPOCHS_KEPT);
-  }
-
-  /** A run is over, and its job waits again. */
-  requeue(
-    seq: number,
-    now: number,
-    change: {
-      delayMs?: number;
-      failure?: number;
-      interruption?: number;
-      unstarted?: number;
-      error?: JobError;
-    },
-  ): void {
-    const status: JobStatus = (change.delayMs ?? 0) > 0 ? "scheduled" : "queued";
-    const runAt = change.delayMs === undefined ? null : now + change.delayMs;
-    const error = change.error ? JSON.stringify(change.error) : null;
-    const { failure = 0, interruption = 0, unstarted = 0 } = change;
-    this.#sql.requeue.run(STATUS[status], runAt, now, unstarted, failure, interruption, error, seq);
-    this.forget(seq, status);
-  }
-
-  /** A run is over, and its job with it. */
-  end(seq: number, status: "failed" | "cancelled", error: JobError, now: number): void {
-    this.#sql.end.run(STATUS[status], now, JSON.stringify(error), seq);
-    this.#sql.drop.run(seq);
-    this.forget(seq, status);
+    this.forget(seq, end?.status ?? back(delayMs));
   }
 
   #complete(done: Completions, now: number): void {
@@ -204,9 +176,7 @@ export class Settle {
       n++;
       const last = n === LOG_LINES_MAX;
       const level = last ? "warn" : line.level;
-      const message = last
-        ? `the limit of ${LOG_LINES_MAX} log lines is reached; later lines are dropped`
-        : line.message;
+      const message = last ? LOG_LIMIT_REACHED : line.message;
       this.#sql.addLog.run(seq, n, line.at, level, message, run.jobEpoch);
     }
     return n - before;
@@ -219,6 +189,10 @@ export class Settle {
     ledger.running.delete(seq);
     ledger.cancelWishes.delete(seq);
   }
+}
+
+function back(delayMs: number | null): "scheduled" | "queued" {
+  return (delayMs ?? 0) > 0 ? "scheduled" : "queued";
 }
 
 class Completions {

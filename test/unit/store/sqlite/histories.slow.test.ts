@@ -15,7 +15,7 @@ import type { Job, JobStatus } from "../../../../src/core/jobs/job.ts";
 import { ManualClock } from "../../../../src/platform/manual-clock.ts";
 import { seededRandom } from "../../../../src/platform/random.ts";
 import { openSqliteStore, type SqliteStore } from "../../../../src/store/sqlite/store.ts";
-import type { ClaimedJob, NewJob, Outcome } from "../../../../src/store/store.ts";
+import type { JobPage, ClaimedJob, NewJob, Outcome } from "../../../../src/store/store.ts";
 
 const NODE = "n" as NodeName;
 const AUTHOR = { node: NODE, ownerEpoch: 1, leaderEpoch: 1 };
@@ -159,7 +159,7 @@ class History {
   async #all(status?: JobStatus): Promise<Job[]> {
     const found: Job[] = [];
     for (let cursor: string | null = ""; cursor !== null;) {
-      const page = await this.#store.jobs.list({ status, limit: 7, ...(cursor ? { cursor } : {}) });
+      const page: JobPage = await this.#store.jobs.list({ status, limit: 7, ...(cursor ? { cursor } : {}) });
       found.push(...page.jobs);
       ({ cursor } = page);
     }

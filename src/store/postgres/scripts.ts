@@ -1,0 +1,44 @@
+/** Runs scripts (script.ts) on PostgreSQL: a write is one transaction, which holds the row of its term until it commits. */
+
+import type { Term } from "../../core/leadership/term.ts";
+import { type Queryable, read, type Statement, write } from "../../platform/drivers/postgres/postgres.ts";
+import { runAwaited, type Script, type Scripts, type Sql, usesNow } from "../script.ts";
+import { holdTerm } from "../terms.ts";
+import { NOW, type StoreCache, withoutNul } from "./jobs/store-cache.ts";
+
+export class PostgresScripts implements Scripts {
+  readonly #ledger: StoreCache;
+  readonly #statements = new Map<Sql, Statement>();
+
+  constructor(ledger: StoreCache) {
+    this.#ledger = ledger;
+  }
+
+  read<T>(script: () => Script<T>): Promise<T> {
+    return this.run(this.#ledger.db, script());
+  }
+
+  write<T>(script: () => Script<T>, fence?: Term): Promise<T> {
+    return this.#ledger.db.transaction(async (tx) => {
+      if (fence) await this.run(tx, holdTerm(fence));
+      return this.run(tx, script());
+    });
+  }
+
+  run<T>(tx: Queryable, script: Script<T>): Promise<T> {
+    return runAwaited(script, ({ sql, values }) => {
+      const clean = values.map((value) => (typeof value === "string" ? withoutNul(value) : value));
+      return tx.query(this.#statement(sql), usesNow(sql) ? [this.#ledger.now(), ...clean] : clean);
+    });
+  }
+
+  #statement(sql: Sql): Statement {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      const text = sql.text.replaceAll("{now}", NOW);
+      const reads = text.startsWith("SELECT") && !/ FOR (?:SHARE|UPDATE)/.test(text);
+      this.#statements.set(sql, (statement = (reads ? read : write)(sql.name, text)));
+    }
+    return statement;
+  }
+}

@@ -1,0 +1,41 @@
+/** Runs scripts (script.ts) on SQLite: a write is one operation of the group commit, after the comparison of its term. */
+
+import type { StatementSync } from "node:sqlite";
+import type { Term } from "../../core/leadership/term.ts";
+import { forSqlite, runNow, type Script, type Scripts, type Sql, usesNow } from "../script.ts";
+import { holdTerm } from "../terms.ts";
+import type { StoreCache } from "./jobs/store-cache.ts";
+
+export class SqliteScripts implements Scripts {
+  readonly #ledger: StoreCache;
+  readonly #statements = new Map<Sql, StatementSync>();
+
+  constructor(ledger: StoreCache) {
+    this.#ledger = ledger;
+  }
+
+  async read<T>(script: () => Script<T>): Promise<T> {
+    return this.#ledger.file.read(() => this.run(script()));
+  }
+
+  write<T>(script: () => Script<T>, fence?: Term): Promise<T> {
+    return this.#ledger.file.write(() => {
+      if (fence) this.check(fence);
+      return this.run(script());
+    });
+  }
+
+  /** Inside the transaction of a leader's write: only the newest term may pass. */
+  check(fence: Term): void {
+    this.run(holdTerm(fence));
+  }
+
+  /** Inside the caller's transaction. */
+  run<T>(script: Script<T>): T {
+    return runNow(script, ({ sql, values }) => {
+      let statement = this.#statements.get(sql);
+      if (!statement) this.#statements.set(sql, (statement = this.#ledger.file.prepare(forSqlite(sql.text))));
+      return usesNow(sql) ? statement.all(this.#ledger.clock.now(), ...values) : statement.all(...values);
+    });
+  }
+}
