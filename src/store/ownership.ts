@@ -54,17 +54,18 @@ export interface OwnershipStore {
   /** What runs have reported, all of a batch in one transaction. Null for an assignment that is not ours under this epoch. */
   write(events: readonly OwnedEvents[], owner: NodeIdentity): Promise<readonly (OwnedVerdicts | null)[]>;
 
-  /** Gives assignments up: they belong to nobody, and the leader offers them. Those that are not ours are left alone. */
-  release(held: readonly Held[], owner: NodeIdentity, state: "unowned" | "orphan_pending"): Promise<void>;
+  /**
+   * Gives assignments up: they have no owner, and the leader offers them. Those that are `finished` (all of their jobs have
+   * ended) are removed. Those that are not ours are left alone.
+   */
+  release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void>;
 
-  /** Removes assignments whose jobs have all ended. Those that are not ours are left alone. */
-  forget(held: readonly Held[], owner: NodeIdentity): Promise<void>;
-
-  /** Who owns these, as it is now; null for one that is gone. */
+  /**
+   * The owner of each, as it is now; null for one that is gone. `counted` adds how many of their jobs still run or wait for a
+   * worker, which reads each of the jobs: not for every event.
+   */
   read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]>;
-
-  /** How many of their jobs still run or wait for a worker. Looks at each of the jobs: not for every event. */
-  unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]>;
+  read(assignments: readonly AssignmentId[], counted: true): Promise<readonly (CountedOwnership | null)[]>;
 
   /** The lives that own anything. */
   owners(): Promise<readonly NodeIdentity[]>;
@@ -156,3 +157,9 @@ export interface Ownership extends Held {
   readonly owner: { readonly name: NodeName; readonly incarnation: string } | null;
   readonly state: "owned" | "unowned" | "orphan_pending";
 }
+
+export interface CountedOwnership extends Ownership {
+  readonly unfinished: number;
+}
+
+export type Released = "unowned" | "orphan_pending" | "finished";

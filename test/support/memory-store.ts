@@ -13,6 +13,7 @@ import type {
   Accepted,
   AcceptRequest,
   AssignmentId,
+  CountedOwnership,
   Dispatched,
   DispatchRequest,
   Held,
@@ -21,6 +22,7 @@ import type {
   OwnedVerdicts,
   Ownership,
   OwnershipStore,
+  Released,
 } from "../../src/store/ownership.ts";
 import { endsBy, statusName, type StoreCache } from "../../src/store/sqlite/jobs/store-cache.ts";
 import { Read } from "../../src/store/sqlite/jobs/read.ts";
@@ -41,10 +43,11 @@ export function memoryStore({ clock }: { readonly clock: Clock }): MemoryStore {
       const job = await store.jobs.get(id);
       return job && shown(job);
     },
-    list: async (query) => {
+    list: (async (query, brief) => {
+      if (brief) return store.jobs.list(query, brief);
       const page = await store.jobs.list(query);
       return { ...page, jobs: page.jobs.map(shown) };
-    },
+    }) as JobStore["list"],
     runs: async (id) => ({
       past: (await store.jobs.runs(id)).past,
       assignments: ownership.assignmentsOf(id),
@@ -233,32 +236,24 @@ class MemoryOwnership implements OwnershipStore {
     });
   }
 
-  async release(
-    held: readonly Held[],
-    owner: NodeIdentity,
-    state: "unowned" | "orphan_pending",
-  ): Promise<void> {
+  async release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void> {
     for (const one of held) {
       const assignment = this.#held(one, owner);
-      if (assignment) this.#giveUp(assignment, state);
+      if (!assignment) continue;
+      if (state === "finished") this.#assignments.delete(one.assignment);
+      else this.#giveUp(assignment, state);
     }
   }
 
-  async forget(held: readonly Held[], owner: NodeIdentity): Promise<void> {
-    for (const one of held) if (this.#held(one, owner)) this.#assignments.delete(one.assignment);
-  }
-
-  async read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]> {
-    return assignments.map((id) => {
+  async read(ids: readonly AssignmentId[], counted = false): Promise<readonly (CountedOwnership | null)[]> {
+    return ids.map((id) => {
       const found = this.#assignments.get(id);
       if (!found) return null;
       const { owner, ownerEpoch, state } = found;
-      return { assignment: id, ownerEpoch, owner: owner && { ...owner }, state };
+      const ownership = { assignment: id, ownerEpoch, owner: owner && { ...owner }, state };
+      const count = counted ? { unfinished: this.#unfinished(found) } : {};
+      return { ...ownership, ...count } as CountedOwnership;
     });
-  }
-
-  async unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]> {
-    return assignments.map((id) => this.#unfinished(this.#assignments.get(id)));
   }
 
   async owners(): Promise<readonly NodeIdentity[]> {

@@ -93,11 +93,7 @@ export class AssignmentCleaner implements OwnershipListener {
     const { ownership, owned: all, retry, identity, clock } = this.#o;
     const ids = batch.map((owned) => owned.assignment);
     const before = batch.map(({ events, ownerEpoch }) => ({ events, ownerEpoch }));
-    const [owners, unfinished] = await retry.call(
-      () => Promise.all([ownership.read(ids), ownership.unfinished(ids)]),
-      over,
-      patienceMs,
-    );
+    const owners = await retry.call(() => ownership.read(ids, true), over, patienceMs);
     const now = clock.monotonic();
     for (const [at, owned] of batch.entries()) {
       const { events, ownerEpoch } = before[at]!;
@@ -112,7 +108,7 @@ export class AssignmentCleaner implements OwnershipListener {
       owned.checkAfterMs = Math.min(owned.checkAfterMs * 2, QUIET_MS_MAX);
       // Events that were written meanwhile may or may not be in the number.
       if (owned.writing > 0 || owned.events !== events) continue;
-      all.recount(owned, unfinished[at]!);
+      all.recount(owned, found?.unfinished ?? 0);
       if (owned.left === 0) this.#finish(owned);
     }
   }
@@ -130,7 +126,7 @@ export class AssignmentCleaner implements OwnershipListener {
   async #forget(batch: readonly Held[]): Promise<undefined[]> {
     const { ownership, identity, retry } = this.#o;
     const held = batch.map(({ assignment, ownerEpoch }) => ({ assignment, ownerEpoch }));
-    await retry.call(() => ownership.forget(held, identity), this.#over.signal);
+    await retry.call(() => ownership.release(held, identity, "finished"), this.#over.signal);
     return batch.map(() => undefined);
   }
 }

@@ -140,10 +140,11 @@ export const BROKEN_OWNERSHIP: BrokenStores = {
   "forgets what belongs to others": {
     caughtBy: "what belongs to others is neither released nor forgotten",
     replace: instead((whole) => ({
-      async forget(all) {
+      async release(all, owner, state) {
+        if (state !== "finished") return whole.release(all, owner, state);
         for (const one of all) {
           const now = await asOwned(whole, one);
-          if (now) await whole.forget([now.held], now.owner);
+          if (now) await whole.release([now.held], now.owner, state);
         }
       },
     })),

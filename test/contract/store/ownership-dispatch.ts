@@ -3,7 +3,15 @@ import { hasCode } from "../../../src/core/errors.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { HOUR_MS, lease, LEASE_MS } from "../../support/store-world.ts";
-import { accept, dispatched, dispatchRequest, jobsOf, ownershipOf, wanted } from "./ownership-world.ts";
+import {
+  accept,
+  dispatched,
+  dispatchRequest,
+  jobsOf,
+  ownershipOf,
+  wanted,
+  unfinished,
+} from "./ownership-world.ts";
 
 const MARK_MS = 5_000;
 const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=b, c=d";
@@ -257,7 +265,7 @@ export const dispatchPromises: Promises = {
       ids,
     );
     assert.deepEqual((await accept(world, assignments)).accepted, [false, false, false]);
-    assert.deepEqual(await ownershipOf(world).unfinished([assignments[0]!.id]), [0]);
+    assert.deepEqual(await unfinished(world, [assignments[0]!.id]), [0]);
     for (const run of claimed) await world.settle(run, { kind: "released" });
     assert.deepEqual((await accept(world, assignments)).accepted, [false, false, false]);
     assert.deepEqual(
@@ -291,9 +299,9 @@ export const dispatchPromises: Promises = {
     const ids = await world.submitMany(2);
     const assignments = await dispatched(world);
     await accept(world, assignments);
-    assert.deepEqual(await ownershipOf(world).unfinished([assignments[0]!.id]), [2]);
+    assert.deepEqual(await unfinished(world, [assignments[0]!.id]), [2]);
     assert.equal((await world.recover({ by: "lives", incarnations: ["1"] })).length, 2);
-    assert.deepEqual(await ownershipOf(world).unfinished([assignments[0]!.id]), [0]);
+    assert.deepEqual(await unfinished(world, [assignments[0]!.id]), [0]);
     assert.deepEqual((await accept(world, assignments)).accepted, [false, false]);
     const again = await dispatched(world);
     assert.deepEqual(

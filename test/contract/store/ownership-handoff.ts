@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { Promises } from "../../support/store-world.ts";
 import { AUTHOR } from "../../support/store-world.ts";
-import { A, accept, B, dispatched, jobsOf, owned, ownershipOf, settleOwned } from "./ownership-world.ts";
+import {
+  A,
+  accept,
+  B,
+  dispatched,
+  jobsOf,
+  owned,
+  ownershipOf,
+  settleOwned,
+  unfinished,
+} from "./ownership-world.ts";
 
 const UNOWNED_MS = 10_000;
 const OFFERED_MS = 3_000;
@@ -110,11 +120,11 @@ export const handoffPromises: Promises = {
       [{ ...held, ownerEpoch: 2 }, A],
     ] as const) {
       await ownership.release([wrong], by, "orphan_pending");
-      await ownership.forget([wrong], by);
+      await ownership.release([wrong], by, "finished");
     }
     assert.deepEqual(await ownership.read([held.assignment]), [{ ...held, owner: A, state: "owned" }]);
     await ownership.release([held], A, "unowned");
-    await ownership.forget([held], A);
+    await ownership.release([held], A, "finished");
     assert.notEqual((await ownership.read([held.assignment]))[0], null);
   },
 
@@ -122,9 +132,9 @@ export const handoffPromises: Promises = {
     const { held, runs } = await owned(world);
     const ownership = ownershipOf(world);
     await settleOwned(world, held, runs[0]!);
-    await ownership.forget([held, { ...held, assignment: held.assignment + 1_000 }], A);
+    await ownership.release([held, { ...held, assignment: held.assignment + 1_000 }], A, "finished");
     assert.deepEqual(await ownership.read([held.assignment]), [null]);
-    await ownership.forget([held], A);
+    await ownership.release([held], A, "finished");
     await world.submit();
     assert.ok((await dispatched(world))[0]!.id > held.assignment);
   },
@@ -133,10 +143,9 @@ export const handoffPromises: Promises = {
     const ids = await world.submitMany(5);
     const assignments = await dispatched(world, { size: 3 });
     const [first, second] = assignments.map(({ id }) => id) as [number, number];
-    const ownership = ownershipOf(world);
-    assert.deepEqual(await ownership.unfinished([second, first, second + 1_000]), [2, 3, 0]);
+    assert.deepEqual(await unfinished(world, [second, first, second + 1_000]), [2, 3, 0]);
     await accept(world, assignments);
-    assert.deepEqual(await ownership.unfinished([first, second]), [3, 2]);
+    assert.deepEqual(await unfinished(world, [first, second]), [3, 2]);
     const outcomes = [
       { kind: "completed", result: "1" },
       { kind: "retry", error: { code: "ERROR", message: "once more" }, delayMs: 0 },
@@ -146,8 +155,8 @@ export const handoffPromises: Promises = {
       const run = { id: ids[at]!, jobEpoch: 1, lease: world.request().lease };
       assert.equal(await world.settle(run, outcome), "accepted");
     }
-    assert.deepEqual(await ownership.unfinished([first, second]), [0, 2]);
-    assert.deepEqual(await ownership.unfinished([]), []);
+    assert.deepEqual(await unfinished(world, [first, second]), [0, 2]);
+    assert.deepEqual(await unfinished(world, []), []);
   },
 
   "what the dead owned belongs to nobody, and only that": async (world) => {

@@ -199,7 +199,7 @@ void describe("ownership on a postgres store that is shared", () => {
       const { assignments } = await ownership.dispatch(dispatchRequest(), term);
       const held = { assignment: assignments[0]!.id, ownerEpoch: 0 };
       await ownership.own([held], A);
-      await ownership.forget([{ ...held, ownerEpoch: 1 }], A);
+      await ownership.release([{ ...held, ownerEpoch: 1 }], A, "finished");
       assert.deepEqual([...(await ownership.undispatch(LEASE_MS, term))], [["default", 1]]);
     }));
 

@@ -127,3 +127,9 @@ export async function writeOwned(
   assert.equal(answers.length, 1);
   return answers[0]!;
 }
+
+/** How many jobs of each still run or wait for a worker; 0 for one that is gone. */
+export async function unfinished(world: StoreWorld, ids: readonly AssignmentId[]): Promise<number[]> {
+  const found = await ownershipOf(world).read(ids, true);
+  return found.map((each) => each?.unfinished ?? 0);
+}

@@ -13,6 +13,7 @@ import {
   settleOwned,
   wanted,
   writeOwned,
+  unfinished,
 } from "./ownership-world.ts";
 
 const line = (message: string) => ({ at: 7, level: "info" as const, message });
@@ -48,7 +49,7 @@ export const ownedWritePromises: Promises = {
       ],
     );
     assert.equal(await world.store.jobs.result(runs[0]!.id), '{"n":1}');
-    assert.deepEqual(await ownershipOf(world).unfinished([held.assignment]), [0]);
+    assert.deepEqual(await unfinished(world, [held.assignment]), [0]);
     assert.equal((await world.recover({ by: "lives", incarnations: ["1"] })).length, 0);
   },
 
@@ -59,7 +60,7 @@ export const ownedWritePromises: Promises = {
     await settleOwned(world, next, runs[0]!, COMPLETED, B);
     await settleOwned(world, next, runs[1]!, { kind: "failed", error: ERROR, spends: "failure" }, B);
     await world.finish(runs[2]!, "1");
-    await ownershipOf(world).forget([next], B);
+    await ownershipOf(world).release([next], B, "finished");
     const shown = await Promise.all(runs.map(({ id }) => world.job(id)));
     assert.deepEqual(
       shown.map(({ owner, ownerEpoch: epoch }) => [owner, epoch]),
@@ -216,7 +217,7 @@ export const ownedWritePromises: Promises = {
     const ways = [
       async () => void (await ownership.disown([A.incarnation], await world.term())),
       (held: { assignment: number; ownerEpoch: number }) => ownership.release([held], A, "unowned"),
-      (held: { assignment: number; ownerEpoch: number }) => ownership.forget([held], A),
+      (held: { assignment: number; ownerEpoch: number }) => ownership.release([held], A, "finished"),
     ];
     for (const way of ways) {
       const { held, runs } = await owned(world);

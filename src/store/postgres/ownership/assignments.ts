@@ -5,7 +5,7 @@ import type { NodeIdentity } from "../../../core/node.ts";
 import type { Term } from "../../../core/leadership/term.ts";
 import { type Queryable, read, write } from "../../../platform/drivers/postgres/postgres.ts";
 import { int4s, int8s, texts } from "../../../platform/drivers/postgres/arrays.ts";
-import type { AssignmentId, Held, Orphan, Ownership } from "../../ownership.ts";
+import type { AssignmentId, Held, Orphan, Ownership, Released } from "../../ownership.ts";
 import { type StoreCache, NOW } from "../jobs/store-cache.ts";
 import type { PostgresTerms } from "../terms.ts";
 import { scanTable } from "../jobs/table-scan.ts";
@@ -33,13 +33,15 @@ const FORGET = write(
 );
 const COLUMNS = "id, owner, owner_name, owner_epoch, state";
 const READ = read("assignment-read", `SELECT ${COLUMNS} FROM baton.assignment WHERE id = ANY ($1::bigint[])`);
-const UNFINISHED = read(
-  "assignment-unfinished",
-  `SELECT s.id AS assignment, count(*) AS jobs
-   FROM baton.assignment s CROSS JOIN LATERAL unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
-     SELECT FROM baton.live WHERE seq = j.seq AND assignment = s.id OFFSET 0
-   ) AS l
-   WHERE s.id = ANY ($1::bigint[]) GROUP BY s.id`,
+/** With the jobs that still run or wait. `OFFSET 0` keeps the planner from turning the walk around. */
+const READ_COUNTED = read(
+  "assignment-read-counted",
+  `SELECT ${COLUMNS}, (
+     SELECT count(*) FROM unnest(s.jobs) AS j (seq) CROSS JOIN LATERAL (
+       SELECT FROM baton.live WHERE seq = j.seq AND assignment = s.id OFFSET 0
+     ) AS l
+   ) AS unfinished
+   FROM baton.assignment s WHERE id = ANY ($1::bigint[])`,
 );
 const OWNERS = read(
   "assignment-owners",
@@ -78,6 +80,7 @@ interface Row {
   readonly owner_name: NodeName | null;
   readonly owner_epoch: number;
   readonly state: Ownership["state"];
+  readonly unfinished?: number;
 }
 
 export interface OrphanSnapshot {
@@ -110,27 +113,18 @@ export class Assignments {
     });
   }
 
-  async release(held: readonly Held[], owner: NodeIdentity, state: Ownership["state"]): Promise<void> {
+  async release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void> {
     if (held.length === 0) return;
-    await this.#ledger.db.query(RELEASE, [this.#ledger.now(), owner.incarnation, ...columns(held), state]);
+    const values = [owner.incarnation, ...columns(held)];
+    if (state === "finished") await this.#ledger.db.query(FORGET, values);
+    else await this.#ledger.db.query(RELEASE, [this.#ledger.now(), ...values, state]);
   }
 
-  async forget(held: readonly Held[], owner: NodeIdentity): Promise<void> {
-    if (held.length === 0) return;
-    await this.#ledger.db.query(FORGET, [owner.incarnation, ...columns(held)]);
-  }
-
-  async read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]> {
+  async read(assignments: readonly AssignmentId[], counted: boolean): Promise<readonly (Ownership | null)[]> {
     if (assignments.length === 0) return [];
-    const rows = await this.#ledger.db.query<Row>(READ, [int8s(assignments)]);
+    const rows = await this.#ledger.db.query<Row>(counted ? READ_COUNTED : READ, [int8s(assignments)]);
     const found = new Map(rows.map((row) => [row.id, ownershipOf(row)]));
     return assignments.map((id) => found.get(id) ?? null);
-  }
-
-  async unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]> {
-    if (assignments.length === 0) return [];
-    const jobs = await this.#unfinished(assignments);
-    return assignments.map((id) => jobs.get(id) ?? 0);
   }
 
   async owners(): Promise<readonly NodeIdentity[]> {
@@ -157,7 +151,8 @@ export class Assignments {
         scanTable<{ id: AssignmentId }>(tx, ORPHANS, [...when, missing, after]),
       );
       const ids = found.map(({ id }) => id);
-      const jobs = await this.#unfinished(ids);
+      const counts = await db.query<Row>(READ_COUNTED, [int8s(ids)]);
+      const jobs = new Set(counts.filter(({ unfinished }) => unfinished! > 0).map(({ id }) => id));
       const offered = await this.#led(async (tx) => {
         const [, rows] = await Promise.all([
           tx.query(REMOVE_EMPTY, [int8s(ids.filter((id) => !jobs.has(id)))]),
@@ -169,14 +164,6 @@ export class Assignments {
       if (ids.length < missing || orphans.length >= limit) return orphans;
       after = ids.at(-1)!;
     }
-  }
-
-  async #unfinished(assignments: readonly AssignmentId[]): Promise<Map<AssignmentId, number>> {
-    if (assignments.length === 0) return new Map();
-    const rows = await this.#ledger.db.query<{ assignment: AssignmentId; jobs: number }>(UNFINISHED, [
-      int8s(assignments),
-    ]);
-    return new Map(rows.map(({ assignment, jobs }) => [assignment, jobs]));
   }
 
   #led<T>(work: (tx: Queryable) => Promise<T>, fence: Term): Promise<T> {
@@ -199,11 +186,13 @@ function orphanOf({ id, owner_name: last, owner_epoch: ownerEpoch }: Row): Orpha
   return { assignment: id, ownerEpoch, last };
 }
 
-function ownershipOf({ id, owner, owner_name: name, owner_epoch: ownerEpoch, state }: Row): Ownership {
-  return {
+function ownershipOf(row: Row): Ownership {
+  const { id, owner, owner_name: name, owner_epoch: ownerEpoch, state, unfinished } = row;
+  const ownership = {
     assignment: id,
     ownerEpoch,
     owner: owner === null ? null : { name: name!, incarnation: owner },
     state,
   };
+  return unfinished === undefined ? ownership : Object.assign(ownership, { unfinished });
 }

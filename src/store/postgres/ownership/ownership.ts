@@ -10,6 +10,7 @@ import type {
   Accepted,
   AcceptRequest,
   AssignmentId,
+  CountedOwnership,
   Dispatched,
   DispatchRequest,
   Held,
@@ -18,6 +19,7 @@ import type {
   OwnedVerdicts,
   Ownership,
   OwnershipStore,
+  Released,
 } from "../../ownership.ts";
 import { Accept } from "./accept.ts";
 import { Assignments, type OrphanSnapshot } from "./assignments.ts";
@@ -72,20 +74,14 @@ export class PostgresOwnership implements OwnershipStore {
     return this.#writes.run(events, owner);
   }
 
-  release(held: readonly Held[], owner: NodeIdentity, state: "unowned" | "orphan_pending"): Promise<void> {
+  release(held: readonly Held[], owner: NodeIdentity, state: Released): Promise<void> {
     return this.#assignments.release(held, owner, state);
   }
 
-  forget(held: readonly Held[], owner: NodeIdentity): Promise<void> {
-    return this.#assignments.forget(held, owner);
-  }
-
-  read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]> {
-    return this.#assignments.read(assignments);
-  }
-
-  unfinished(assignments: readonly AssignmentId[]): Promise<readonly number[]> {
-    return this.#assignments.unfinished(assignments);
+  read(assignments: readonly AssignmentId[]): Promise<readonly (Ownership | null)[]>;
+  read(assignments: readonly AssignmentId[], counted: true): Promise<readonly (CountedOwnership | null)[]>;
+  read(assignments: readonly AssignmentId[], counted = false): Promise<readonly (Ownership | null)[]> {
+    return this.#assignments.read(assignments, counted);
   }
 
   owners(): Promise<readonly NodeIdentity[]> {

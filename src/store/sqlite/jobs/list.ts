@@ -55,7 +55,8 @@ const OF_KINDS = "(?4 IS NULL OR j.kind IN (SELECT value FROM json_each(?4)))";
 const STATUS_NOW =
   "coalesce(d.status, CASE WHEN l.status = 0 AND l.run_at <= ?10 THEN 1 ELSE l.status END, 1)";
 
-type Pages = Readonly<Record<Walk, ReturnType<StoreCache["file"]["prepare"]>>>;
+/** Prepared when it is first needed: a list is rare, and its statements are long. */
+type Pages = (walk: Walk) => ReturnType<StoreCache["file"]["prepare"]>;
 
 interface Found {
   readonly rows: readonly Row[];
@@ -73,7 +74,7 @@ export class List {
     this.#ledger = ledger;
     this.#read = read;
     const { file } = ledger;
-    const page = (columns: string) => (walk: Walk) =>
+    const prepare = (columns: string, walk: Walk) =>
       file.prepare(
         // The cross join keeps the planner from turning the walk around: it would walk through all jobs, and look each up in it.
         `WITH extra (value) AS (SELECT ?11), walk AS MATERIALIZED (${WALKS[walk]})
@@ -85,8 +86,16 @@ export class List {
            ORDER BY j.seq DESC LIMIT ?9
          ) AS page ORDER BY page.seq DESC`,
       );
-    this.#whole = each(page(COLUMNS));
-    this.#brief = each(page(BRIEF));
+    const pages = (columns: string): Pages => {
+      const prepared = new Map<Walk, ReturnType<Pages>>();
+      return (walk) => {
+        const known = prepared.get(walk) ?? prepare(columns, walk);
+        prepared.set(walk, known);
+        return known;
+      };
+    };
+    this.#whole = pages(COLUMNS);
+    this.#brief = pages(BRIEF);
     this.#sql = {
       scheduled: file.prepare(`SELECT count(*) AS n FROM (SELECT 1 FROM live WHERE status = 0 LIMIT ?)`),
       nearest: file.prepare("SELECT seq, created_at FROM job WHERE seq <= ? ORDER BY seq DESC LIMIT 1"),
@@ -134,7 +143,7 @@ export class List {
         ledger.clock.now(),
         extra,
       ] as const;
-      const found = statements[walk].all(...given) as Row[];
+      const found = statements(walk).all(...given) as Row[];
       rows.push(...found.filter((row) => row["seq"] !== null));
       left -= scan;
       if (rows.length >= limit) return { rows, cursor: String(rows.at(-1)!["seq"]) };
@@ -191,13 +200,6 @@ export class List {
       error: row["error"] === null ? null : (JSON.parse(row["error"] as string) as JobError),
     };
   }
-}
-
-function each<T>(make: (walk: Walk) => T): Readonly<Record<Walk, T>> {
-  return Object.fromEntries((Object.keys(WALKS) as Walk[]).map((walk) => [walk, make(walk)])) as Record<
-    Walk,
-    T
-  >;
 }
 
 function cursorSeq(cursor: string | undefined): number {
