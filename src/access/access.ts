@@ -23,7 +23,7 @@ import { UserService } from "./user-service.ts";
 
 export interface AccessOptions {
   readonly credentials: Credentials;
-  /** Nobody is asked anything. */
+  /** Callers need no credentials. */
   readonly open: boolean;
   /** The setting `access.token`; empty for none. */
   readonly fixedToken: string;
@@ -68,7 +68,7 @@ export class Access extends Lifecycle {
     this.sessions = new SessionService({ ...options, passwords });
   }
 
-  /** Whether what is known here may be out of date: then nobody may change anything by it. */
+  /** Whether what is known here may be out of date: then no change is allowed by it. */
   get stale(): boolean {
     return this.#o.credentials.stale;
   }
@@ -78,7 +78,7 @@ export class Access extends Lifecycle {
     return this.#o.firstToken?.made ?? null;
   }
 
-  /** Null: nobody that is known here, now. */
+  /** Null: not known here now. */
   identify(shown: PresentedCredential): Principal | null {
     const { credentials, clock } = this.#o;
     const now = clock.now();
@@ -87,7 +87,7 @@ export class Access extends Lifecycle {
     return known && known.principal;
   }
 
-  /** Whether somebody who came in by it may stay. That is no use of it: a session left open is not in use for that. */
+  /** Whether a reader that was admitted by it may stay. This does not count as use of a session. */
   knows(shown: PresentedCredential): boolean {
     return this.#find(shown, this.#o.clock.now()) !== null;
   }
@@ -98,17 +98,18 @@ export class Access extends Lifecycle {
     return this.identify(shown);
   }
 
-  /** Whoever calls where nobody is asked. */
+  /** The principal of callers that need no credentials. */
   get anybody(): Principal {
     return LOOPBACK;
   }
 
   #find({ by, text, connection }: PresentedCredential, now: number): CachedPrincipal | null {
-    const { book } = this.#o.credentials;
-    const seen = this.#recognised.find(connection, by, text, book.edition);
+    const { cache } = this.#o.credentials;
+    const seen = this.#recognised.find(connection, by, text, cache.edition);
     if (seen && (seen.credential === null || isAlive(seen.credential, now))) return seen;
-    const known = by === "bearer" ? (book.token(text, now) ?? this.#fixedBy(text)) : book.session(text, now);
-    if (known) this.#recognised.keep(connection, by, text, book.edition, known);
+    const known =
+      by === "bearer" ? (cache.token(text, now) ?? this.#fixedBy(text)) : cache.session(text, now);
+    if (known) this.#recognised.keep(connection, by, text, cache.edition, known);
     return known;
   }
 

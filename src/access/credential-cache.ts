@@ -5,7 +5,7 @@ import { isAlive, isForgotten, merge } from "../core/access/credential.ts";
 import type { Credential, CredentialKind } from "../core/access/credential.ts";
 import { digestOf, sameDigest } from "./token-format.ts";
 
-/** Whoever showed a good token or session, and by which of them. */
+/** The owner of a valid token or session, and which of them it showed. */
 export interface Known {
   readonly principal: Principal;
   readonly credential: Credential;

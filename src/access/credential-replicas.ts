@@ -23,7 +23,7 @@ import type { Credentials } from "./credentials.ts";
 
 export interface CredentialReplicasOptions {
   readonly self: string;
-  readonly credentials: Pick<Credentials, "book" | "merge" | "subscribe">;
+  readonly credentials: Pick<Credentials, "cache" | "merge" | "subscribe">;
   readonly nodes: () => readonly NodeInfo[];
   readonly call: (node: NodeInfo, request: PeerRequest, deadlineMs: number) => Promise<Outcome>;
   readonly clock: Clock;
@@ -35,14 +35,14 @@ const DIGEST_PATH = `${ACCESS_PATH}/digest`;
 /** Longer, and a revocation that did not get through is not everywhere within five seconds. */
 const COMPARE_MS = 3_000;
 const CALL_MS = 1_500;
-/** How long whoever makes a change waits for the others. */
-const TELL_MS = 1_000;
-/** Compared with in one round; larger clusters take their turns, and are told of changes at once anyway. */
+/** How long a change waits for the other nodes. */
+const SEND_MS = 1_000;
+/** Compared with in one round; larger clusters take their turns, and receive changes at once anyway. */
 const ASKED_MAX = 8;
 
 export class CredentialReplicas extends Lifecycle {
   readonly #o: CredentialReplicasOptions;
-  /** Whom this life of the node has read all of. */
+  /** Nodes whose credentials this incarnation has read completely. */
   readonly #heard = new Set<string>();
   #stopped = new AbortController();
   #loop: Promise<void> = Promise.resolve();
@@ -51,7 +51,7 @@ export class CredentialReplicas extends Lifecycle {
   constructor(options: CredentialReplicasOptions) {
     super();
     this.#o = options;
-    options.credentials.subscribe((changed) => this.tell(changed));
+    options.credentials.subscribe((changed) => this.send(changed));
   }
 
   /** Whether this node knows all that the other one knew at some time since its start. */
@@ -60,7 +60,7 @@ export class CredentialReplicas extends Lifecycle {
   }
 
   /** Resolves when those that can be reached know, or after a moment. */
-  async tell(changed: readonly Credential[]): Promise<void> {
+  async send(changed: readonly Credential[]): Promise<void> {
     if (changed.length === 0) return;
     const pages = Array.from({ length: Math.ceil(changed.length / PAGE_MAX) }, (_, at) =>
       JSON.stringify({ credentials: changed.slice(at * PAGE_MAX, (at + 1) * PAGE_MAX), next: null }),
@@ -68,7 +68,7 @@ export class CredentialReplicas extends Lifecycle {
     await Promise.all(
       this.#others().map(async (node) => {
         for (const body of pages)
-          await this.#o.call(node, { method: "POST", path: ACCESS_PATH, body }, TELL_MS);
+          await this.#o.call(node, { method: "POST", path: ACCESS_PATH, body }, SEND_MS);
       }),
     );
   }
@@ -106,16 +106,16 @@ export class CredentialReplicas extends Lifecycle {
           ),
         ),
       );
-      // Often at first: who has just started knows nobody yet.
+      // Often at first, because a new node knows no other yet.
       const isNew = this.#others().some(({ name }) => !this.#heard.has(name)) || asked.length === 0;
       await clock.sleep(isNew ? COMPARE_MS / 6 : COMPARE_MS, signal);
     }
   }
 
   async #compare(node: NodeInfo): Promise<void> {
-    const told = await this.#ask(node, DIGEST_PATH);
-    if (told === null) return;
-    const { digest } = JSON.parse(told) as { digest?: unknown };
+    const text = await this.#ask(node, DIGEST_PATH);
+    if (text === null) return;
+    const { digest } = JSON.parse(text) as { digest?: unknown };
     if (digest !== digestOfAll(this.#known())) await this.#readAll(node);
     else this.#heard.add(node.name);
   }
@@ -138,7 +138,7 @@ export class CredentialReplicas extends Lifecycle {
 
   #known(): Credential[] {
     const now = this.#o.clock.now();
-    return [...this.#o.credentials.book.all()].filter((each) => !isForgotten(each, now));
+    return [...this.#o.credentials.cache.all()].filter((each) => !isForgotten(each, now));
   }
 
   #others(): readonly NodeInfo[] {

@@ -26,9 +26,9 @@ export interface CredentialsOptions {
 
 /** A revocation made elsewhere counts here after so long, and a query. Longer, and five seconds are not kept. */
 const LOOK_MS = 2_000;
-/** An unknown token makes us look at once, but not more often than this, whoever tries how many. */
+/** An unknown token causes a read at once, but not more often than this, however many are tried. */
 const LOOK_AGAIN_MS = 250;
-/** How old the copy may become before nobody may change anything by it. Shorter, and a database that restarts locks people out. */
+/** How old the copy may become before no change is allowed by it. Shorter, and a database that restarts locks people out. */
 const STALE_MS = 30_000;
 const USES_MS = 5_000;
 const FORGET_MS = 3_600_000;
@@ -36,14 +36,14 @@ const FORGET_MS = 3_600_000;
 const LAST_WORDS_MS = 500;
 
 export class Credentials extends Lifecycle {
-  readonly book = new CredentialCache();
+  readonly cache = new CredentialCache();
   readonly #o: CredentialsOptions;
   readonly #used = new Map<string, number>();
   readonly #listeners: ((changed: readonly Credential[]) => Promise<void>)[] = [];
   #revision = 0;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #readAt = Number.NEGATIVE_INFINITY;
   #loaded = false;
-  #looking: Promise<void> | null = null;
+  #refreshing: Promise<void> | null = null;
   #catchingUp: Promise<void> | null = null;
   #stopped = new AbortController();
   #loop: Promise<void> = Promise.resolve();
@@ -56,7 +56,7 @@ export class Credentials extends Lifecycle {
   /** Whether what is known here may be out of date: a token that was revoked could still be in the copy. */
   get stale(): boolean {
     if (!this.#loaded) return true;
-    return this.#o.shared && this.#o.clock.monotonic() - this.#lookedAt > STALE_MS;
+    return this.#o.shared && this.#o.clock.monotonic() - this.#readAt > STALE_MS;
   }
 
   /** Called with what `put` has written; `put` waits for it. */
@@ -71,7 +71,7 @@ export class Credentials extends Lifecycle {
     return kept;
   }
 
-  /** The same for what others have told. */
+  /** The same for credentials of other nodes. */
   async merge(
     credentials: readonly Credential[],
     only?: PutCondition,
@@ -79,19 +79,19 @@ export class Credentials extends Lifecycle {
     const now = this.#o.clock.now();
     const wanted = credentials.filter((each) => !isForgotten(each, now));
     const kept = await this.#o.store.put(wanted, only);
-    if (kept) this.book.take(kept);
+    if (kept) this.cache.take(kept);
     return kept;
   }
 
   /** The newest there is, for changes that are made of what is there. */
   async fresh(): Promise<CredentialCache> {
     // One that is under way may have begun before what is asked for was written.
-    await this.#looking?.catch(() => {});
-    if (this.#o.shared || !this.#loaded) await this.#look();
-    return this.book;
+    await this.#refreshing?.catch(() => {});
+    if (this.#o.shared || !this.#loaded) await this.#refresh();
+    return this.cache;
   }
 
-  /** Looks again, after a moment if that was done just now, once for all who wait; never rejects. */
+  /** Reads again, after a moment if that was done just now, once for all that wait; never rejects. */
   catchUp(): Promise<void> {
     if (!this.#o.shared) return Promise.resolve();
     this.#catchingUp ??= this.#lookSoon().finally(() => (this.#catchingUp = null));
@@ -100,8 +100,8 @@ export class Credentials extends Lifecycle {
 
   async #lookSoon(): Promise<void> {
     const { clock, log } = this.#o;
-    await clock.sleep(this.#lookedAt + LOOK_AGAIN_MS - clock.monotonic(), this.#stopped.signal);
-    await this.#look().catch((error: unknown) => log.debug({ err: error }, "credentials were not read"));
+    await clock.sleep(this.#readAt + LOOK_AGAIN_MS - clock.monotonic(), this.#stopped.signal);
+    await this.#refresh().catch((error: unknown) => log.debug({ err: error }, "credentials were not read"));
   }
 
   /** Costs a write only once in ten minutes. */
@@ -112,7 +112,7 @@ export class Credentials extends Lifecycle {
 
   protected override async onStart(): Promise<void> {
     this.#stopped = new AbortController();
-    await this.#tryTo("read the credentials", () => this.#look());
+    await this.#tryTo("read the credentials", () => this.#refresh());
     this.#loop = this.#run(this.#stopped.signal);
   }
 
@@ -135,7 +135,7 @@ export class Credentials extends Lifecycle {
     while (!signal.aborted) {
       await clock.sleep(LOOK_MS, signal);
       if (signal.aborted) return;
-      if (shared || !this.#loaded) await this.#tryTo("read the credentials", () => this.#look());
+      if (shared || !this.#loaded) await this.#tryTo("read the credentials", () => this.#refresh());
       const now = clock.monotonic();
       if (now >= usesAt) {
         usesAt = now + USES_MS;
@@ -149,23 +149,23 @@ export class Credentials extends Lifecycle {
   }
 
   /** One at a time, for all who ask meanwhile. */
-  #look(): Promise<void> {
-    this.#looking ??= this.#read().finally(() => (this.#looking = null));
-    return this.#looking;
+  #refresh(): Promise<void> {
+    this.#refreshing ??= this.#read().finally(() => (this.#refreshing = null));
+    return this.#refreshing;
   }
 
   async #read(): Promise<void> {
     const sentAt = this.#o.clock.monotonic();
     const { revision, credentials } = await this.#o.store.changes(this.#revision);
-    this.book.take(credentials);
+    this.cache.take(credentials);
     this.#revision = revision;
-    this.#lookedAt = sentAt;
+    this.#readAt = sentAt;
     this.#loaded = true;
   }
 
   async #writeUses(): Promise<void> {
     const uses = [...this.#used].flatMap(([id, lastUsedAt]) => {
-      const known = this.book.get(id);
+      const known = this.cache.get(id);
       return known && known.removedAt === null ? [{ ...known, lastUsedAt }] : [];
     });
     this.#used.clear();
@@ -173,10 +173,10 @@ export class Credentials extends Lifecycle {
   }
 
   async #forget(): Promise<void> {
-    const ids = this.book.forgotten(this.#o.clock.now());
+    const ids = this.cache.forgotten(this.#o.clock.now());
     if (ids.length === 0) return;
     await this.#o.store.forget(ids);
-    this.book.drop(ids);
+    this.cache.drop(ids);
   }
 
   async #tryTo(what: string, step: () => Promise<void>): Promise<void> {

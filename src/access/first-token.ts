@@ -56,7 +56,7 @@ export class FirstToken extends Lifecycle {
   /** Whether this node began with nothing; null while that is not known. */
   #anew: boolean | null = null;
   #made: MadeToken | null = null;
-  #told = false;
+  #logged = false;
 
   constructor(options: FirstTokenOptions) {
     super();
@@ -88,33 +88,33 @@ export class FirstToken extends Lifecycle {
     try {
       return await this.#make();
     } catch (error) {
-      if (!this.#told)
+      if (!this.#logged)
         this.#o.log.error({ err: error }, "the first admin token could not be made; trying again");
-      this.#told = true;
+      this.#logged = true;
       return false;
     }
   }
 
   async #make(): Promise<boolean> {
     const { credentials, file, peers, clock } = this.#o;
-    const book = await credentials.fresh();
-    this.#anew ??= !book.hasAdmin;
+    const cache = await credentials.fresh();
+    this.#anew ??= !cache.hasAdmin;
     if (!this.#anew) return true;
     if (peers && !peers.settled()) return false;
     const agreed = peers?.agreed ?? null;
-    if (book.hasAdmin) {
+    if (cache.hasAdmin) {
       // Another node was faster with the same one: the owner of this machine is to find it here too.
-      if (agreed !== null && book.token(agreed, clock.now()) && file !== null) {
+      if (agreed !== null && cache.token(agreed, clock.now()) && file !== null) {
         replaceOwnSecret(file, agreed);
-        this.#tell({ text: agreed, file });
+        this.#announce({ text: agreed, file });
       }
       return true;
     }
     if (peers && agreed === null && !peers.leads()) return false;
-    // Kept before it counts: a token that nobody can find would be worse than a file that nobody needs.
+    // Kept before it counts: a token that cannot be found would be worse than a file that is not needed.
     const text = this.#keep(agreed);
     if (await credentials.put([this.#credential(text, agreed !== null)], "first_admin"))
-      this.#tell({ text, file });
+      this.#announce({ text, file });
     return true;
   }
 
@@ -140,7 +140,7 @@ export class FirstToken extends Lifecycle {
     return isAgreed ? { ...made, id: `first-${digestOf(text)!.slice(0, 12)}` } : made;
   }
 
-  #tell(made: MadeToken): void {
+  #announce(made: MadeToken): void {
     this.#made = made;
     // Never the token itself: logs are kept, copied and read by many.
     const where = made.file === null ? "shown once at the terminal" : `in ${made.file}`;

@@ -48,7 +48,7 @@ export class SessionService {
 
   async logout(text: string): Promise<void> {
     const { credentials, node, clock } = this.#o;
-    const known = credentials.book.session(text, clock.now());
+    const known = credentials.cache.session(text, clock.now());
     if (known) await credentials.put([removed(known.credential, node, clock.now())]);
   }
 }

@@ -32,7 +32,7 @@ export class TokenService {
     this.#o = options;
   }
 
-  /** The text is told here and never again. */
+  /** Only this answer contains the text. */
   async create(request: TokenRequest): Promise<{ readonly text: string; readonly token: Credential }> {
     const text = newToken();
     const token = tokenOf(text, request, this.#o);
@@ -41,17 +41,17 @@ export class TokenService {
   }
 
   /**
-   * Takes a text that somebody else has made for one purpose, in the place of those that served it before. Called again, it counts for
+   * Takes a text that another process has made for one purpose, in the place of those that served it before. Called again, it counts for
    * longer; one that was revoked stays so.
    */
   async adopt(text: string, request: TokenRequest): Promise<void> {
     const { credentials, node, clock } = this.#o;
     const made = { ...tokenOf(text, request, this.#o), id: heldId(text) };
-    const book = await credentials.fresh();
-    const there = book.get(made.id);
+    const cache = await credentials.fresh();
+    const there = cache.get(made.id);
     const token = there ? changed(there, node, { expiresAt: made.expiresAt }) : made;
     if (there && there.removedAt !== null) return;
-    const before = book
+    const before = cache
       .list("token")
       .filter(
         ({ id, name, createdBy }) => id !== token.id && name === token.name && createdBy === request.by,

@@ -48,9 +48,9 @@ export class UserService {
   }
 
   async list(): Promise<readonly Credential[]> {
-    const book = await this.#o.credentials.fresh();
-    const names = new Set(book.list("user").map(({ name }) => name));
-    return [...names].sort().map((name) => book.user(name)!);
+    const cache = await this.#o.credentials.fresh();
+    const names = new Set(cache.list("user").map(({ name }) => name));
+    return [...names].sort().map((name) => cache.user(name)!);
   }
 
   /** Ends the sessions of that user. Null when there is no such user. */
@@ -63,7 +63,7 @@ export class UserService {
     const [kept] = (await credentials.put([next])) ?? [];
     if (kept?.removedAt !== null) return null;
     if (kept.secret !== next.secret) {
-      throw new BatonError("NAME_IN_USE", `somebody else has changed ${name} at the same time; try again`);
+      throw new BatonError("NAME_IN_USE", `another change of ${name} was made at the same time; try again`);
     }
     return kept;
   }
@@ -71,9 +71,9 @@ export class UserService {
   /** Ends the sessions of that user. Null when there is no such user. */
   async remove(name: string): Promise<Credential | null> {
     const { credentials, node, clock } = this.#o;
-    const book = await credentials.fresh();
+    const cache = await credentials.fresh();
     // All of them, where two nodes that could not reach each other have both made one.
-    const users = book.list("user").filter((user) => user.name === name);
+    const users = cache.list("user").filter((user) => user.name === name);
     if (users.length === 0) return null;
     await credentials.put(users.map((user) => removed(user, node, clock.now())));
     return users[0]!;

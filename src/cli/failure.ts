@@ -46,7 +46,7 @@ export function report(terminal: Terminal, error: unknown): ExitCode {
 export function asFailure(error: unknown): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof BatonClientError) return fromClient(error);
-  if (hasCode(error, "BAD_CONFIG")) return fromConfig(error.message);
+  if (hasCode(error, "BAD_CONFIG")) return fromConfig(mistakesOf(error));
   if (hasCode(error, "BAD_TASK")) return new CliFailure(EXIT.config, error.message);
   if (hasCode(error, "DATA_IN_USE")) {
     return new CliFailure(
@@ -63,18 +63,23 @@ export function asFailure(error: unknown): CliFailure {
       "does the database run, and can this machine reach it? see --store",
     );
   }
-  // Said on purpose, so its words are enough.
+  // An expected error: its message is enough.
   if (error instanceof BatonError && error.code !== "INTERNAL")
     return new CliFailure(EXIT.failure, error.message);
   if (!(error instanceof Error)) return new CliFailure(EXIT.failure, String(error));
-  // Nobody foresaw it, so the stack is what helps.
+  // An unexpected error: the stack helps to find it.
   return new CliFailure(EXIT.failure, error.stack ?? error.message);
 }
 
-function fromConfig(message: string): CliFailure {
-  const lines = message.split("\n");
-  if (lines.length === 1) return new CliFailure(EXIT.config, message);
-  return new CliFailure(EXIT.config, [`${lines.length} mistakes in the configuration`, ...lines].join("\n"));
+/** The mistakes of a configuration, one by one. */
+export function mistakesOf({ message, details }: BatonError): readonly string[] {
+  const { mistakes } = details as { readonly mistakes?: readonly string[] };
+  return mistakes ?? [message];
+}
+
+function fromConfig(mistakes: readonly string[]): CliFailure {
+  const title = mistakes.length === 1 ? [] : [`${mistakes.length} mistakes in the configuration`];
+  return new CliFailure(EXIT.config, [...title, ...mistakes].join("\n"));
 }
 
 const HOW_TO_GET_IN =
@@ -83,7 +88,7 @@ const HOW_TO_GET_IN =
 function howToBeAllowed(body: unknown): string | null {
   const { needs } = (body ?? {}) as { readonly needs?: unknown };
   if (typeof needs !== "string") return null;
-  return `somebody with admin can make you a token: baton token create --name NAME --permission ${needs}`;
+  return `an administrator can create a token for you: baton token create --name NAME --permission ${needs}`;
 }
 
 function fromClient(error: BatonClientError): CliFailure {
@@ -95,7 +100,7 @@ function fromClient(error: BatonClientError): CliFailure {
     return new CliFailure(EXIT.timeout, error.message, "wait longer with --timeout");
   if (error.code === "OUTCOME_UNKNOWN") {
     const late = (error.cause as Partial<BatonClientError> | undefined)?.code === "TIMEOUT";
-    const hint = "look whether it was done before you repeat it";
+    const hint = "check whether it was done before you repeat it";
     return new CliFailure(late ? EXIT.timeout : EXIT.unreachable, error.message, hint);
   }
   const message = `${error.message} (${error.code})`;

@@ -6,7 +6,7 @@
 import type { NodeInfo } from "../core/node.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";
 
-/** Whoever looks at a page of the whole cluster waits no longer than this for a node that is slow: with all else, within 1.5 s. */
+/** A page about the whole cluster waits no longer than this for a slow node; with the rest it is there within 1.5 s. */
 export const FAN_OUT_MS = 1_200;
 
 export interface FanOutOptions<Answer> {
@@ -26,11 +26,11 @@ export interface FanOutOptions<Answer> {
 
 export interface NodeAnswer<Answer> {
   readonly node: NodeInfo;
-  /** Null: it was not reached, or what it said could not be understood. */
+  /** Null: it was not reached, or its answer could not be read. */
   readonly answer: Answer | null;
 }
 
-/** In the order of the nodes. What fails here itself is thrown: that is no matter of reaching anybody. */
+/** In the order of the nodes. A failure of this node itself is thrown. */
 export function fanOut<Answer>(options: FanOutOptions<Answer>): Promise<NodeAnswer<Answer>[]> {
   return Promise.all(
     options.nodes.map(async (node) => {
@@ -41,7 +41,7 @@ export function fanOut<Answer>(options: FanOutOptions<Answer>): Promise<NodeAnsw
 }
 
 async function ask<Answer>(node: NodeInfo, options: FanOutOptions<Answer>): Promise<Answer | null> {
-  // Not heard of lately: asking would make everybody wait for the whole time, each time.
+  // A silent node is not asked: each request would wait for the whole time.
   if (node.url === null || !node.alive) return null;
   const { call, request, read, deadlineMs = FAN_OUT_MS } = options;
   const outcome = await call(node.url, request(node), { deadlineMs, to: node.name });

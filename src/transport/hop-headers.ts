@@ -24,11 +24,11 @@ export interface Inbound {
   readonly firstUuid: string | null;
   /** What the sender thinks of the cluster (see Peers.configHash). */
   readonly configHash: string | null;
-  /** By our monotonic clock: from then on nobody waits for the answer. Null where that is not known. */
+  /** By our monotonic clock: from then on no caller waits for the answer. Null where that is not known. */
   readonly deadlineAt: number | null;
   /** False when the caller wants an answer of this very node. */
   readonly mayForward: boolean;
-  /** Who asks, of a request that was passed on by the word of the node that did; null for nobody. */
+  /** The caller, as the node that forwarded the request has authenticated it; null for a public request. */
   readonly principal: Principal | null;
 }
 
@@ -57,7 +57,7 @@ export const VIA_HEADER = "x-baton-via";
 /** The caller, as authenticated by the node that received the request. Only a request of a node may carry it. */
 export const PRINCIPAL_HEADER = "x-baton-principal";
 
-/** Whoever calls from outside: whatever else they send stays at the node that they sent it to, tokens and cookies above all. */
+/** Of a caller from outside. All other headers stay at the node that received them, above all tokens and cookies. */
 const PASSED_ON = [
   "accept",
   "content-type",
@@ -94,7 +94,7 @@ export function headersOn(
   return passed;
 }
 
-/** For every call to another node on somebody's behalf; without it a node calls on its own account, and may do everything. */
+/** For every call to another node on behalf of a caller; without it a node calls for itself, with the permission admin. */
 export function principalHeader(principal: Principal | null): Record<string, string> {
   return principal === null ? {} : { [PRINCIPAL_HEADER]: writePrincipal(principal) };
 }
@@ -195,7 +195,10 @@ function principalIn(from: string, header: string | string[] | undefined): Princ
   if (header === undefined) return { kind: "node", name: from, permission: "admin", id: null };
   const principal = typeof header === "string" ? readPrincipal(header) : null;
   if (principal) return principal;
-  throw new BatonError("FORBIDDEN", `${from} calls on behalf of somebody whom this node cannot make out`);
+  throw new BatonError(
+    "FORBIDDEN",
+    `${from} calls on behalf of a principal that this node cannot read; upgrade the older node`,
+  );
 }
 
 export function dropInternal(query: Record<string, unknown>): void {

@@ -38,14 +38,14 @@ export interface CallOptions extends Addressed {
 }
 
 export interface StreamOptions extends Addressed {
-  /** Until the head of the reply is there. The body may take for ever; the signal ends it. */
+  /** Until the head of the reply is there. The body may take any time; the signal ends it. */
   readonly headMs: number;
 }
 
 export interface Failure {
   readonly outcome: "refused" | "unknown";
   readonly reason: string;
-  /** Why the peer, which is there, does not believe this node: another secret, or a clock that is wrong. */
+  /** Why the server at this address does not accept this node, or is not the node that is meant. */
   readonly denied?: string;
 }
 
@@ -65,7 +65,7 @@ export type Outcome = (ReplyHead & { readonly body: string }) | Failure;
  */
 export type StreamOutcome = (ReplyHead & { readonly body: AsyncIterable<Buffer> }) | Failure;
 
-/** A call as its receiver sees it, by whatever way it came. */
+/** A call as its receiver sees it. */
 export interface ReceivedRequest {
   /** The name of the sender where it has proved it; in memory the url from which it calls. */
   readonly from: string;
@@ -74,7 +74,7 @@ export interface ReceivedRequest {
   /** With their names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Aborted when nobody waits for the reply any more. Absent where that cannot be known. */
+  /** Aborted when the caller does not wait for the reply any more. Absent where that cannot be known. */
   readonly signal?: AbortSignal;
 }
 
@@ -86,5 +86,5 @@ export interface PeerReply {
   readonly stream?: AsyncIterable<Buffer>;
 }
 
-/** A handler that rejects is a peer that died over the request. */
+/** A handler that rejects counts as a peer that died while it handled the request. */
 export type PeerHandler = (request: ReceivedRequest) => Promise<PeerReply>;

@@ -8,7 +8,7 @@ it("a blocked event loop leaves /livez unanswered, and it answers again when it 
   const node = await NodeProcess.start(t, { data: await dataDirectory(t) });
   const alive = async (): Promise<number | null> => {
     try {
-      const answer = await fetch(`${node.url}/livez`, { signal: AbortSignal.timeout(600) });
+      const answer = await fetch(`${node.url}/livez`, { signal: AbortSignal.timeout(2_000) });
       await answer.body?.cancel();
       return answer.status;
     } catch {
@@ -18,7 +18,7 @@ it("a blocked event loop leaves /livez unanswered, and it answers again when it 
   assert.equal(await alive(), 200);
   const answer = await fetch(`${node.url}/workz`);
   assert.equal(((await answer.json()) as { code: string }).code, "working");
-  await node.client.submit({ task: "block", payload: { ms: 2_500 } });
+  await node.client.submit({ task: "block", payload: { ms: 6_000 } });
   await eventually("silence", async () => ((await alive()) === null ? true : null));
   await eventually("an answer", async () => ((await alive()) === 200 ? true : null), 20_000);
 });

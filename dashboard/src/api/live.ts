@@ -4,17 +4,12 @@ import { computed, signal } from "@preact/signals";
 import { heardTime } from "../clock.ts";
 import { Line } from "../streams/line.ts";
 import type { FromHub, Link } from "../streams/messages.ts";
-import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
 import type { OverviewBody } from "../../../src/api/bodies/overview-body.ts";
-
-const ENTRIES_KEPT = 200;
 
 export const link = signal<Link>({ state: "connecting", since: Date.now(), why: null });
 export const overview = signal<OverviewBody | null>(null);
 /** Among peers only the scheduler leads them all; each does the rest for its own store. */
 export const amongPeers = computed(() => overview.value?.cluster.coordination === "bully");
-/** The news since the page was opened, newest first. */
-export const news = signal<readonly JournalEntryBody[]>([]);
 /** Counts up with every piece of news: what is shown may have changed. */
 export const pulse = signal(0);
 
@@ -48,13 +43,9 @@ function hear(message: FromHub): void {
       pulse.value++;
       return;
     }
-    case "journal": {
-      const known = new Set(news.value.map(({ id, node }) => `${node} ${id}`));
-      const fresh = message.entries.filter(({ id, node }) => !known.has(`${node} ${id}`)).reverse();
-      news.value = [...fresh, ...news.value].slice(0, ENTRIES_KEPT);
+    case "journal":
       pulse.value++;
       return;
-    }
     case "log":
       return;
   }

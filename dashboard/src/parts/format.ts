@@ -4,35 +4,13 @@ import { count } from "../../../src/core/figures.ts";
 
 export { count, percent, several as plural, short as compact } from "../../../src/core/figures.ts";
 
-const EXACT = new Intl.DateTimeFormat("en-GB", {
-  weekday: "short",
-  year: "numeric",
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  fractionalSecondDigits: 3,
-  timeZoneName: "short",
-});
-const PLANNED = new Intl.DateTimeFormat("en-GB", {
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  timeZoneName: "short",
-});
-const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY = new Intl.DateTimeFormat("en-GB", {
-  day: "2-digit",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
+const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
+const DATE = { weekday: "short", day: "numeric", month: "short", year: "numeric" } as const;
+const zoned = { ...DATE, ...TIME, timeZoneName: "short" } as const;
+const EXACT = new Intl.DateTimeFormat("en-GB", { ...zoned, fractionalSecondDigits: 3 });
+const PLANNED = new Intl.DateTimeFormat("en-GB", zoned);
+const CLOCK = new Intl.DateTimeFormat("en-GB", TIME);
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "2-digit", month: "short", ...TIME });
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -1,5 +1,6 @@
+import type { ComponentChildren } from "preact";
 import { shortId } from "./format.ts";
-import { to } from "../route.ts";
+import { place, to } from "../route.ts";
 
 export function JobLink({ id, full = false }: { id: string; full?: boolean }) {
   return (
@@ -22,4 +23,38 @@ export function QueueLink({ name }: { name: string }) {
 export function pageAt(url: string | null): string | null {
   if (url === null || !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) return null;
   return new URL(`./${location.hash}`, url.endsWith("/") ? url : `${url}/`).href;
+}
+
+/** A place, its address, and what is shown for it. */
+export type Tab = readonly [key: string, href: string, text: ComponentChildren];
+
+export function Tabs({
+  label,
+  current,
+  children,
+}: {
+  label: string;
+  current: string;
+  children: readonly Tab[];
+}) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      {children.map(([key, href, text]) => (
+        <a key={key} href={href} aria-current={key === current ? "page" : undefined}>
+          {text}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+/** To the newest and to older pages of a list, by the cursor in the address. */
+export function Pager({ next }: { next: string | null | undefined }) {
+  const { steps, query } = place.value;
+  return (
+    <nav class="pager row" aria-label="Pages">
+      {query["cursor"] && <a href={to(steps, { ...query, cursor: null })}>← Newest</a>}
+      {next && <a href={to(steps, { ...query, cursor: next })}>Older →</a>}
+    </nav>
+  );
 }

@@ -4,6 +4,7 @@ import { useResource } from "../api/resource.ts";
 import type { JournalEntryBody } from "../../../src/api/bodies/journal-body.ts";
 import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
 import { count, plural } from "../parts/format.ts";
+import { Pager, Tabs } from "../parts/links.tsx";
 import { Status } from "../parts/status.tsx";
 import type { Column } from "../parts/table.tsx";
 import { Table } from "../parts/table.tsx";
@@ -33,17 +34,9 @@ export function AuditScreen() {
   );
   return (
     <Page title="Audit" about="Every change made through any node, and what happened to the cluster.">
-      <nav class="tabs" aria-label="Kind">
-        {KINDS.map(([each, words]) => (
-          <a
-            key={each}
-            href={to(["audit"], { kind: each })}
-            aria-current={each === kind ? "page" : undefined}
-          >
-            {words}
-          </a>
-        ))}
-      </nav>
+      <Tabs label="Kind" current={kind}>
+        {KINDS.map(([each, text]) => [each, to(["audit"], { kind: each }), text])}
+      </Tabs>
       <ResourceNote of={{ data, problem, reload }} what="the journal" />
       <PartialNote partial={data?.partial ?? false} missing={data?.unreachable ?? []} />
       {data?.entries.length === 0 && (
@@ -63,10 +56,7 @@ export function AuditScreen() {
       ) : (
         data && <JournalList entries={data.entries} />
       )}
-      <nav class="pager row" aria-label="Pages">
-        {cursor && <a href={to(["audit"], { ...query, cursor: null })}>← Newest</a>}
-        {data?.next_cursor && <a href={to(["audit"], { ...query, cursor: data.next_cursor })}>Older →</a>}
-      </nav>
+      <Pager next={data?.next_cursor} />
     </Page>
   );
 }

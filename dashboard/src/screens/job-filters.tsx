@@ -2,12 +2,14 @@
 
 import type { JobStatus } from "../../../src/core/jobs/job.ts";
 import { JOB_STATUSES } from "../../../src/core/jobs/job.ts";
-import { FILTER_FIELDS, filterPhrases, filtersIn } from "../../../src/core/jobs/job-fields.ts";
+import { FILTER_FIELDS, filtersIn } from "../../../src/core/jobs/job-fields.ts";
 import type { FieldFilters } from "../../../src/core/jobs/job-fields.ts";
 import { overview } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { now } from "../clock.ts";
 import { compact } from "../parts/format.ts";
+import type { Tab } from "../parts/links.tsx";
+import { Tabs } from "../parts/links.tsx";
 import { go, place, refine, to } from "../route.ts";
 
 export interface JobFilters extends FieldFilters {
@@ -42,20 +44,6 @@ export function filtersOf(query: Readonly<Record<string, string>>): JobFilters {
   };
 }
 
-/** In words: "failed jobs of queue emails". */
-export function describe(filters: JobFilters): string {
-  const { status, since, until, error_code } = filters;
-  return [
-    status ? `${status} jobs` : "jobs",
-    ...filterPhrases(filters),
-    since && `since ${since}`,
-    until && `until ${until}`,
-    error_code && `with the error ${error_code}`,
-  ]
-    .filter(Boolean)
-    .join(" ");
-}
-
 const JOB_ID = /^[\w.-]+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 export function StatusTabs() {
@@ -65,21 +53,19 @@ export function StatusTabs() {
   const plain = Object.keys(filtersIn(query)).length === 0 && !query["within"];
   const { status: _status, cursor: _cursor, ...rest } = query;
   return (
-    <nav class="tabs" aria-label="Jobs by state">
-      <a href={to(["jobs"], rest)} aria-current={query["status"] ? undefined : "page"}>
-        all
-      </a>
-      {JOB_STATUSES.map((status) => (
-        <a
-          key={status}
-          href={to(["jobs"], { ...rest, status })}
-          aria-current={query["status"] === status ? "page" : undefined}
-        >
-          {status}
-          {plain && counts && <span class="badge num">{compact(counts[status])}</span>}
-        </a>
-      ))}
-    </nav>
+    <Tabs label="Jobs by state" current={query["status"] ?? ""}>
+      {[
+        ["", to(["jobs"], rest), "all"],
+        ...JOB_STATUSES.map((status): Tab => [
+          status,
+          to(["jobs"], { ...rest, status }),
+          <>
+            {status}
+            {plain && counts && <span class="badge num">{compact(counts[status])}</span>}
+          </>,
+        ]),
+      ]}
+    </Tabs>
   );
 }
 

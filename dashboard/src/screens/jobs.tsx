@@ -2,15 +2,17 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { JobStatus } from "../../../src/core/jobs/job.ts";
+import { filterText } from "../../../src/core/jobs/job-fields.ts";
 import { useResource } from "../api/resource.ts";
 import { barredFrom } from "../api/session.ts";
 import { count, plural } from "../parts/format.ts";
-import { Empty, Loading, PartialNote, ProblemNote } from "../parts/notes.tsx";
+import { Empty, PartialNote, ResourceNote } from "../parts/notes.tsx";
+import { Pager } from "../parts/links.tsx";
 import { place, to } from "../route.ts";
 import { openBulk } from "../shell/bulk.tsx";
 import type { Bulk } from "../shell/bulk.tsx";
 import { Page } from "../shell/page.tsx";
-import { describe, FilterBar, filtersOf, StatusTabs } from "./job-filters.tsx";
+import { FilterBar, filtersOf, StatusTabs } from "./job-filters.tsx";
 import type { JobFilters } from "./job-filters.tsx";
 import { JobsTable } from "./jobs-table.tsx";
 
@@ -51,7 +53,7 @@ export function JobsScreen() {
     >
       <StatusTabs />
       <FilterBar />
-      {problem && <ProblemNote problem={problem} retry={reload} />}
+      <ResourceNote of={{ data, problem, reload }} what="jobs" />
       <PartialNote partial={data?.partial ?? false} missing={missing} />
       {chosen.size > 0 && (
         <SelectionBar
@@ -64,13 +66,9 @@ export function JobsScreen() {
           onDone={done}
         />
       )}
-      {!data && !problem && <Loading what="jobs" />}
       {data && jobs.length === 0 && <NoJobs filters={filters} />}
       {jobs.length > 0 && <JobsTable jobs={jobs} chosen={chosen} onChoose={choose} />}
-      <nav class="pager row" aria-label="Pages">
-        {cursor && <a href={to(["jobs"], { ...query, cursor: null })}>← Newest</a>}
-        {data?.next_cursor && <a href={to(["jobs"], { ...query, cursor: data.next_cursor })}>Older →</a>}
-      </nav>
+      <Pager next={data?.next_cursor} />
     </Page>
   );
 }
@@ -87,13 +85,13 @@ interface SelectionProps {
 }
 
 function SelectionBar({ chosen, all, matching, filters, onMatching, onNone, onDone }: SelectionProps) {
-  const what = matching ? `all ${describe(filters)}` : plural(chosen.size, "job");
+  const what = matching ? `all ${filterText(filters)}` : plural(chosen.size, "job");
   const which = matching ? { filter: filters } : { ids: [...chosen] };
   const start = (action: Bulk["action"]) => () => openBulk({ action, what, ...which, onDone });
   const barred = barredFrom("POST /cluster/jobs/bulk");
   return (
     <div class="selection row" role="region" aria-label="Selection">
-      <strong>{matching ? `All ${describe(filters)}` : `${count(chosen.size)} selected`}</strong>
+      <strong>{matching ? `All ${filterText(filters)}` : `${count(chosen.size)} selected`}</strong>
       {all && !matching && (
         <button type="button" class="small" onClick={onMatching}>
           Select all that match
@@ -140,7 +138,7 @@ function NoJobs({ filters }: { filters: JobFilters }) {
   const filtered = Object.keys(filters).length > 0;
   if (filtered) {
     return (
-      <Empty title={`There are no ${describe(filters)}`}>
+      <Empty title={`There are no ${filterText(filters)}`}>
         <a href={to(["jobs"])}>Show all jobs</a>
       </Empty>
     );

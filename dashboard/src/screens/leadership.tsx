@@ -6,7 +6,7 @@ import { amongPeers } from "../api/live.ts";
 import { useResource } from "../api/resource.ts";
 import { second } from "../clock.ts";
 import { count, duration, plural } from "../parts/format.ts";
-import { JobLink, NodeLink } from "../parts/links.tsx";
+import { JobLink, NodeLink, Tabs } from "../parts/links.tsx";
 import { Empty, PartialNote, ProblemNote, ResourceNote } from "../parts/notes.tsx";
 import { Status } from "../parts/status.tsx";
 import type { Column } from "../parts/table.tsx";
@@ -46,17 +46,9 @@ export function LeadershipScreen() {
           leader.
         </p>
       ) : (
-        <nav class="tabs" aria-label="Role">
-          {roles.map((each) => (
-            <a
-              key={each}
-              href={to(["leadership"], { role: each })}
-              aria-current={each === role ? "page" : undefined}
-            >
-              {words(each)}
-            </a>
-          ))}
-        </nav>
+        <Tabs label="Role" current={role}>
+          {roles.map((each) => [each, to(["leadership"], { role: each }), words(each)])}
+        </Tabs>
       )}
       {history.problem && <ProblemNote problem={history.problem} retry={history.reload} />}
       {history.data && (

@@ -14,7 +14,6 @@ import { useSubmission } from "../parts/submission.ts";
 import type { Column } from "../parts/table.tsx";
 import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
-import { PermissionField } from "./permission-field.tsx";
 
 const DAY_MS = 86_400_000;
 const EXPIRES = [
@@ -155,4 +154,21 @@ function NewToken({ onMade }: { onMade: (name: string, token: string) => void })
       </form>
     </details>
   );
+}
+
+const PERMISSION_OPTIONS: readonly (readonly [Permission, string])[] = [
+  ["read", "read: see everything but settings"],
+  ["submit", "submit: and submit jobs"],
+  ["operate", "operate: and manage jobs, queues, schedules and nodes"],
+  ["admin", "admin: and create tokens and users"],
+];
+
+export function PermissionField({
+  value,
+  onChange,
+}: {
+  value: Permission;
+  onChange: (next: Permission) => void;
+}) {
+  return <ChoiceField label="Permission" value={value} options={PERMISSION_OPTIONS} onChange={onChange} />;
 }

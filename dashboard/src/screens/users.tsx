@@ -14,7 +14,7 @@ import { Table } from "../parts/table.tsx";
 import { Ago } from "../parts/time.tsx";
 import { Dialog } from "../shell/dialog.tsx";
 import { said } from "../shell/toasts.tsx";
-import { PermissionField } from "./permission-field.tsx";
+import { PermissionField } from "./tokens.tsx";
 
 export function Users() {
   const users = useResource("GET /users", {}, { freshMs: null, everyMs: 30_000 });

@@ -1,5 +1,6 @@
 /** The frame around the screens, and which of them is shown. */
 
+import type { VNode } from "preact";
 import { link, overview } from "../api/live.ts";
 import { mustSignIn } from "../api/session.ts";
 import { place } from "../route.ts";
@@ -28,42 +29,36 @@ import { menuOpen, Nav } from "./nav.tsx";
 import { Page } from "./page.tsx";
 import { Toasts } from "./toasts.tsx";
 
-function screenAt(steps: readonly string[]) {
-  const [first = "", second] = steps;
-  switch (first) {
-    case "":
-      return <OverviewScreen />;
-    case "jobs":
-      if (second === undefined) return <JobsScreen />;
-      return second === "new" ? <NewJobScreen /> : <JobScreen id={second} />;
-    case "failures":
-      return <FailuresScreen />;
-    case "queues":
-      return <QueuesScreen />;
-    case "schedules":
-      if (second !== undefined) return <ScheduleScreen name={second} />;
-      return place.value.query["form"] ? <ScheduleFormScreen /> : <SchedulesScreen />;
-    case "nodes":
-      return <NodesScreen />;
-    case "leadership":
-      return <LeadershipScreen />;
-    case "processes":
-      return <ProcessesScreen />;
-    case "access":
-      return <AccessScreen />;
-    case "audit":
-      return <AuditScreen />;
-    case "settings":
-      return <SettingsScreen />;
-    default:
-      return (
-        <Page title="Nothing here">
-          <p>
-            There is no screen <code>{steps.join("/")}</code>. The list on the left has all of them.
-          </p>
-        </Page>
-      );
-  }
+const SCREENS: Readonly<Record<string, (second: string | undefined) => VNode>> = {
+  "": () => <OverviewScreen />,
+  jobs: (second) => {
+    if (second === undefined) return <JobsScreen />;
+    return second === "new" ? <NewJobScreen /> : <JobScreen id={second} />;
+  },
+  failures: () => <FailuresScreen />,
+  queues: () => <QueuesScreen />,
+  schedules: (second) => {
+    if (second !== undefined) return <ScheduleScreen name={second} />;
+    return place.value.query["form"] ? <ScheduleFormScreen /> : <SchedulesScreen />;
+  },
+  nodes: () => <NodesScreen />,
+  leadership: () => <LeadershipScreen />,
+  processes: () => <ProcessesScreen />,
+  access: () => <AccessScreen />,
+  audit: () => <AuditScreen />,
+  settings: () => <SettingsScreen />,
+};
+
+function screenAt([first = "", second]: readonly string[]): VNode {
+  const screen = Object.hasOwn(SCREENS, first) ? SCREENS[first] : undefined;
+  if (screen) return screen(second);
+  return (
+    <Page title="Nothing here">
+      <p>
+        There is no screen <code>{first}</code>. The list on the left has all of them.
+      </p>
+    </Page>
+  );
 }
 
 export function App() {

@@ -33,7 +33,7 @@ export function LinkState() {
   return (
     <span class={`link ${state}`} role="status">
       {text}
-      {node && state === "live" && <span class="muted"> · asked {node}</span>}
+      {node && state === "live" && <span class="muted"> · connected to {node}</span>}
     </span>
   );
 }

@@ -15,6 +15,7 @@ import { isPostgresUrl } from "../../config/values/store-url.ts";
 import type { BatonError } from "../../core/errors.ts";
 import { span } from "../../core/figures.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { mistakesOf } from "../failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { judgeClocks } from "./clocks.ts";
 import type { EtcdMember } from "./etcd.ts";
@@ -86,9 +87,9 @@ export const CHECKS: readonly Check[] = [
 function configuration(patient: DoctorContext): readonly Judgement[] {
   const { loaded, mistakes, local } = patient;
   if (mistakes) {
-    return mistakes.message
-      .split("\n")
-      .map((line) => failed(line, "correct it; docs/configuration.md has every setting"));
+    return mistakesOf(mistakes).map((line) =>
+      failed(line, "correct it; docs/configuration.md has every setting"),
+    );
   }
   if (loaded === null || !local) return noConfiguration(patient);
   const wrong = secretAdvice(loaded.settings).map(({ message, remedy }) =>

@@ -1,6 +1,7 @@
 /** `baton jobs retry`, `cancel` and `delete`: jobs by their ids, or all jobs that match a filter. */
 
 import type { Command } from "commander";
+import { filterText } from "../../core/jobs/job-fields.ts";
 import type { BatonClient } from "../../client/baton-client.ts";
 import type { BulkAction, BulkOptions } from "./bulk-change.ts";
 import { changeMany } from "./bulk-change.ts";
@@ -10,7 +11,7 @@ import type { ExitCode } from "../failure.ts";
 import { CliFailure, EXIT, report } from "../failure.ts";
 import { several } from "../../core/figures.ts";
 import type { JobFilter } from "./job-filter.ts";
-import { filterOf, filterText, withJobFilter } from "./job-filter.ts";
+import { filterOf, withJobFilter } from "./job-filter.ts";
 import { connect, jobIdArguments, withNodeOptions, withYes } from "../node-options.ts";
 import { print, statusText } from "../terminal/output.ts";
 import { ProgressBar } from "../terminal/progress-bar.ts";
@@ -97,9 +98,13 @@ async function control(
   // Cancelled jobs can be retried too, but --all does not mean those.
   const picked = action === "retry" ? { status: "failed" as const, ...filter } : filter;
   const { errorCode: code, reason } = options;
-  const what = `${filterText(picked)}${code === undefined ? "" : ` with the error ${code}`}`;
-  const filters = [{ ...picked, ...(code !== undefined && { error_code: code }) }];
-  await changeMany(terminal, client, { action, what, filters, reason }, options);
+  const wanted = { ...picked, ...(code !== undefined && { error_code: code }) };
+  await changeMany(
+    terminal,
+    client,
+    { action, what: filterText(wanted), filters: [wanted], reason },
+    options,
+  );
 }
 
 /** More than that is asked for on a terminal. */

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../../config/values/duration.ts";
 import { JOB_STATUSES } from "../../core/jobs/job.ts";
-import { FILTER_FIELDS, filterPhrases, filtersIn, type FieldFilters } from "../../core/jobs/job-fields.ts";
+import { FILTER_FIELDS, filtersIn, type FieldFilters } from "../../core/jobs/job-fields.ts";
 import { instant } from "../node-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -31,20 +31,6 @@ export function filterOf(options: JobFilter): JobFilter {
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
   };
-}
-
-/** "failed jobs of task resize since …" */
-export function filterText(filter: JobFilter): string {
-  const { status, since, until } = filter;
-  return [
-    status ?? "",
-    "jobs",
-    ...filterPhrases(filter),
-    since === undefined ? "" : `since ${since}`,
-    until === undefined ? "" : `until ${until}`,
-  ]
-    .filter((part) => part !== "")
-    .join(" ");
 }
 
 /** A time, or how long ago. */

@@ -1,6 +1,7 @@
 /** `baton jobs`: lists, shows and manages jobs, and waits for them. */
 
 import type { Command } from "commander";
+import { filterText } from "../../core/jobs/job-fields.ts";
 import type { BatonClient } from "../../client/baton-client.ts";
 import { BatonClientError } from "../../client/client-error.ts";
 import type { ClientCall } from "../client-command.ts";
@@ -15,7 +16,7 @@ import { say } from "../terminal/terminal.ts";
 import { addJobControlCommands } from "./job-control.ts";
 import { addJobFailuresCommand } from "./job-failures.ts";
 import type { JobFilter } from "./job-filter.ts";
-import { filterOf, filterText, withJobFilter } from "./job-filter.ts";
+import { filterOf, withJobFilter } from "./job-filter.ts";
 import { addJobLogsCommand } from "./job-logs.ts";
 import type { Timeline } from "./job-text.ts";
 import { jobColumns, jobText } from "./job-text.ts";

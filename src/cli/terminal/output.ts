@@ -1,6 +1,8 @@
 /** Writes data to stdout: a table for people, JSON or YAML for programs. */
 
 import type * as Yaml from "yaml";
+import type { Tone } from "../../core/status-tones.ts";
+import { toneOf } from "../../core/status-tones.ts";
 import { loadPackage } from "../../platform/load-package.ts";
 import type { Column, Line, Piece, Shown } from "./columns.ts";
 import { columnLines, piece, pieceOf } from "./columns.ts";
@@ -91,30 +93,24 @@ export function listSection(terminal: Terminal, title: string, lines: readonly s
   return section(terminal, title, lines.map((line) => hanging(terminal, "  - ", line)).join("\n"));
 }
 
-export const STATUS_STYLES: Readonly<Record<string, Style>> = {
-  scheduled: "blue",
-  queued: "cyan",
-  processing: "yellow",
-  completed: "green",
-  failed: "red",
-  cancelled: "gray",
-  joining: "blue",
-  active: "green",
-  draining: "yellow",
-  dead: "red",
+const TONE_STYLES: Readonly<Record<Tone, Style | null>> = {
+  good: "green",
+  busy: "cyan",
+  wait: "yellow",
+  bad: "red",
+  off: "gray",
+  plain: null,
 };
 
-const TONES = { good: "green", bad: "red", wait: "yellow" } as const;
-
-export function toneStyle(tone: keyof typeof TONES | null): Style | null {
-  return tone && TONES[tone];
+export function toneStyle(tone: Tone | null): Style | null {
+  return tone && TONE_STYLES[tone];
 }
 
 export function statusPiece(status: string, note = ""): Piece {
-  return piece(status + note, STATUS_STYLES[status] ?? null);
+  return piece(status + note, toneStyle(toneOf(status)));
 }
 
 export function statusText(terminal: Terminal, status: string): string {
-  const style = STATUS_STYLES[status];
+  const style = toneStyle(toneOf(status));
   return style ? styled(terminal.out, style, status) : status;
 }

@@ -331,3 +331,20 @@ function isText(value: unknown, max: number): boolean {
 function textRule(max: number): string {
   return `must be 1 to ${max} characters of well-formed Unicode without control characters`;
 }
+
+/** "failed jobs of task resize since …" */
+export function filterText(
+  filter: FieldFilters & { status?: string; since?: string; until?: string; error_code?: string },
+): string {
+  const { status, since, until, error_code: code } = filter;
+  return [
+    status,
+    "jobs",
+    ...filterPhrases(filter),
+    since && `since ${since}`,
+    until && `until ${until}`,
+    code && `with the error ${code}`,
+  ]
+    .filter(Boolean)
+    .join(" ");
+}

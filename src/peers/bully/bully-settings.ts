@@ -5,13 +5,13 @@ import { BatonError } from "../../core/errors.ts";
 
 export interface BullySettings {
   readonly quorum: Quorum;
-  /** Who tries first when nobody leads: the highest name, in this order. */
+  /** Which node tries first when there is no leader: the highest name, in this order. */
   readonly order: NameOrder;
-  /** How often every node tells every other one that it lives. */
+  /** How often each node sends a heartbeat to each other node. */
   readonly heartbeatMs: number;
-  /** How long an answer to a heartbeat, or to a renewal, is waited for. Shorter than a slow round trip, and nobody leads. */
+  /** How long an answer to a heartbeat, or to a renewal, is waited for. Shorter than a slow round trip, and no node can lead. */
   readonly heartbeatTimeoutMs: number;
-  /** Whoever was silent for so long is shown as dead. */
+  /** A node that was silent for so long is shown as dead. */
   readonly deadAfterMs: number;
   /**
    * How long a candidate waits for answers, in each of the two rounds of an election. Both fit into the time that the elector
@@ -49,7 +49,7 @@ export function checkBullySettings(settings: BullySettings): void {
   if (deadAfterMs <= heartbeatMs) {
     throw new BatonError(
       "BAD_CONFIG",
-      `deadAfterMs (${deadAfterMs}) must be above heartbeatMs (${heartbeatMs}): otherwise everybody looks dead between two heartbeats; raise it`,
+      `deadAfterMs (${deadAfterMs}) must be above heartbeatMs (${heartbeatMs}): otherwise every node looks dead between two heartbeats; raise it`,
       { field: "deadAfterMs" },
     );
   }

@@ -43,9 +43,9 @@ function isAddress(text: string): boolean {
   return /^https?:$/.test(protocol) && !username && !password && !search && !hash;
 }
 
-const life = z.object({ name, incarnation: z.string().max(200) });
-const term = z.object({ ...life.shape, epoch });
-const ballot = z.object({ epoch, to: life.nullable(), ttlMs: z.number().min(0), released: z.boolean() });
+const identity = z.object({ name, incarnation: z.string().max(200) });
+const term = z.object({ ...identity.shape, epoch });
+const ballot = z.object({ epoch, to: identity.nullable(), ttlMs: z.number().min(0), released: z.boolean() });
 const setNumber = z.object({ epoch, count: z.int().min(0) });
 export const peerSet = z.object({
   ...setNumber.shape,
@@ -73,7 +73,7 @@ export const voteRecord = z.object({
 });
 export type VoteRecord = z.infer<typeof voteRecord>;
 
-const from = { from: life, set: setNumber.nullable() };
+const from = { from: identity, set: setNumber.nullable() };
 
 const number = z.number().catch(0);
 /** What is only shown to people: a part that is not understood is left out. */
@@ -127,8 +127,8 @@ const info = z.object({
 
 /** How a node shows itself: in a heartbeat and in the answer to one. */
 const presence = z.object({
-  node: life,
-  /** Counts up in one life: what was overtaken on its way is older. */
+  node: identity,
+  /** Counts up in one incarnation, so that a message that was overtaken is known to be older. */
   beat: z.int().min(0),
   address: addressField.nullable(),
   /** Of its join server, as `host:port`; null where it has none. */
@@ -149,9 +149,9 @@ export const heartbeat = z.object({ ...from, ...presence.shape });
 export const heartbeatAnswer = z.object({ ...presence.shape, peers: peerSet.nullable() });
 export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
 
-export const electionAsked = z.object({ ...from, candidate: life });
+export const electionAsked = z.object({ ...from, candidate: identity });
 export const electionAnswer = z.object({
-  node: life,
+  node: identity,
   votes: z.boolean(),
   willing: z.boolean(),
   stands: z.boolean(),
@@ -162,13 +162,13 @@ export type ElectionAnswer = z.infer<typeof electionAnswer>;
 
 const renewal = { term, ttlMs, granted: z.boolean(), acquiredAt: z.number() };
 export const voteAsked = z.discriminatedUnion("op", [
-  z.object({ ...from, op: z.literal("promise"), candidate: life, epoch: z.int().min(1), ttlMs }),
+  z.object({ ...from, op: z.literal("promise"), candidate: identity, epoch: z.int().min(1), ttlMs }),
   z.object({ ...from, op: z.literal("renew"), ...renewal }),
   z.object({ ...from, op: z.literal("release"), term }),
 ]);
 export type VoteAsked = z.infer<typeof voteAsked>;
 export const voteAnswer = z.object({
-  node: life,
+  node: identity,
   answer: z.enum(["granted", "acknowledged", "denied", "behind", "abstains", "released"]),
   /** The highest term that its store knows: below it nothing is written there. */
   floor: epoch,
@@ -178,22 +178,22 @@ export type VoteAnswer = z.infer<typeof voteAnswer>;
 export const coordinator = z.object({ ...from, ...renewal });
 
 export const joinAsked = z.discriminatedUnion("op", [
-  z.object({ op: z.literal("join"), from: life, address: addressField }),
+  z.object({ op: z.literal("join"), from: identity, address: addressField }),
   z.object({ ...from, op: z.literal("note"), term, ttlMs, peers: peerSet }),
 ]);
 export const joinAnswer = z.object({
-  node: life,
+  node: identity,
   fresh: z.boolean(),
   leader: term.nullable(),
   peers: peerSet,
 });
-export const noteAnswer = z.object({ node: life, noted: z.boolean(), epoch });
+export const noteAnswer = z.object({ node: identity, noted: z.boolean(), epoch });
 export const removeAsked = z.discriminatedUnion("op", [
-  z.object({ op: z.literal("remove"), from: life, name }),
-  z.object({ op: z.literal("removed"), from: life, peers: peerSet }),
+  z.object({ op: z.literal("remove"), from: identity, name }),
+  z.object({ op: z.literal("removed"), from: identity, peers: peerSet }),
 ]);
-export const nodeRequest = z.object({ from: life, request: z.enum(["drain", "resume"]) });
-export const nodeRequestAnswer = z.object({ node: life });
+export const nodeRequest = z.object({ from: identity, request: z.enum(["drain", "resume"]) });
+export const nodeRequestAnswer = z.object({ node: identity });
 
 /** What a node answers that does not lead. */
 export const notLeader = z.object({ leader: name.nullable(), leader_url: z.string().nullable() });

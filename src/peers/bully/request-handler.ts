@@ -118,7 +118,7 @@ export class BullyRequestHandler {
     const { peers } = state;
     const newer = state.newerThan(beat.set) ? peers.set : null;
     if (!peers.has(beat.from.name) && peers.agreed && !peers.removal(beat.from)) {
-      // A node that looks for a cluster: it may see us, and counts for nothing.
+      // A node that seeks a cluster: it may read our presence, and does not count.
       state.meetStranger(beat.from.name, beat);
       // Or a node that believes to be a member of ours.
       const ours = beat.cluster !== null && beat.cluster === peers.set?.cluster;

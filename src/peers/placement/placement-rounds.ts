@@ -25,7 +25,7 @@ export interface PlacementRoundsOptions {
 export const POSITIONS_PATH = "/peer/placement/next";
 /** A job waits so long for the leader's word, and then goes by our own count. */
 const ASK_MS = 300;
-/** After a failure the leader is left alone for so long: jobs do not wait one after the other for somebody who is gone. */
+/** After a failure the leader is not asked for so long, so that jobs do not wait one after the other for a node that is gone. */
 const REST_MS = 1_000;
 const BATCH_MAX = 256;
 /** Positions that were kept for longer are let go: those around them have been used by others. */
@@ -63,7 +63,7 @@ export class PlacementRounds {
     const coming = this.#fetch();
     if (coming === null) return position.next();
     this.#waited++;
-    // Whoever came while it was asked may find nothing left, and asks again: each answer serves somebody.
+    // A caller that came meanwhile may find nothing left, and asks again: each answer serves at least one.
     return coming.then(() => this.#take() ?? this.next());
   }
 
@@ -105,7 +105,7 @@ export class PlacementRounds {
     return stock.next++;
   }
 
-  /** Null when there is nobody to ask. One question at a time, for all who wait. */
+  /** Null when there is no leader to ask. One request at a time, for all that wait. */
   #fetch(): Promise<void> | null {
     if (this.#coming) return this.#coming;
     const { leadership, nodes, clock } = this.#o;

@@ -172,7 +172,7 @@ export class RoundRobinPlacement {
     firstUuid: string | undefined,
   ): Promise<Outcome> {
     const { peers, clock } = this.#o;
-    if (node.url === null) return { outcome: "refused", reason: "it has not told its address yet" };
+    if (node.url === null) return { outcome: "refused", reason: "its address is not known yet" };
     const path = hopPath(request.path, { sentAt: Math.floor(clock.now()), firstUuid });
     const headers = hopHeaders(request.headers, deadlineMs, peers);
     const sent = { method: "POST", path, headers, body: request.body } as const;

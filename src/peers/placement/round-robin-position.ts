@@ -38,14 +38,14 @@ export class RoundRobinPosition extends Lifecycle {
     this.#index = Math.floor(options.random.chance() * STARTS);
   }
 
-  /** The first of so many positions in a row, which nobody else gets from here. */
+  /** The first of so many positions in a row, which are given out only once. */
   next(count = 1): number {
     const index = this.#index;
     this.#move(index + count);
     return index;
   }
 
-  /** Somebody has given out all positions below this one. */
+  /** A node has given out all positions below this one. */
   follow(index: number): void {
     if (index > this.#index) this.#move(index);
   }
@@ -79,7 +79,7 @@ export class RoundRobinPosition extends Lifecycle {
     });
   }
 
-  /** To another name first: whoever reads never sees half of it. */
+  /** Under another name first, so that a reader never sees half of it. */
   async #write(): Promise<void> {
     const { file } = this.#o;
     const index = this.#index;

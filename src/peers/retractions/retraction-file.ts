@@ -89,7 +89,7 @@ export class RetractionFile extends Lifecycle {
       if (line) lines.push(line);
       else bad++;
     }
-    // The last line of a process that died while it wrote it was promised to nobody.
+    // The last line of a process that died while it wrote it was not acknowledged.
     if (bad > 0) this.#log.warn({ file: this.#file, lines: bad }, "lines of retractions could not be read");
     return lines;
   }

@@ -46,8 +46,8 @@ export class RetractionReceiver {
   }
 
   /**
-   * `running`: their cancellation was asked for; ask again. `kept`: a job was promised to somebody else under the same key, so that
-   * there are two now. One that has run to its end is removed all the same: nobody was told of it, and its twin is the one that counts.
+   * `running`: their cancellation was asked for; ask again. `kept`: a job was promised to another caller under the same key, so that
+   * there are two now. One that has run to its end is removed all the same: no caller has its id, and the other job is the one that counts.
    */
   async takeBack(first: string, jobs: number): Promise<"gone" | "running" | "kept"> {
     this.#takenBack.add(first);

@@ -75,7 +75,7 @@ export class Retractions extends Lifecycle {
     );
   }
 
-  /** `GET` gives what is noted about whoever asks, `POST` takes back what is noted elsewhere about us. */
+  /** `GET` returns the notes about the node that asks, `POST` applies the notes of another node about this one. */
   async handle(request: ReceivedRequest): Promise<PeerReply> {
     if (request.method === "GET") {
       const name = new URLSearchParams(request.path.split("?")[1] ?? "").get("for");

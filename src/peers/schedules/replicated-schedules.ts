@@ -57,7 +57,7 @@ export interface ReplicatedSchedulesOptions extends SchedulePeersOptions, Schedu
   readonly log?: Pick<Log, "info" | "warn">;
 }
 
-interface Reign {
+interface LedTerm {
   readonly term: ScheduleTerm;
   readonly placing: RunPlacement;
 }
@@ -68,33 +68,33 @@ export class ReplicatedSchedules implements ScheduleStore {
    * copy may lack a schedule that this term is to fire.
    */
   readonly leading: Pick<ScheduleStore, "list" | "get" | "fire">;
-  /** Beside the one that fires, for each term. */
+  /** In each term, in addition to the duty that fires. */
   readonly duty: Duty;
   readonly #options: ReplicatedSchedulesOptions;
-  readonly #door: ScheduleRequestHandler;
+  readonly #handler: ScheduleRequestHandler;
   readonly #peers: SchedulePeers;
-  #reign: Reign | null = null;
+  #current: LedTerm | null = null;
 
   constructor(options: ReplicatedSchedulesOptions) {
     this.#options = options;
-    this.#door = new ScheduleRequestHandler(options);
-    this.#peers = new SchedulePeers(options, this.#door);
+    this.#handler = new ScheduleRequestHandler(options);
+    this.#peers = new SchedulePeers(options, this.#handler);
     this.leading = {
       list: async () => (await this.#led()).notes().flatMap(({ schedule }) => schedule ?? []),
       get: async (name) => (await this.#led()).note(name)?.schedule ?? null,
       fire: (...firing) => this.fire(...firing),
     };
     this.duty = async (term, signal) => {
-      if (this.#reign && this.#reign.term.term.epoch > term.epoch) return;
-      const reign = this.#reignOf(term);
+      if (this.#current && this.#current.term.term.epoch > term.epoch) return;
+      const led = this.#ledTerm(term);
       const parts = { ...options, peers: this.#peers };
-      await new ScheduleMaintenance(parts, reign.term, reign.placing, signal).run();
+      await new ScheduleMaintenance(parts, led.term, led.placing, signal).run();
     };
   }
 
   /** For requests to `/peer/schedules/...`, whose sender has been verified. */
   handle(request: ReceivedRequest): Promise<PeerReply> {
-    return this.#door.handle(request);
+    return this.#handler.handle(request);
   }
 
   /**
@@ -113,7 +113,7 @@ export class ReplicatedSchedules implements ScheduleStore {
     const rows = await this.#options.store.schedules.history(name, limit);
     const note = await notesOf(this.#options.store).get(name);
     if (!note || note.open.length === 0) return rows;
-    const open = openRuns(note).filter((run) => !this.#reign?.placing.isDone(name, run));
+    const open = openRuns(note).filter((run) => !this.#current?.placing.isDone(name, run));
     const awaited = new Map(open.map(({ at, target }) => [at, target]));
     return rows.map((row) => {
       const awaits = awaited.get(row.at);
@@ -146,9 +146,9 @@ export class ReplicatedSchedules implements ScheduleStore {
     });
   }
 
-  /** The author is whoever gets the job; what a leader writes carries its term. */
+  /** The author is the node that gets the job; what a leader writes carries its term. */
   async fire(firing: Firing, _author: Author, fence: Term): Promise<readonly FireVerdict[]> {
-    const { term, placing } = this.#reignOf(fence);
+    const { term, placing } = this.#ledTerm(fence);
     const { schedule: name, expectedNextAt, overlap, nextAt } = firing;
     const planned = firing.occurrences.map((occurrence) => plan(occurrence, placing));
     const verdicts = await term.change<readonly FireVerdict[]>(name, async (note) => {
@@ -172,18 +172,18 @@ export class ReplicatedSchedules implements ScheduleStore {
     name: string,
     step: (note: ScheduleNote | undefined, now: number) => Change<T>,
   ): Promise<T> {
-    const { term } = this.#reignOf(this.#options.leadership.require());
+    const { term } = this.#ledTerm(this.#options.leadership.require());
     return term.change(name, (note) => step(note, this.#options.clock.now()));
   }
 
   async #led(): Promise<ScheduleTerm> {
-    const { term } = this.#reignOf(this.#options.leadership.require());
+    const { term } = this.#ledTerm(this.#options.leadership.require());
     await term.ready();
     return term;
   }
 
-  #reignOf(term: Term): Reign {
-    const known = this.#reign;
+  #ledTerm(term: Term): LedTerm {
+    const known = this.#current;
     if (known && sameTerm(known.term.term, term)) return known;
     if (known && known.term.term.epoch >= term.epoch) {
       throw new BatonError(
@@ -199,12 +199,12 @@ export class ReplicatedSchedules implements ScheduleStore {
     const isMember = (node: NodeName): boolean => this.#peers.members().includes(node);
     const placing = new RunPlacement({ targets, self, isMember, clock, ...(log && { log }) });
     const done: RunPlacement["isDone"] = (schedule, run) => placing.isDone(schedule, run);
-    const reign = {
+    const led = {
       term: new ScheduleTerm({ term, peers: this.#peers, done, ...(log && { log }) }),
       placing,
     };
-    this.#reign = reign;
-    return reign;
+    this.#current = led;
+    return led;
   }
 
   /**
@@ -225,7 +225,7 @@ export class ReplicatedSchedules implements ScheduleStore {
     return new Set([...answers.values()].flatMap(({ occurrences }) => occurrences.map(({ at }) => at)));
   }
 
-  /** Of a job that its owner does not tell of, the worst is assumed: an occurrence skipped, not two running at once. */
+  /** If the owner does not answer, the job is assumed to run: an occurrence is skipped rather than run twice at once. */
   async #isUnfinished(term: ScheduleTerm, { name, schedule, open }: ScheduleNote): Promise<boolean> {
     const job = schedule!.lastJob;
     const owner = job === null ? undefined : parseJobId(job)?.birthplace;
@@ -236,7 +236,7 @@ export class ReplicatedSchedules implements ScheduleStore {
     if (answer.got === "answer") return answer.value.status !== null && !isFinal(answer.value.status);
     this.#options.log?.warn(
       { schedule: name, job, owner, reason: answer.reason },
-      "nobody tells whether the job before has ended; this occurrence is taken to overlap it",
+      "it is unknown whether the job before has ended; this occurrence is taken to overlap it",
     );
     return true;
   }

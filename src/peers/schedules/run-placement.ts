@@ -86,7 +86,7 @@ export class RunPlacement {
     for (const key of this.#facts.keys()) if (!open.has(key)) this.#facts.delete(key);
   }
 
-  /** One try for every open run of these schedules that nobody is asking about. Never rejects. */
+  /** One try for every open run of these schedules that is not being asked about. Never rejects. */
   async attempt(term: ScheduleTerm, schedules: readonly string[]): Promise<void> {
     const unplaced: Unplaced[] = [];
     for (const schedule of schedules) {
@@ -157,12 +157,12 @@ export class RunPlacement {
   #warn({ schedule, run }: Unplaced, reason: string): void {
     this.#options.log?.warn(
       { schedule, at: run.at, job: run.job, target: run.target, reason },
-      "nobody knows whether a scheduled job has been stored; its node is asked until it answers",
+      "it is unknown whether a scheduled job was stored; its node is asked until it answers",
     );
   }
 
   /**
-   * Notes other targets and answers with what is to be asked there. What everybody has refused is noted anew, because a
+   * Notes other targets and answers with what is to be asked there. A run that all have refused is noted anew, because a
    * refusal holds for the version that it was given to, and is asked later.
    */
   async #moveOn(term: ScheduleTerm, refused: readonly Unplaced[]): Promise<Unplaced[]> {

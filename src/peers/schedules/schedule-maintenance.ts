@@ -26,7 +26,7 @@ export interface ScheduleMaintenanceOptions {
 
 /** Shorter, and a silent member is asked too often; longer, and a run in doubt, or a member that is back, waits. */
 const EVERY_MS = 1_000;
-/** Occurrences that a member is told of each schedule when it is back: enough for what people look at. */
+/** Occurrences of each schedule that are sent to a member that returns: enough for the pages that show them. */
 const HISTORY_MAX = 100;
 /** The same of all schedules together, but at least one of each: a new member must not cost what years have written. */
 const HISTORY_TOTAL = 5_000;
@@ -39,7 +39,7 @@ export class ScheduleMaintenance {
   readonly #term: ScheduleTerm;
   readonly #placing: RunPlacement;
   readonly #signal: AbortSignal;
-  /** Members that are being brought up to date: a silent one holds up nobody else. */
+  /** Members that are being brought up to date: a silent one delays no other. */
   readonly #busy = new Map<NodeName, Promise<void>>();
 
   constructor(
@@ -119,7 +119,7 @@ export class ScheduleMaintenance {
     for (const piece of chunks(parts)) {
       const notes = piece.map(({ note }) => note);
       if (
-        !(await this.#tell(
+        !(await this.#send(
           node,
           notes,
           piece.flatMap(({ rows }) => rows),
@@ -128,7 +128,7 @@ export class ScheduleMaintenance {
       )
         return;
     }
-    if (!(await this.#tell(node, [], [], true))) return;
+    if (!(await this.#send(node, [], [], true))) return;
     isUpToDate();
     if (lacks.length > 0) this.#options.log?.info({ node, schedules: lacks.length }, "brought up to date");
   }
@@ -146,7 +146,7 @@ export class ScheduleMaintenance {
     }
   }
 
-  async #tell(
+  async #send(
     node: NodeName,
     notes: readonly ScheduleNote[],
     occurrences: readonly NotedOccurrence[],
@@ -157,7 +157,7 @@ export class ScheduleMaintenance {
     return answer.got === "answer";
   }
 
-  /** What this node itself has missed comes first: the others are told out of its history. */
+  /** Gaps of this node come first: its history is the source for the others. */
   async #fillGaps(): Promise<void> {
     const { self } = this.#options.peers;
     const order = (gap: HistoryGap): number => (gap.node === self ? 0 : 1);
@@ -166,7 +166,7 @@ export class ScheduleMaintenance {
       const from = gap.node === self ? gap.from : self;
       const ask = { schedule: gap.schedule, limit: HISTORY_MAX };
       const found = await this.#term.ask(from, "history", ask, this.#signal);
-      if (found.got === "answer") await this.#tell(gap.node, [], found.value.occurrences, false);
+      if (found.got === "answer") await this.#send(gap.node, [], found.value.occurrences, false);
     }
   }
 
@@ -181,13 +181,13 @@ export class ScheduleMaintenance {
     if (old.length === 0) return;
     const names = old.map(({ name, version }) => ({ name, version }));
     for (const piece of chunks(names)) {
-      const told = await Promise.all(
+      const answers = await Promise.all(
         this.#options.peers
           .members()
           .map((node) => term.ask(node, "forget", { term: term.term, names: piece })),
       );
       // One that has not forgotten would bring it back.
-      if (told.every(({ got }) => got === "answer"))
+      if (answers.every(({ got }) => got === "answer"))
         for (const one of piece) term.drop(one.name, one.version);
     }
   }

@@ -44,12 +44,12 @@ const DEADLINE_MS = 1_500;
 export class SchedulePeers {
   readonly self: NodeName;
   readonly #options: SchedulePeersOptions;
-  readonly #door: ScheduleRequestHandler;
+  readonly #handler: ScheduleRequestHandler;
 
-  constructor(options: SchedulePeersOptions, door: ScheduleRequestHandler) {
+  constructor(options: SchedulePeersOptions, handler: ScheduleRequestHandler) {
     this.self = options.self;
     this.#options = options;
-    this.#door = door;
+    this.#handler = handler;
   }
 
   members(): readonly NodeName[] {
@@ -81,8 +81,8 @@ export class SchedulePeers {
   }
 
   /**
-   * Asks everybody at once and answers as soon as `enough` says so; those who come later are heard by `ask` itself. Rejects
-   * with STALE_EPOCH at the first member that knows a newer term, with STORE_UNAVAILABLE when nobody is left to wait for.
+   * Asks all members at once and answers as soon as `enough` says so; `ask` itself handles later answers. Rejects
+   * with STALE_EPOCH at the first member that knows a newer term, with STORE_UNAVAILABLE when all have answered or failed.
    */
   poll<T>(
     what: string,
@@ -117,7 +117,7 @@ export class SchedulePeers {
     ask: ScheduleRequestOf<Q>,
   ): Promise<Answer<ScheduleAnswerOf<Q>>> {
     try {
-      return { got: "answer", value: await this.#door.answer(question, ask) };
+      return { got: "answer", value: await this.#handler.answer(question, ask) };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       return { got: hasCode(error, "STALE_EPOCH") ? "stale" : "unknown", reason: `${this.self}: ${reason}` };

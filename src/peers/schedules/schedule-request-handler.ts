@@ -21,7 +21,7 @@ export interface ScheduleRequestHandlerOptions {
   readonly store: ReplicaStore;
   /** False while this node drains: it takes no new jobs, and says so before it has any part in them. */
   readonly accepts: () => boolean;
-  /** Jobs were stored here: a reason for the worker to look. */
+  /** Jobs were stored here, so the worker should claim. */
   readonly onPlaced: (queues: ReadonlySet<string>) => void;
   readonly events: NodeEvents;
   readonly log?: Pick<Log, "warn">;

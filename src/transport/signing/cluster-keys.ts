@@ -10,7 +10,7 @@ import type { KeyObject } from "node:crypto";
 import { BatonError } from "../../core/errors.ts";
 
 export interface ClusterKey {
-  /** Tells which secret a signature was made with, and nothing about the secret. */
+  /** Identifies the secret that a signature was made with, and reveals nothing about it. */
   readonly id: string;
   readonly key: KeyObject;
 }
@@ -48,7 +48,7 @@ function clusterKey(secret: string): ClusterKey {
   return { id, key: createSecretKey(bytes) };
 }
 
-/** A key for one purpose. `info` must name everything that tells this use from any other. */
+/** A key for one purpose. `info` must name everything that distinguishes this use from any other. */
 export function derivedKey({ key }: ClusterKey, salt: string, info: readonly string[]): KeyObject {
   return createSecretKey(Buffer.from(hkdfSync("sha256", key, salt, JSON.stringify(info), KEY_BYTES)));
 }

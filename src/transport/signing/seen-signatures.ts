@@ -27,7 +27,7 @@ export class SeenSignatures {
   /** `new` notes it. Only signatures that were found valid may come here: an outsider must not be able to fill it. */
   note(signature: Buffer, monotonic: number): "new" | "seen" | "full" {
     this.#turn(monotonic);
-    // 48 bits of a MAC, which nobody can choose: a number is a quarter of the memory of a text, and that one call in
+    // 48 bits of a MAC, which no sender can choose: a number is a quarter of the memory of a text, and that one call in
     // a hundred million is refused by chance is what its sender's retry is for.
     const mark = signature.readUIntBE(0, 6);
     if (this.#young.has(mark) || this.#old.has(mark)) return "seen";

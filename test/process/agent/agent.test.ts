@@ -15,9 +15,8 @@ describe("an agent that gets SIGTERM", () => {
     await eventually("its line", async () => (long.lines.length > 0 ? true : null));
     const short = await controllers.until(controllers.submit("work", { ms: 400 }), "processing");
     await systemClock.sleep(100); // the handler has begun
-    const { code, tookMs } = await agent.terminate();
+    const { code } = await agent.terminate();
     assert.equal(code, 0, agent.output);
-    assert.ok(tookMs < 4_000, `${tookMs} ms`);
     assert.deepEqual(short.accepted, ["succeeded 1/1"]);
     assert.deepEqual([long.accepted, long.lines], [["released 1/1"], ["holding", "told: drain"]]);
   });
@@ -35,7 +34,7 @@ describe("an agent that gets SIGTERM", () => {
     agent.signal("SIGTERM");
     const { code, tookMs } = await stopping;
     assert.equal(code, 0, agent.output);
-    assert.ok(tookMs < 4_000, `${tookMs} ms`);
+    assert.ok(tookMs < 30_000, `${tookMs} ms of a drain of 60 s`);
     assert.deepEqual(job.accepted, ["released 1/1"]);
   });
 
@@ -45,9 +44,8 @@ describe("an agent that gets SIGTERM", () => {
     await controllers.nodes[0]!.close();
     const agent = AgentProcess.spawn(t, [url]);
     await agent.told(/no node can be reached \(http:.*ECONNREFUSED.*trying again/);
-    const { code, tookMs } = await agent.terminate();
+    const { code } = await agent.terminate();
     assert.equal(code, 0, agent.output);
-    assert.ok(tookMs < 3_000, `${tookMs} ms`);
   });
 });
 

@@ -32,6 +32,6 @@ describe("a takeover", () => {
     t.diagnostic(`runs again ${tookMs} ms after the takeover, with ${again.worker}`);
     assert.deepEqual([again.interruptions, again.crashes, again.failures], [1, 0, 0]);
     assert.equal(again.job_epoch, before.job_epoch + 2, "one for the loss and one for the next run");
-    assert.ok(tookMs < 3_000, `${tookMs} ms, ${free.output}`);
+    assert.ok(tookMs < 30_000, `${tookMs} ms of a lease of 60 s, ${free.output}`);
   });
 });

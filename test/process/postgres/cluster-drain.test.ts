@@ -92,10 +92,9 @@ describe("a node of a cluster that leaves work to the others", () => {
     });
     const long = await cluster.begunBy("eve", { task: "hold", max_attempts: 1 });
     const short = await cluster.begunBy("eve", { task: "work", payload: { ms: 300 }, max_attempts: 1 });
-    const { code, tookMs } = await node.terminate();
+    const { code } = await node.terminate();
     cluster.forget("eve");
     assert.equal(code, 0, node.stderr);
-    assert.ok(tookMs < 4_000, `${tookMs} ms`);
     const [ada] = cluster.nodes.values();
     const job = await ada!.processing(long);
     assert.notEqual(job.worker, "eve");

@@ -8,7 +8,7 @@ import type { AccessNode } from "./world.ts";
 const CI = { name: "ci", permission: "submit", expiresInMs: null, by: "test" } as const;
 
 function contentOf(node: AccessNode): string {
-  return JSON.stringify([...node.credentials.book.all()].sort((a, b) => (a.id < b.id ? -1 : 1)));
+  return JSON.stringify([...node.credentials.cache.all()].sort((a, b) => (a.id < b.id ? -1 : 1)));
 }
 
 describe("credentials of nodes that have a store each", () => {
@@ -66,7 +66,7 @@ describe("credentials of nodes that have a store each", () => {
     world.nodes.pop();
     const again = await world.add("b");
     assert.equal(again.who(text), null);
-    assert.equal(again.credentials.book.get(token.id)?.removedAt !== null, true);
+    assert.equal(again.credentials.cache.get(token.id)?.removedAt !== null, true);
   });
 
   it("two users of one name, made on both sides of a split, are one person afterwards: the older one", async () => {
@@ -133,7 +133,7 @@ describe("credentials of nodes that have a store each", () => {
   it("what is no credential is not taken from anybody", async () => {
     const world = await PeerAccess.of("a", "b");
     const [a] = world.nodes as [AccessNode];
-    const whole = { credentials: [...a.credentials.book.all()], next: null };
+    const whole = { credentials: [...a.credentials.cache.all()], next: null };
     const { token } = await a.access.tokens.create(CI);
     const good = { ...token, secret: "x".repeat(43) };
     const bad: unknown[] = [

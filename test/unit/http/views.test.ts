@@ -122,16 +122,21 @@ describe("the jobs of all nodes", () => {
   });
 
   it("S94: are those of who answers in time, and it is said who does not", async () => {
+    let asked = 0;
     const { cluster, nodes } = await three({
       others: [{ name: "node-d", url: "http://node-d:8420" }],
-      meddle: (name, handle) => (name === "node-c" ? () => new Promise(() => {}) : handle),
+      meddle: (name, handle) =>
+        name !== "node-c"
+          ? handle
+          : () => {
+              asked++;
+              return new Promise(() => {});
+            },
     });
     await using _ = cluster;
     const mine = nodes[0].node.add();
     const theirs = nodes[1].node.add();
-    const began = performance.now();
     const { status, body } = await ask(nodes[0], "/cluster/jobs");
-    const tookMs = performance.now() - began;
     assert.equal(status, 200);
     assert.deepEqual(ids(body).sort(), [mine, theirs].sort());
     assert.equal(body.partial, true);
@@ -139,11 +144,10 @@ describe("the jobs of all nodes", () => {
       { name: "node-c", reachable: false, job_count: 0 },
       { name: "node-d", reachable: false, job_count: 0 },
     ]);
-    assert.ok(tookMs < 2_000, `${tookMs} ms`);
     cluster.see("node-c", { alive: false });
-    const again = performance.now();
+    const askedBefore = asked;
     assert.equal((await ask(nodes[0], "/cluster/jobs")).body.partial, true);
-    assert.ok(performance.now() - again < 500, "nobody waits for a node that is known to be away");
+    assert.equal(asked, askedBefore, "a node that is known to be away is not asked");
   });
 
   it("are not taken from a node that answers nonsense", async () => {

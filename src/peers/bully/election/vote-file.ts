@@ -16,7 +16,7 @@ export interface VoteFile {
 }
 
 export const VOTE_FILE = "votes.json";
-/** Promises are worth as much as the store's data: nobody else has to read them, and nobody may change them. */
+/** Promises are as important as the data of the store: no other user may read or change them. */
 const FILE_MODE = 0o600;
 const DIR_MODE = 0o700;
 

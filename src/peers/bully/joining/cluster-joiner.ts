@@ -25,7 +25,7 @@ export type JoinSource = Exclude<PeerSource, { kind: "static" }>;
 
 /** A node that does not lead names the leader; more hops than this are a circle. */
 const HOPS_MAX = 3;
-/** How long a node waits for its own listener before it looks again. */
+/** How long a node waits for its own listener before it checks again. */
 const UNREACHABLE_MS = 20;
 
 type Join = "joined" | "waits" | "removed";
@@ -174,7 +174,7 @@ export class ClusterJoiner {
     return "joined";
   }
 
-  /** Of the nodes that look for each other, the highest name founds. It takes a majority, or two halves would each found one. */
+  /** Of the nodes that seek each other, the one with the highest name founds the cluster. It takes a majority, or two halves would each found one. */
   async #foundTogether(address: string, targets: readonly string[], expect = 1): Promise<Join> {
     const { identity } = this.#state;
     const met = (await Promise.all(targets.map((target) => this.#meet(target)))).filter(
@@ -244,7 +244,12 @@ function leaderIn(outcome: Outcome): string | null {
 }
 
 function describe(target: string, outcome: Outcome): string {
-  if (outcome.outcome !== "reply") return `${target} cannot be reached: ${outcome.reason}`;
+  if (outcome.outcome !== "reply") {
+    const { denied, reason } = outcome;
+    return denied
+      ? `${target} does not let this node join: ${denied}`
+      : `${target} cannot be reached: ${reason}`;
+  }
   let message = `status ${outcome.status}`;
   try {
     const body = JSON.parse(outcome.body) as { message?: unknown };

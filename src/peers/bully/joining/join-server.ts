@@ -67,7 +67,7 @@ export class JoinServer extends Lifecycle {
     super();
     this.#o = options;
     for (const field of ["user", "pass"] as const) {
-      // An empty secret would let everybody in.
+      // An empty secret would admit every caller.
       if (options[field] === "") throw new BatonError("BAD_CONFIG", `${field} must not be empty`, { field });
     }
     this.#expected = digest(`${options.user}:${options.pass}`);

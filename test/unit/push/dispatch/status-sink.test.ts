@@ -18,6 +18,9 @@ async function messages(world: DispatchWorld, id: Parameters<DispatchWorld["job"
   return (await world.store.jobs.logs(id, 0, 100)).map(({ message }) => message);
 }
 
+/** So long that a busy machine is not mistaken for a worker that waits for a receipt. */
+const LONG_RECEIPT_MS = 3_000;
+
 describe("results of dispatched jobs", () => {
   it("are written by the owner, logs before the end", async (t) => {
     const world = await DispatchWorld.open(t);
@@ -55,10 +58,8 @@ describe("results of dispatched jobs", () => {
       if (queue.endsWith(".status")) sent.push(queue);
       return "pass";
     };
-    const startedAt = systemClock.monotonic();
     await world.until(await world.submit(2), "completed");
-    assert.ok(systemClock.monotonic() - startedAt < 2.5 * RECEIPT_MS, "the second one did not wait");
-    assert.equal(sent.length, 1);
+    assert.equal(sent.length, 1, "the second one went to the store at once");
   });
 
   it("stand once when both the owner and the worker write them", async (t) => {
@@ -86,7 +87,7 @@ describe("results of dispatched jobs", () => {
     await world.lead();
     const owner = await world.owner();
     const runs = new CountedRuns();
-    const node = await world.node("worker", { tasks: { work: runs.quick } });
+    const node = await world.node("worker", { tasks: { work: runs.quick }, receiptMs: LONG_RECEIPT_MS });
     let lost: string | null = null;
     node.channels.fate = (queue) => {
       if (queue.endsWith(".status")) lost ??= queue;
@@ -94,10 +95,7 @@ describe("results of dispatched jobs", () => {
     };
     const [first] = await world.submit(1);
     await eventually("it has run", () => runs.order.length === 1);
-    const startedAt = systemClock.monotonic();
     await world.until(await world.submit(20), "completed");
-    const tookMs = systemClock.monotonic() - startedAt;
-    assert.ok(tookMs < RECEIPT_MS, `the others took ${tookMs} ms`);
     assert.equal((await world.job(first!)).status, "processing");
     await world.until([first!], "completed");
     assert.equal(owner.written, 20);
@@ -108,12 +106,12 @@ describe("results of dispatched jobs", () => {
     await world.lead();
     await world.owner();
     const runs = new CountedRuns();
-    const node = await world.node("worker", { tasks: { work: runs.quick } });
+    const node = await world.node("worker", { tasks: { work: runs.quick }, receiptMs: LONG_RECEIPT_MS });
     node.channels.fate = (queue) => (queue.endsWith(".status") ? "reject" : "pass");
     const startedAt = systemClock.monotonic();
     const ids = await world.submit(5);
     await world.until(ids, "completed");
-    assert.ok(systemClock.monotonic() - startedAt < RECEIPT_MS);
+    assert.ok(systemClock.monotonic() - startedAt < LONG_RECEIPT_MS);
     runs.assertOnce(ids);
   });
 
