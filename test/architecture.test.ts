@@ -51,12 +51,9 @@ const MESSAGE_READERS: Exceptions = {
     "rewords the sentence of a JSON schema validator, which has no part without `must`",
   "src/api/operations/cluster/node-status.ts":
     "`power loss` and `process crash` are values of the API, not sentences",
-  "src/api/operations/jobs/submit-jobs.ts": "shows the field at fault by another name in the same sentence",
   "src/channels/redis/queue-scripts.ts": "Redis puts the code of an error reply at the start of its text",
   "src/cli/process/banner.ts": "`power loss` and `process crash` are values of the API, not sentences",
   "src/cli/terminal/typed-json.ts": "V8 tells the position of a mistake in JSON only in its message",
-  "src/observe/readiness.ts":
-    "shows the system's error code; drivers of etcd and Redis put it only into the text",
   "src/leadership/etcd/gateway-errors.ts":
     "etcd uses one gRPC code for several refusals; only the text differs",
   "src/platform/drivers/postgres/errors.ts": "the driver throws lost connections as errors without a code",

@@ -3,7 +3,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
-import { jsonSchema } from "../../src/api/schema/json-schema.ts";
+import { jsonSchema } from "../../src/api/schema/operation-schema.ts";
 import { submitJobs } from "../../src/api/operations/jobs/submit-jobs.ts";
 import { cpuMeter, type HttpSide } from "../http-side.ts";
 

@@ -15,7 +15,7 @@ const link = new ControllerLink({
   clock: systemClock,
   random: systemRandom,
   log: createLog(log),
-  tell: (message) => port.postMessage(message),
+  send: (message) => port.postMessage(message),
 });
 port.on("message", (message: ToLink) => link.hear(message));
 await link.start();

@@ -12,7 +12,7 @@
  *     | <-- finish ---------------- finished -> |   everything is delivered, or was dropped
  */
 
-import type { ResultErrorBody, ResultStatus } from "../client/controller-bodies.ts";
+import type { ResultErrorBody, ResultStatus } from "../client/controller-calls.ts";
 import type { ClaimedJob, Report } from "../store/store.ts";
 
 /** Which run of which job under which lease. */

@@ -33,12 +33,12 @@ export interface ControllerLinkOptions extends ControllerLinkSettings {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly tell: (message: FromLink) => void;
+  readonly send: (message: FromLink) => void;
   readonly connect?: (url: string) => Connection;
 }
 
 /** What is unanswered at the end is rarely a lease. Longer, and an idle agent's stop waits for a leader. */
-const FAREWELL_MS = 1_500;
+const LAST_BEAT_MS = 1_500;
 
 export class ControllerLink extends Lifecycle {
   readonly #o: ControllerLinkOptions;
@@ -52,13 +52,13 @@ export class ControllerLink extends Lifecycle {
   constructor(options: ControllerLinkOptions) {
     super();
     this.#o = options;
-    const { tell } = options;
+    const { send } = options;
     const leader = (this.#leader = new LeaderConnection(options));
     const leases = (this.#leases = new LeaseRenewer({
       ...options,
       leader,
-      onLost: (lease, why) => tell({ say: "lost", lease, why }),
-      onCancel: (run, reason) => tell({ say: "cancel", run, reason }),
+      onLost: (lease, why) => send({ say: "lost", lease, why }),
+      onCancel: (run, reason) => send({ say: "cancel", run, reason }),
     }));
     this.#results = new ResultSender({ ...options, leader, leases, onRecovered: () => this.#poller.wake() });
     this.#poller = new LeasePoller({
@@ -72,7 +72,7 @@ export class ControllerLink extends Lifecycle {
           expires_in_ms,
           tasks.map(({ job_id }) => job_id),
         ),
-      offer: tell,
+      offer: send,
       giveBack: (jobs) => this.#giveBack(jobs),
     });
     // A handler may block the event loop before anybody could say that it runs.
@@ -118,10 +118,10 @@ export class ControllerLink extends Lifecycle {
     await this.#poller.stop();
     const [undelivered] = await Promise.all([
       this.#results.finish(withinMs),
-      this.#heartbeater.farewell(this.#poller.unanswered, Math.min(withinMs, FAREWELL_MS)),
+      this.#heartbeater.finish(this.#poller.unanswered, Math.min(withinMs, LAST_BEAT_MS)),
     ]);
     await this.stop();
-    this.#o.tell({ say: "finished", undelivered });
+    this.#o.send({ say: "finished", undelivered });
   }
 
   #giveBack(jobs: readonly ClaimedJob[]): void {

@@ -5,7 +5,7 @@
  * LeaderConnection).
  */
 
-import type { HeartbeatRequest } from "../client/controller-bodies.ts";
+import type { HeartbeatRequest } from "../client/controller-calls.ts";
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/random.ts";
@@ -23,16 +23,16 @@ export interface HeartbeaterOptions {
 
 /** Three beats within the time after which an agent counts as stale (15 s by default). */
 const BEAT_MS = 5_000;
-/** Of these, an agent that runs nothing looks with every second one whether its leader still leads. Later, and it waits longer in vain at one that hangs. */
-const LOOK_BEATS = 2;
+/** With every second beat an agent that runs nothing checks whether its leader still leads. Later, and it waits longer in vain at one that hangs. */
+const CHECK_BEATS = 2;
 /** Also how soon a leader that hangs is noticed by an agent that waits for jobs. Shorter, and a busy one looks dead. */
 const CALL_TIMEOUT_MS = 3_000;
 
 export class Heartbeater {
   readonly #o: HeartbeaterOptions;
   readonly #stopped = new AbortController();
-  /** What was last told, if it was heard. */
-  #told: number | null = null;
+  /** How many jobs the leader knows of; null if the last heartbeat failed. */
+  #reported: number | null = null;
 
   constructor(options: HeartbeaterOptions) {
     this.#o = options;
@@ -46,8 +46,8 @@ export class Heartbeater {
     this.#stopped.abort();
   }
 
-  /** The last word: which answers are not waited for. Tries for so long. */
-  async farewell(unanswered: readonly string[], withinMs: number): Promise<void> {
+  /** The last heartbeat: which answers are not waited for. Tries for so long. */
+  async finish(unanswered: readonly string[], withinMs: number): Promise<void> {
     this.stop();
     if (unanswered.length === 0) return;
     const over = new AbortController();
@@ -68,25 +68,25 @@ export class Heartbeater {
     const { clock, random } = this.#o;
     const { signal } = this.#stopped;
     for (let beat = 0; !signal.aborted; beat++) {
-      // One that is not heard is followed by the next; whoever waits for jobs tells that there is no leader.
-      if (this.#o.running() !== 0 || this.#told !== 0) await this.#tell(signal);
-      else if (beat % LOOK_BEATS === 0) await this.#look(signal);
+      // A heartbeat that fails is followed by the next one; the poller reports that there is no leader.
+      if (this.#o.running() !== 0 || this.#reported !== 0) await this.#report(signal);
+      else if (beat % CHECK_BEATS === 0) await this.#checkLeader(signal);
       // Spread a little, so that agents that started together do not beat together for ever.
       await clock.sleep(BEAT_MS * (0.9 + 0.2 * random.chance()), signal);
     }
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
-    if ((await this.#o.leader.look(CALL_TIMEOUT_MS, signal)) === "unheard") await this.#tell(signal);
+  async #checkLeader(signal: AbortSignal): Promise<void> {
+    if ((await this.#o.leader.checkLeader(CALL_TIMEOUT_MS, signal)) === "silent") await this.#report(signal);
   }
 
-  async #tell(signal: AbortSignal): Promise<void> {
+  async #report(signal: AbortSignal): Promise<void> {
     const running = this.#o.running();
     const heard = this.#beat({ running }, signal).then(
       () => running,
       () => null,
     );
-    this.#told = await heard;
+    this.#reported = await heard;
   }
 
   async #beat(fields: Pick<HeartbeatRequest, "running" | "unanswered">, signal: AbortSignal): Promise<void> {

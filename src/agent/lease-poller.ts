@@ -3,7 +3,7 @@
  * its event loop, the offer is not accepted in time; the jobs are then given back at once, and other workers run them.
  */
 
-import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-bodies.ts";
+import type { LeaseBody, LeasedTaskBody, LeaseRequest } from "../client/controller-calls.ts";
 import { BatonClientError } from "../client/client-error.ts";
 import type { LeaderAnswer, LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { JobId, LeaseId } from "../core/ids.ts";
@@ -45,7 +45,7 @@ const OFFER_MS = 2_000;
 /** Requests that are remembered as unanswered. Fewer, and an agent of many nodes forgets one of a long search for the leader. */
 const UNANSWERED_MAX = 32;
 /** How often it is told that there still is no leader. */
-const TELL_EVERY_MS = 30_000;
+const WARN_EVERY_MS = 30_000;
 
 export class LeasePoller {
   readonly #o: LeasePollerOptions;
@@ -57,7 +57,7 @@ export class LeasePoller {
   #wakeUp: () => void = () => {};
   #cancelOffer: () => void = () => {};
   #loop: Promise<void> = Promise.resolve();
-  #toldAt = -Infinity;
+  #warnedAt = -Infinity;
   /** What was leased with these requests, if anything, nobody here knows of; named until a leader has answered. */
   #unanswered: readonly string[] = [];
 
@@ -128,12 +128,12 @@ export class LeasePoller {
         this.#reached(answer.url);
         return await clock.sleep(Math.max(sentAt + EMPTY_MS_MIN - clock.monotonic(), 0), signal);
       }
-      this.#tell({ status: answer.status, ...(answer.body as object) }, `${answer.url} gives no leases`);
+      this.#warn({ status: answer.status, ...(answer.body as object) }, `${answer.url} gives no leases`);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonClientError) || error.maybeDone)
         this.#unanswered = [...this.#unanswered, ...asked].slice(-UNANSWERED_MAX);
       if (signal.aborted) return;
-      this.#tell({}, error instanceof Error ? error.message : String(error));
+      this.#warn({}, error instanceof Error ? error.message : String(error));
     }
     await this.#backOff.failed(signal);
   }
@@ -183,13 +183,13 @@ export class LeasePoller {
   #reached(url: string): void {
     if (this.#backOff.failures > 0) this.#o.log.info({ url }, "there is a leader again");
     this.#backOff.succeeded();
-    this.#toldAt = -Infinity;
+    this.#warnedAt = -Infinity;
   }
 
-  #tell(fields: Readonly<Record<string, unknown>>, what: string): void {
+  #warn(fields: Readonly<Record<string, unknown>>, what: string): void {
     const now = this.#o.clock.monotonic();
-    if (now - this.#toldAt < TELL_EVERY_MS) return;
-    this.#toldAt = now;
+    if (now - this.#warnedAt < WARN_EVERY_MS) return;
+    this.#warnedAt = now;
     this.#o.log.warn(fields, `${what}; trying again`);
   }
 }

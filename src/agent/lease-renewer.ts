@@ -11,7 +11,7 @@
  * granted; the epochs protect the results in any case.
  */
 
-import type { RenewedBody, RenewRequest } from "../client/controller-bodies.ts";
+import type { RenewedBody, RenewRequest } from "../client/controller-calls.ts";
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";

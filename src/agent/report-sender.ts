@@ -3,7 +3,7 @@
  * leader accepts them they wait in memory; beyond a limit the oldest lines are dropped.
  */
 
-import type { LogsRequest } from "../client/controller-bodies.ts";
+import type { LogsRequest } from "../client/controller-calls.ts";
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";

@@ -2,7 +2,7 @@
  * Results as they are posted: their encoding, the size of a batch, and the handling of a result that is not acceptable.
  */
 
-import type { ResultAnswerBody } from "../client/controller-bodies.ts";
+import type { ResultAnswerBody } from "../client/controller-calls.ts";
 import type { Ended, RunKey } from "./controller-link-messages.ts";
 
 export interface Posting {

@@ -11,7 +11,7 @@
  */
 
 import type { LeaderConnection } from "../client/connection/leader-connection.ts";
-import type { ResultAnswerBody } from "../client/controller-bodies.ts";
+import type { ResultAnswerBody } from "../client/controller-calls.ts";
 import { ERRORS, type ErrorCode } from "../core/errors.ts";
 import { Batcher } from "../platform/batcher.ts";
 import type { Clock } from "../platform/clock.ts";

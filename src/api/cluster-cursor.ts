@@ -1,44 +1,30 @@
 /**
- * The cursor of a list of the whole cluster: for each node the cursor of the current page, and the last job taken from
- * it. A node that is missing could not be reached when the list began, and is left out until the list is started again.
+ * The cursor of a list that is collected from all nodes: for each node, the place in its own list. A node that is missing
+ * in it has no more, or could not be reached when the list began; it is left out until the list is started again.
  */
 
+import { z } from "zod";
 import { BatonError } from "../core/errors.ts";
 
-export interface Place {
-  /** Of the node's own list; null for its beginning. */
-  readonly cursor: string | null;
-  /** Null: nothing of that page was taken yet. */
-  readonly last: string | null;
-  /** How many were taken from that page. */
-  readonly taken: number;
+/** Null for the end: no node has more. */
+export function writeCursor(places: ReadonlyMap<string, unknown>): string | null {
+  if (places.size === 0) return null;
+  return Buffer.from(JSON.stringify([...places])).toString("base64url");
 }
 
-export type ClusterCursor = ReadonlyMap<string, Place>;
-
-export function writeCursor(places: ClusterCursor): string {
-  const rows = [...places].map(([node, { cursor, last, taken }]) => [node, cursor, last, taken]);
-  return Buffer.from(JSON.stringify(rows)).toString("base64url");
-}
-
-export function readCursor(text: string): ClusterCursor {
+export function readCursor<Place>(text: string, place: z.ZodType<Place>): ReadonlyMap<string, Place> {
   try {
-    const rows = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as unknown[];
-    return new Map(rows.map(placeOf));
+    const rows = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as unknown;
+    return new Map(z.array(z.tuple([z.string(), place])).parse(rows));
   } catch {
-    throw new BatonError(
-      "BAD_REQUEST",
-      '"cursor" is not the next_cursor of an earlier answer; leave it out to start at the newest',
-      { field: "cursor" },
-    );
+    throw badCursor();
   }
 }
 
-function placeOf(row: unknown): [string, Place] {
-  const [node, cursor, last, taken] = row as unknown[];
-  const texts = [cursor, last].every((value) => value === null || typeof value === "string");
-  if (typeof node !== "string" || !texts || !Number.isSafeInteger(taken) || (taken as number) < 0) {
-    throw new TypeError("not a place");
-  }
-  return [node, { cursor: cursor as string | null, last: last as string | null, taken: taken as number }];
+export function badCursor(): BatonError {
+  return new BatonError(
+    "BAD_REQUEST",
+    '"cursor" is not the next_cursor of an earlier answer to the same query; leave it out to start at the newest',
+    { field: "cursor" },
+  );
 }

@@ -31,7 +31,7 @@ export class LiveFeed {
   #cached: { readonly at: number; readonly body: Promise<OverviewBody> } | null = null;
   /** Entries that were told, or were there before anybody read. */
   #seen: ReadonlySet<string> | null = null;
-  #told = "";
+  #sent = "";
   #callOff: (() => void) | null = null;
 
   constructor(services: Omit<NodeServices, "live">, clock: Clock) {
@@ -56,13 +56,13 @@ export class LiveFeed {
     let unread: ServerEvent[] = [];
     let wake = (): void => {};
     const end = (): void => wake();
-    const tell = (events: readonly ServerEvent[]): void => {
+    const push = (events: readonly ServerEvent[]): void => {
       if (unread.length + events.length > UNREAD_MAX) unread = [];
       unread.push(...events);
       wake();
     };
     signal.addEventListener("abort", end, { once: true });
-    this.#readers.add(tell);
+    this.#readers.add(push);
     this.#begin();
     try {
       yield overviewEvent(await this.overview(OUTSIDE));
@@ -76,7 +76,7 @@ export class LiveFeed {
       }
     } finally {
       signal.removeEventListener("abort", end);
-      this.#readers.delete(tell);
+      this.#readers.delete(push);
       if (this.#readers.size === 0) this.#end();
     }
   }
@@ -84,8 +84,8 @@ export class LiveFeed {
   #begin(): void {
     if (this.#callOff) return;
     this.#seen = null;
-    this.#told = "";
-    void this.#look();
+    this.#sent = "";
+    void this.#poll();
   }
 
   #end(): void {
@@ -93,8 +93,8 @@ export class LiveFeed {
     this.#callOff = null;
   }
 
-  async #look(): Promise<void> {
-    this.#callOff = this.#clock.after(FRESH_MS, () => void this.#look());
+  async #poll(): Promise<void> {
+    this.#callOff = this.#clock.after(FRESH_MS, () => void this.#poll());
     const [overview, entries] = await Promise.all([
       this.overview(OUTSIDE).catch(() => null),
       this.#newEntries().catch((): JournalEntryBody[] => []),
@@ -103,10 +103,10 @@ export class LiveFeed {
     if (overview) {
       const text = whatMatters(overview);
       // The first reader has just got the first one.
-      if (text !== this.#told && this.#told !== "") events.push(overviewEvent(overview));
-      this.#told = text;
+      if (text !== this.#sent && this.#sent !== "") events.push(overviewEvent(overview));
+      this.#sent = text;
     }
-    if (events.length > 0) for (const tell of this.#readers) tell(events);
+    if (events.length > 0) for (const push of this.#readers) push(events);
   }
 
   /** Oldest first. What was written before the first reader came is not new. */

@@ -45,7 +45,7 @@ export interface NodeServices {
   /** What happened to the cluster. */
   readonly journal: JournalService;
   /** What people want to know of the store; one look for all who ask. */
-  readonly insight: { look(): Promise<StoreSnapshot> };
+  readonly insight: { read(): Promise<StoreSnapshot> };
   readonly live: LiveApi;
   readonly settings: { list(): readonly ShownSetting[] };
   /** What agents and callers do under `/v1`; left out by stand-ins only. */

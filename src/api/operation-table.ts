@@ -2,20 +2,23 @@
 
 import type { Method, Operation } from "./operation.ts";
 import { bulkJobs } from "./operations/jobs/bulk-jobs.ts";
-import { getCluster, getLeaders, getMetrics } from "./operations/cluster/cluster.ts";
+import {
+  getCluster,
+  getLeaders,
+  getMetrics,
+  followCluster,
+  getOverview,
+} from "./operations/cluster/cluster.ts";
 import { clusterJobs } from "./operations/jobs/cluster-jobs.ts";
 import { drainNode, getNode, listNodes, removeNode, resumeNode } from "./operations/cluster/nodes.ts";
 import { getFailures } from "./operations/jobs/job-failures.ts";
 import { callFunction } from "./operations/jobs/call-function.ts";
-import { health, healthz, livez, readyz, role, workz } from "./operations/cluster/health.ts";
+import { health, healthz, livez, readyz, role, workz, prometheus } from "./operations/cluster/health.ts";
 import { getLogs } from "./operations/jobs/job-logs.ts";
 import { getJournal } from "./operations/cluster/journal.ts";
 import { getLeaderHistory } from "./operations/cluster/leader-history.ts";
 import { cancelJob, deleteJob, getJob, getResult, listJobs, retryJob } from "./operations/jobs/jobs.ts";
-import { prometheus } from "./operations/cluster/prometheus.ts";
-import { listTasks, status } from "./operations/cluster/node-status.ts";
-import { getSettings } from "./operations/cluster/node-settings.ts";
-import { followCluster, getOverview } from "./operations/cluster/overview.ts";
+import { listTasks, status, getSettings } from "./operations/cluster/node-status.ts";
 import { getLocalMetrics, getMetricsSummary } from "./operations/cluster/placement-metrics.ts";
 import { listQueues, pauseQueue, resumeQueue } from "./operations/jobs/queues.ts";
 import { previewSchedule, previewTiming, scheduleHistory } from "./operations/schedules/schedule-times.ts";

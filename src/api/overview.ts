@@ -40,7 +40,7 @@ export class Overview {
 
   async #own(services: Omit<NodeServices, "live">): Promise<OverviewBody> {
     const { identity, cluster, clock, guarantees, insight, health } = services;
-    const [look, leader] = await Promise.all([insight.look(), leaderOf(services)]);
+    const [snapshot, leader] = await Promise.all([insight.read(), leaderOf(services)]);
     const now = clock.now();
     const info = cluster.info();
     const nodes = cluster.nodes();
@@ -61,16 +61,16 @@ export class Overview {
         leader: leader?.node_id ?? null,
         shared: guarantees.shared,
         nodes,
-        waiting: look.waiting,
+        waiting: snapshot.waiting,
         rates,
-        late: look.late,
-        refused: look.refused,
-        agents: look.agents,
-        storeTrouble: health.problem ?? look.trouble,
+        late: snapshot.late,
+        refused: snapshot.refused,
+        agents: snapshot.agents,
+        storeTrouble: health.problem ?? snapshot.trouble,
       },
       this.#alerts,
     );
-    const oldest = look.waiting.reduce((at, { since }) => Math.min(at, since), Infinity);
+    const oldest = snapshot.waiting.reduce((at, { since }) => Math.min(at, since), Infinity);
     return {
       at: isoOf(now),
       node: identity.name,
@@ -88,16 +88,16 @@ export class Overview {
         store: guarantees.name,
       },
       leader,
-      jobs: { ...look.jobs },
-      counted_at: isoOrNull(look.countedAt),
+      jobs: { ...snapshot.jobs },
+      counted_at: isoOrNull(snapshot.countedAt),
       rates: {
         submitted_per_second: rates.submitted,
         finished_per_second: rates.finished,
         failed_per_second: rates.failed,
       },
-      times: { wait_ms: look.times.wait, run_ms: look.times.run, of: look.times.of },
+      times: { wait_ms: snapshot.times.wait, run_ms: snapshot.times.run, of: snapshot.times.of },
       backlog: {
-        ready: look.jobs.queued,
+        ready: snapshot.jobs.queued,
         oldest_age_ms: oldest === Infinity ? null : Math.max(0, Math.round(now - oldest)),
       },
       workers: { slots: sum(({ slots }) => slots), running: sum(({ jobs }) => jobs) },

@@ -28,7 +28,7 @@ export interface Problem {
 }
 
 /** Codes that end a start or a call of the library. Should one ever surface in a request, it is a fault of ours. */
-const NEVER_TOLD: ReadonlySet<ErrorCode> = new Set([
+const INTERNAL_CODES: ReadonlySet<ErrorCode> = new Set([
   "INTERNAL",
   "BAD_CONFIG",
   "BAD_TASK",
@@ -37,11 +37,11 @@ const NEVER_TOLD: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /** Under the name that callers of a cluster without shared store have always tested for. */
-const TOLD_AS: Partial<Record<ErrorCode, string>> = { OWNER_UNREACHABLE: "owner_node_unreachable" };
+const PUBLIC_NAMES: Partial<Record<ErrorCode, string>> = { OWNER_UNREACHABLE: "owner_node_unreachable" };
 
 export function problemOf(error: unknown, requestId: string): Problem {
   const known = error instanceof BatonError ? error : fromHttpLayer(error);
-  if (known && !NEVER_TOLD.has(known.code)) return tell(known);
+  if (known && !INTERNAL_CODES.has(known.code)) return refusalOf(known);
   return {
     status: 500,
     body: {
@@ -54,9 +54,9 @@ export function problemOf(error: unknown, requestId: string): Problem {
   };
 }
 
-function tell(error: BatonError): Problem {
+function refusalOf(error: BatonError): Problem {
   const { status, retryable } = ERRORS[error.code];
-  const core = { error: TOLD_AS[error.code] ?? error.code, message: error.message };
+  const core = { error: PUBLIC_NAMES[error.code] ?? error.code, message: error.message };
   return {
     status,
     // Code and message come first to be read first, and last so that no detail can pose as them.

@@ -4,7 +4,7 @@
  */
 
 import { Command, CommanderError } from "commander";
-import { stopAsSignal } from "../supervisor/stop-message.ts";
+import { stopAsSignal } from "../supervisor/messages.ts";
 import { VERSION } from "../platform/version.ts";
 import { EXIT, report } from "./failure.ts";
 import { below, HELP_LAYOUT, HELP_WIDTH } from "./terminal/help-layout.ts";

@@ -43,7 +43,7 @@ export type { FollowEvent } from "./streams/follow-job.ts";
 export type { LiveEvent, LiveOptions } from "./streams/follow-live.ts";
 export { LeaderConnection } from "./connection/leader-connection.ts";
 export type { LeaderAnswer, LeaderCall, LeaderConnectionOptions } from "./connection/leader-connection.ts";
-export type * from "./controller-bodies.ts";
+export type * from "./controller-calls.ts";
 export type * from "./client-options.ts";
 export type { JobBody, JobSummaryBody, LogLineBody } from "../api/bodies/job-body.ts";
 export type { JournalEntryBody } from "../api/bodies/journal-body.ts";

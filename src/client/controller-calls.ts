@@ -4,14 +4,6 @@
  */
 
 import type { AnswerOf, BodyOf, Parts, QueryOf, Route } from "../api/operation-table.ts";
-import type {
-  HeartbeatRequest,
-  LeaseRequest,
-  LogsRequest,
-  RenewRequest,
-  ResultAnswerBody,
-  ResultRequest,
-} from "./controller-bodies.ts";
 
 type Call = <R extends Route>(route: R, parts: Parts<R>, timeoutMs?: number) => Promise<AnswerOf<R>>;
 type Jobs = Extract<BodyOf<"POST /v1/jobs">, readonly unknown[]>;
@@ -83,4 +75,31 @@ export class ControllerCalls {
   removeAgent(name: string) {
     return this.#call("DELETE /v1/agents/{agent_name}", { params: { agent_name: name } });
   }
+}
+
+export type LeaseRequest = BodyOf<"POST /v1/leases">;
+/** One lease for all tasks of the batch. */
+export type LeaseBody = NonNullable<AnswerOf<"POST /v1/leases">>;
+export type LeasedTaskBody = LeaseBody["tasks"][number];
+export type RenewRequest = BodyOf<"POST /v1/leases/renew">;
+export type RenewedBody = AnswerOf<"POST /v1/leases/renew">;
+export type LogsRequest = BodyOf<"POST /v1/logs">;
+export type HeartbeatRequest = BodyOf<"POST /v1/agents/heartbeat">;
+
+type One<T> = Exclude<T, readonly unknown[]>;
+
+export type ResultRequest = One<BodyOf<"POST /v1/results">>;
+export type ResultStatus = ResultRequest["status"];
+export type ResultErrorBody = NonNullable<ResultRequest["error"]>;
+/** Of one result: accepted, or refused with a code. */
+export type ResultAnswerBody = One<AnswerOf<"POST /v1/results">>;
+
+/** The answer of a node that does not lead; what it does not know is null. */
+export interface NotLeaderBody {
+  readonly error: "NOT_LEADER";
+  readonly leader_id: string | null;
+  readonly leader_url: string | null;
+  readonly leader_epoch: number | null;
+  readonly node_id: string;
+  readonly role: string;
 }

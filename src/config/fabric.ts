@@ -2,6 +2,8 @@
 
 import type { Settings } from "./settings.ts";
 import { isPostgresUrl } from "./values/store-url.ts";
+import type { PostgresOptions } from "../platform/drivers/postgres/postgres.ts";
+import type { StoreOptions } from "../store/open-store.ts";
 
 /**
  * `alone`: one node with its own store. `peers`: nodes with a store each, which know each other. `postgres`: nodes on
@@ -35,4 +37,17 @@ export function isPushed(
   if (!sharesStore(settings)) return false;
   const { mode } = settings.dispatch;
   return mode === "push" || (mode === "auto" && settings.redis.url !== "");
+}
+
+type StoreSettings = Pick<Settings, "store" | "data"> & {
+  readonly postgres: Pick<Settings["postgres"], "schema">;
+};
+
+/** `connection` is for one that is reached over the network. */
+export function storeOptions(
+  { store, data, postgres: { schema } }: StoreSettings,
+  connection: Omit<PostgresOptions, "url" | "schema">,
+): StoreOptions {
+  if (isPostgresUrl(store)) return { kind: "postgres", url: store, schema, ...connection };
+  return { kind: store, dir: data, clock: connection.clock };
 }

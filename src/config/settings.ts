@@ -5,10 +5,8 @@
 
 import { NODE_NAME, THING_NAME } from "../core/ids.ts";
 import { ACCESS_SETTINGS } from "./definitions/access-settings.ts";
-import { AGENT_SETTINGS } from "./definitions/agent-settings.ts";
-import { CLUSTER_SETTINGS } from "./definitions/cluster-settings.ts";
-import { CONTROLLER_SETTINGS } from "./definitions/controller-settings.ts";
-import { ETCD_SETTINGS } from "./definitions/etcd-settings.ts";
+import { AGENT_SETTINGS, CONTROLLER_SETTINGS } from "./definitions/controller-settings.ts";
+import { CLUSTER_SETTINGS, ETCD_SETTINGS } from "./definitions/cluster-settings.ts";
 import { HTTP_SETTINGS } from "./definitions/http-settings.ts";
 import type { NodeMap } from "./values/node-map.ts";
 import { OWNERSHIP_SETTINGS } from "./definitions/push-settings.ts";

@@ -99,7 +99,7 @@ const GRACE_MS = 1_000;
 
 export class Controller extends Lifecycle {
   readonly #o: ControllerOptions;
-  readonly #book: LeasedRuns;
+  readonly #leasedRuns: LeasedRuns;
   readonly #leases: LeaseService;
   readonly #results: ResultService;
   readonly #directory: AgentDirectory;
@@ -112,8 +112,8 @@ export class Controller extends Lifecycle {
     super();
     this.#o = options;
     const { store, guard, clock, random, log, tasks, rules, settings, events, nodeEvents, spans } = options;
-    this.#book = new LeasedRuns(rules.budgets);
-    const common = { store, guard, book: this.#book, clock, events: nodeEvents };
+    this.#leasedRuns = new LeasedRuns(rules.budgets);
+    const common = { store, guard, leasedRuns: this.#leasedRuns, clock, events: nodeEvents };
     this.#leases = new LeaseService({
       ...common,
       random,
@@ -171,7 +171,7 @@ export class Controller extends Lifecycle {
   async lease(request: LeaseRequest, caller: Caller): Promise<Lease | null> {
     const { guard, settings } = this.#o;
     const term = guard.require("lead");
-    const { leaderEpoch, capabilities, queues, limit, timeoutMs, request: id, unanswered, ...sign } = request;
+    const { leaderEpoch, capabilities, queues, limit, timeoutMs, requestId, unanswered, ...sign } = request;
     if (leaderEpoch !== undefined && leaderEpoch !== term.epoch) {
       const message = `leader_epoch ${leaderEpoch} is not the current one (${term.epoch}); leave it out, or give that`;
       throw staleEpoch(null, {
@@ -185,7 +185,7 @@ export class Controller extends Lifecycle {
     await this.#giveUp(sign.name, unanswered, term);
     const wanted = {
       agent: sign.name,
-      request: id,
+      requestId,
       tasks: new Set(capabilities),
       queues: queues && queues.length > 0 ? new Set(queues) : null,
       limit,
@@ -281,7 +281,7 @@ export class Controller extends Lifecycle {
 
   /** The job was taken from a worker or agent that let its lease run out. */
   recovered(id: JobId): void {
-    const run = this.#book.end(id);
+    const run = this.#leasedRuns.end(id);
     this.#o.events.emit("lease.expired", {
       job_id: id,
       ...(run && { agent: run.agent, lease_id: run.job.lease, job_epoch: run.job.jobEpoch }),
@@ -321,7 +321,7 @@ export class Controller extends Lifecycle {
     this.#follow({ event: "drain" });
     const over = new AbortController();
     const late = this.#o.clock.sleep(GRACE_MS, AbortSignal.any([hurry, over.signal]));
-    await Promise.race([this.#book.emptied(), late]);
+    await Promise.race([this.#leasedRuns.emptied(), late]);
     over.abort();
     this.#follow({ event: "stepped_down" });
   }
@@ -346,7 +346,7 @@ export class Controller extends Lifecycle {
       if (action !== "stop_leasing" && action !== "close_writes") continue;
       this.#leases.close();
       if (action === "stop_leasing") continue;
-      this.#book.clear();
+      this.#leasedRuns.clear();
       this.#directory.forget();
     }
   }

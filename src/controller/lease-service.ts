@@ -20,7 +20,7 @@ import type { NodeEvents } from "../platform/node-events.ts";
 import type { Random } from "../platform/random.ts";
 import type { ClaimedJob, JobStore, Renewal } from "../store/store.ts";
 import type { Heartbeat } from "./agent-directory.ts";
-import { LeaseWaiters, type Issued, type Waiter, type Wish } from "./lease-waiters.ts";
+import { LeaseWaiters, type Issued, type Waiter, type WorkRequest } from "./lease-waiters.ts";
 import type { LeasedRuns } from "./leased-runs.ts";
 import type { TermGuard } from "./term-guard.ts";
 
@@ -31,7 +31,7 @@ export interface LeaseRequest extends Omit<Heartbeat, "running"> {
   readonly timeoutMs: number;
   readonly leaderEpoch?: number;
   /** What the agent calls this request. */
-  readonly request?: string;
+  readonly requestId?: string;
 }
 
 export interface Lease {
@@ -50,7 +50,7 @@ export interface RenewedLease {
 export interface LeaseServiceOptions {
   readonly store: { readonly jobs: Pick<JobStore, "claim" | "settle"> };
   readonly guard: TermGuard;
-  readonly book: LeasedRuns;
+  readonly leasedRuns: LeasedRuns;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -60,10 +60,10 @@ export interface LeaseServiceOptions {
 }
 
 /** The net under hints and timers: so long may a job wait at worst if all of them fail. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Looks at a time, of one interest and of all. More, and idle agents take the store's connections from those who work. */
-const LOOKS_EACH = 4;
-const LOOKS_MAX = 8;
+const CLAIMS_EACH = 4;
+const CLAIMS_MAX = 8;
 /** With more interests than this, each is looked after less often: agents of equal capabilities cost less. */
 const INTERESTS_PER_LOOK = 16;
 
@@ -83,7 +83,7 @@ export class LeaseService {
   readonly #wanting = new Set<LeaseWaiters>();
   /** Those for whom a look is under way. */
   readonly #served = new Set<Waiter>();
-  #looks = 0;
+  #claims = 0;
   /** When the next scheduled job is due, as last heard; monotonic. */
   #dueAt = Infinity;
   #wakesAt = Infinity;
@@ -95,19 +95,19 @@ export class LeaseService {
 
   /** The agents that wait, some perhaps more than once. */
   *agents(): Generator<string> {
-    for (const { line } of this.#interests.values()) for (const { wish } of line) yield wish.agent;
+    for (const { line } of this.#interests.values()) for (const { request } of line) yield request.agent;
   }
 
   /** A lease with at least one job, or null when there was none in time. */
-  ask(wish: Wish, caller: Caller): Promise<Issued | null> {
+  ask(request: WorkRequest, caller: Caller): Promise<Issued | null> {
     const { clock, random } = this.#o;
     const now = clock.monotonic();
-    const interest = this.#interest(wish);
+    const interest = this.#interest(request);
     const asked = Promise.withResolvers<Issued | null>();
     const waiter: Waiter = {
-      wish,
-      lease: agentLease(wish.agent, wish.request, random.uuid()),
-      until: now + wish.timeoutMs,
+      request,
+      lease: agentLease(request.agent, request.requestId, random.uuid()),
+      until: now + request.timeoutMs,
       caller,
       forsaken: false,
       settle: asked.resolve,
@@ -120,7 +120,8 @@ export class LeaseService {
     });
     interest.line.push(waiter);
     // Whoever does not wait wants to know it now. The others are told nothing that was not looked for a moment ago.
-    if (wish.timeoutMs === 0 || interest.hinted || now - interest.emptyAt >= LOOK_MS) this.#look(interest);
+    if (request.timeoutMs === 0 || interest.hinted || now - interest.emptyAt >= POLL_MS)
+      this.#claimNext(interest);
     this.#wakeAt(Math.min(waiter.until, this.#ticksAt(interest)));
     return asked.promise.finally(stopListening);
   }
@@ -133,7 +134,7 @@ export class LeaseService {
     for (const interest of this.#interests.values()) {
       if (tasks && !overlap(tasks, interest.tasks)) continue;
       interest.hint(tasks !== undefined);
-      if (now >= interest.quietUntil) this.#look(interest);
+      if (now >= interest.quietUntil) this.#claimNext(interest);
       else this.#wakeAt(interest.quietUntil);
     }
   }
@@ -147,8 +148,8 @@ export class LeaseService {
 
   /** Nobody listens for the answers to these requests any more; what a look under way still finds for them is given back. */
   forsake(agent: string, requests: readonly string[]): void {
-    const theirs = ({ wish }: Waiter): boolean =>
-      wish.agent === agent && wish.request !== undefined && requests.includes(wish.request);
+    const theirs = ({ request }: Waiter): boolean =>
+      request.agent === agent && request.requestId !== undefined && requests.includes(request.requestId);
     for (const waiter of this.#served) if (theirs(waiter)) waiter.forsaken = true;
     for (const { line } of this.#interests.values()) {
       for (let at = line.length - 1; at >= 0; at--)
@@ -166,33 +167,33 @@ export class LeaseService {
     for (const { line } of interests) for (const waiter of line) waiter.fail(this.#o.guard.refusal());
   }
 
-  #interest(wish: Wish): LeaseWaiters {
-    const key = LeaseWaiters.keyOf(wish);
+  #interest(request: WorkRequest): LeaseWaiters {
+    const key = LeaseWaiters.keyOf(request);
     let interest = this.#interests.get(key);
-    if (!interest) this.#interests.set(key, (interest = new LeaseWaiters(key, wish)));
+    if (!interest) this.#interests.set(key, (interest = new LeaseWaiters(key, request)));
     return interest;
   }
 
-  #look(interest: LeaseWaiters): void {
+  #claimNext(interest: LeaseWaiters): void {
     this.#wanting.add(interest);
     this.#pump();
   }
 
   #pump(): void {
     for (const interest of this.#wanting) {
-      while (this.#looks < LOOKS_MAX && interest.looks < (interest.flows ? LOOKS_EACH : 1)) {
+      while (this.#claims < CLAIMS_MAX && interest.claims < (interest.flows ? CLAIMS_EACH : 1)) {
         const waiter = interest.line.shift();
         if (!waiter) break;
         void this.#serve(interest, waiter);
       }
       if (interest.line.length === 0) this.#wanting.delete(interest);
-      if (this.#looks >= LOOKS_MAX) return;
+      if (this.#claims >= CLAIMS_MAX) return;
     }
   }
 
   async #serve(interest: LeaseWaiters, waiter: Waiter): Promise<void> {
-    this.#looks++;
-    interest.looks++;
+    this.#claims++;
+    interest.claims++;
     interest.hinted = false;
     this.#served.add(waiter);
     try {
@@ -205,24 +206,24 @@ export class LeaseService {
       if (hasCode(error, "NOT_LEADER")) this.close();
     }
     this.#served.delete(waiter);
-    this.#looks--;
-    interest.looks--;
+    this.#claims--;
+    interest.claims--;
     this.#sweep();
   }
 
   async #claim(interest: LeaseWaiters, waiter: Waiter): Promise<void> {
-    const { store, guard, book, clock, events, leaseMs, onLeased } = this.#o;
-    const { wish, lease, caller } = waiter;
+    const { store, guard, leasedRuns, clock, events, leaseMs, onLeased } = this.#o;
+    const { request, lease, caller } = waiter;
     const term = guard.require("lead");
-    const suspect = !book.holdsSuspect(wish.agent);
+    const suspect = !leasedRuns.holdsSuspect(request.agent);
     const claiming = store.jobs.claim({
       author: { node: term.leader, ownerEpoch: term.epoch, leaderEpoch: term.epoch },
-      worker: wish.agent,
+      worker: request.agent,
       lease,
       leaseMs,
-      limit: wish.limit,
-      tasks: wish.tasks,
-      queues: wish.queues,
+      limit: request.limit,
+      tasks: request.tasks,
+      queues: request.queues,
       exceptQueues: NOTHING,
       opens: true,
       suspect,
@@ -232,15 +233,15 @@ export class LeaseService {
     const now = clock.monotonic();
     if (nextDueInMs !== null) this.#dueAt = Math.min(this.#dueAt, now + Math.max(nextDueInMs, 1));
     if (jobs.length === 0) return this.#nothing(interest, waiter, suspect, now);
-    interest.found(jobs.length === wish.limit, now);
+    interest.found(jobs.length === request.limit, now);
     if (!interest.flows) this.#wanting.delete(interest);
     const issued = { lease, term, jobs };
     if (caller.gone || waiter.forsaken) {
       waiter.settle(null);
       return this.#giveBack(issued);
     }
-    book.add(wish.agent, jobs);
-    onLeased(wish.agent, issued);
+    leasedRuns.add(request.agent, jobs);
+    onLeased(request.agent, issued);
     waiter.settle(issued);
   }
 
@@ -276,7 +277,7 @@ export class LeaseService {
       if (!this.#wanting.has(interest)) {
         if (over) endWaits(interest, now);
         if (interest.line.length === 0) {
-          if (interest.looks === 0 && now >= ticksAt) this.#interests.delete(interest.key);
+          if (interest.claims === 0 && now >= ticksAt) this.#interests.delete(interest.key);
           continue;
         }
         if (now >= ticksAt || (interest.hinted && now >= interest.quietUntil)) this.#wanting.add(interest);
@@ -296,7 +297,7 @@ export class LeaseService {
   }
 
   #ticksAt(interest: LeaseWaiters): number {
-    return interest.emptyAt + LOOK_MS * Math.ceil(this.#interests.size / INTERESTS_PER_LOOK);
+    return interest.emptyAt + POLL_MS * Math.ceil(this.#interests.size / INTERESTS_PER_LOOK);
   }
 
   #wakeAt(at: number): void {
@@ -316,7 +317,7 @@ function endWaits(interest: LeaseWaiters, now: number): void {
   const { line } = interest;
   let kept = 0;
   for (const waiter of line) {
-    const earlyMs = Math.min(waiter.wish.timeoutMs * EARLY_SHARE, EARLY_MS_MAX);
+    const earlyMs = Math.min(waiter.request.timeoutMs * EARLY_SHARE, EARLY_MS_MAX);
     if (waiter.until - earlyMs <= now) ended.push(waiter);
     else line[kept++] = waiter;
   }

@@ -14,10 +14,10 @@ export interface Caller {
   onGone(leave: () => void): () => void;
 }
 
-export interface Wish {
+export interface WorkRequest {
   readonly agent: string;
-  /** What the agent calls this wish, for the case that its answer is lost. */
-  readonly request?: string;
+  /** What the agent calls this request, for the case that its answer is lost. */
+  readonly requestId: string | undefined;
   readonly tasks: ReadonlySet<string>;
   /** Null for all. */
   readonly queues: ReadonlySet<string> | null;
@@ -32,7 +32,7 @@ export interface Issued {
 }
 
 export interface Waiter {
-  readonly wish: Wish;
+  readonly request: WorkRequest;
   /** Kept for the whole wait: a look that finds nothing leaves no second lease behind in the store. */
   readonly lease: LeaseId;
   /** Monotonic. */
@@ -55,7 +55,7 @@ export class LeaseWaiters {
   readonly queues: ReadonlySet<string> | null;
   /** Those who wait and are not being looked for now, oldest first. */
   readonly line: Waiter[] = [];
-  looks = 0;
+  claims = 0;
   /** The last look found all that it asked for, so there may be more than one agent can take. */
   flows = false;
   /** When a look last came to the end of the work; monotonic. */
@@ -65,13 +65,13 @@ export class LeaseWaiters {
   quietUntil = -Infinity;
   #fruitless = 0;
 
-  constructor(key: string, wish: Wish) {
+  constructor(key: string, request: WorkRequest) {
     this.key = key;
-    this.tasks = wish.tasks;
-    this.queues = wish.queues;
+    this.tasks = request.tasks;
+    this.queues = request.queues;
   }
 
-  static keyOf({ tasks, queues }: Wish): string {
+  static keyOf({ tasks, queues }: WorkRequest): string {
     return JSON.stringify([[...tasks].sort(), queues && [...queues].sort()]);
   }
 

@@ -69,7 +69,7 @@ export interface AgentReport extends RunNamed {
 export interface ResultServiceOptions {
   readonly store: { readonly jobs: Pick<JobStore, "settle" | "report" | "get"> };
   readonly guard: TermGuard;
-  readonly book: LeasedRuns;
+  readonly leasedRuns: LeasedRuns;
   readonly tasks: Pick<TaskRegistry, "get">;
   readonly rules: OutcomeRules;
   readonly clock: Clock;
@@ -110,9 +110,9 @@ export class ResultService {
       results.map(async (result, at) => (refusals[at] ? null : this.#judge(result))),
     );
     const settlements = judged.filter((settlement) => settlement !== null);
-    const tell = this.#spans(settlements);
+    const endSpans = this.#spans(settlements);
     const verdicts = await this.#write(settlements, term);
-    tell(verdicts ?? settlements.map(() => "stale"));
+    endSpans(verdicts ?? settlements.map(() => "stale"));
     let next = 0;
     return Promise.all(
       results.map(async (result, at) => {
@@ -147,10 +147,10 @@ export class ResultService {
 
   /** Of results that were leased from this leader; answers with what is to be called when the store has spoken. */
   #spans(settlements: readonly Settlement[]): (verdicts: readonly Verdict[]) => void {
-    const { spans, book } = this.#o;
+    const { spans, leasedRuns } = this.#o;
     if (!spans?.on) return () => {};
     const open = settlements.map(({ run, outcome }) => {
-      const trace = book.find(run.id, run.jobEpoch, run.lease)?.trace;
+      const trace = leasedRuns.find(run.id, run.jobEpoch, run.lease)?.trace;
       return trace && spans.settle(run, outcome, trace);
     });
     return (verdicts) => open.forEach((span, at) => span && spans.settled(span, verdicts[at]));
@@ -186,10 +186,10 @@ export class ResultService {
   }
 
   async #judge(result: AgentResult): Promise<Settlement> {
-    const { tasks, rules, store, book } = this.#o;
+    const { tasks, rules, store, leasedRuns } = this.#o;
     const run = this.#run(result);
     if (result.status === "released") return { run, outcome: { kind: "released" } };
-    const leased = book.find(run.id, run.jobEpoch, run.lease);
+    const leased = leasedRuns.find(run.id, run.jobEpoch, run.lease);
     // Leased from an earlier leader: only what is tried again depends on what was spent before.
     const job = leased ?? (result.status === "failed" ? await store.jobs.get(run.id) : null);
     const policy = job ? tasks.get(job.task)?.retry : undefined;
@@ -204,18 +204,18 @@ export class ResultService {
     verdict: Verdict | null,
     term: Term,
   ): Promise<ResultAnswer> {
-    const { book, store } = this.#o;
+    const { leasedRuns, store } = this.#o;
     if (verdict !== "accepted" && verdict !== "replayed")
       return refused(result, this.#afterVerdict(verdict, result));
     const replayed = verdict === "replayed";
-    if (!replayed) book.end(result.job);
+    if (!replayed) leasedRuns.end(result.job);
     const after = statusAfter(outcome);
     const common = { accepted: true, job: result.job, replayed } as const;
     if (!replayed && isFinal(after)) return { ...common, status: after, leaderEpoch: term.epoch };
     // A job that was to be cancelled does not return to the queue, and of a result that was sent before the first answer stands.
     const job = await store.jobs.get(result.job);
     const leaderEpoch = replayed ? (job?.leaderEpoch ?? term.epoch) : term.epoch;
-    return { ...common, status: statusTold(result, job), leaderEpoch };
+    return { ...common, status: reportedStatus(result, job), leaderEpoch };
   }
 
   #afterVerdict(verdict: Verdict | null, { job, jobEpoch }: RunNamed): ResultRefusal {
@@ -232,12 +232,12 @@ export class ResultService {
 
   #run({ job, jobEpoch, lease }: RunNamed): Run {
     const named = { id: job, jobEpoch: jobEpoch!, lease: lease as LeaseId };
-    return this.#o.book.find(named.id, named.jobEpoch, named.lease) ?? named;
+    return this.#o.leasedRuns.find(named.id, named.jobEpoch, named.lease) ?? named;
   }
 }
 
 /** The same at every repetition, whether the job has become due meanwhile or not. */
-function statusTold({ status }: AgentResult, job: Job | null): JobStatus {
+function reportedStatus({ status }: AgentResult, job: Job | null): JobStatus {
   if (job && isFinal(job.status)) return job.status;
   return status === "failed" ? "scheduled" : "queued";
 }

@@ -20,15 +20,20 @@ import { traceFields } from "../core/trace.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { traceIn } from "../transport/hop-headers.ts";
-import { AuthenticationHook, type Gatekeeper } from "./authenticate.ts";
-import { checkPrefix, cutPrefix, prefixOf } from "./path-prefix.ts";
+import { AuthenticationHook, type AccessCheck } from "./authenticate.ts";
+import type { IncomingMessage } from "node:http";
 import type { DashboardOptions } from "./dashboard.ts";
 import { EventStreams } from "./event-streams.ts";
 import { OriginGuard } from "./origin-guard.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { NO_COMPILERS, servePages } from "./pages.ts";
-import { countRequests, type RequestSink } from "./request-counter.ts";
-import { bindOperations, leaderHeaders, methodNotAllowed } from "./operation-routes.ts";
+import {
+  bindOperations,
+  countRequests,
+  leaderHeaders,
+  methodNotAllowed,
+  type RequestSink,
+} from "./operation-routes.ts";
 
 export interface AppOptions {
   readonly executor: OperationExecutor;
@@ -43,7 +48,7 @@ export interface AppOptions {
   /** None unless told otherwise. */
   readonly dashboard?: DashboardOptions;
   /** Who may come in; left out by stand-ins only, and then nobody but the own machine. */
-  readonly access?: Gatekeeper;
+  readonly access?: AccessCheck;
   /** Requests in a second of each caller; 0 for as many as they like. */
   readonly rateLimit?: number;
   /** Proxies whose word on the caller's address is believed. */
@@ -115,7 +120,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     nodes: () => services.membership.nodes().filter(({ alive }) => alive).length,
   });
   const audit = new AuditTrail({ journal: services.journal, clock });
-  const access = options.access ?? nobodyBut(isLoopback(options.host));
+  const access = options.access ?? loopbackOnly(isLoopback(options.host));
   const authentication = new AuthenticationHook({ access, limits, audit });
   app.addHook("onRoute", authentication.onRoute);
   app.addHook("onClose", () => audit.flush());
@@ -194,7 +199,7 @@ function requestIds(incarnation: string): (request: { headers: NodeJS.Dict<strin
 }
 
 /** Without access, as tests build it: the own machine, and else nobody. */
-function nobodyBut(loopback: boolean): Gatekeeper {
+function loopbackOnly(loopback: boolean): AccessCheck {
   return {
     open: loopback,
     anybody: LOOPBACK,
@@ -278,4 +283,27 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     );
   }
   socket.destroySoon();
+}
+
+/** `/baton/` as `/baton`, and `/` as the empty text. */
+export function prefixOf(basePath: string): string {
+  return basePath.replace(/\/+$/, "");
+}
+
+/** Null when there is nothing to cut off. */
+export function cutPrefix(prefix: string): ((request: Pick<IncomingMessage, "url">) => string) | null {
+  if (prefix === "") return null;
+  return ({ url = "/" }) => (url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url);
+}
+
+/** `/jobs` as a prefix would make `/jobs/{id}` mean something else. */
+export function checkPrefix(prefix: string, paths: readonly string[]): void {
+  const first = prefix.split("/")[1];
+  const taken = paths.find((path) => path.split("/")[1] === first);
+  if (prefix === "" || taken === undefined) return;
+  throw new BatonError(
+    "BAD_CONFIG",
+    `http.base_path is ${prefix}, and the API has ${taken}; choose another, as /baton`,
+    { field: "http.base_path" },
+  );
 }

@@ -18,7 +18,6 @@ import { principalText, requirePermission } from "../core/access/permissions.ts"
 import type { NeededPermission, Principal } from "../core/access/permissions.ts";
 import { BatonError } from "../core/errors.ts";
 import { dropInternal, NO_FORWARD_HEADER, OUTSIDE, type Inbound } from "../transport/hop-headers.ts";
-import { addressOf } from "./caller-address.ts";
 import type { RateLimits } from "./rate-limits.ts";
 
 declare module "fastify" {
@@ -32,10 +31,10 @@ declare module "fastify" {
   }
 }
 
-export type Gatekeeper = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
+export type AccessCheck = Pick<Access, "open" | "anybody" | "stale" | "identify" | "identifyAgain" | "knows">;
 
 export interface AuthenticationOptions {
-  readonly access: Gatekeeper;
+  readonly access: AccessCheck;
   readonly limits: RateLimits;
   readonly audit: Pick<AuditTrail, "refused">;
 }
@@ -202,4 +201,28 @@ function cannotCheck(): BatonError {
 export function inboundOf({ query, headers, principal }: FastifyRequest): Inbound {
   dropInternal(query as Record<string, unknown>);
   return { ...OUTSIDE, mayForward: headers[NO_FORWARD_HEADER] === undefined, principal };
+}
+
+/** Longer than any address; what a proxy passed on unseen may be anything. */
+const ADDRESS_LENGTH_MAX = 64;
+
+/** One of IPv4 looks the same whether or not the node listens to IPv6 too. */
+export function addressOf({ ip }: FastifyRequest): string {
+  return ip.replace(/^::ffff:(?=\d+\.)/i, "").slice(0, ADDRESS_LENGTH_MAX);
+}
+
+/**
+ * Whether the caller itself uses https. Of two proxies each may have added a word of its own, `https, http`, and then it is that of the
+ * outermost one that is trusted; or the first word was passed on as it was.
+ */
+export function isHttps(request: FastifyRequest): boolean {
+  const words = request.headers["x-forwarded-proto"];
+  const hops = (request.ips?.length ?? 1) - 1;
+  if (hops < 2 || typeof words !== "string") return isHttpsWord(request.protocol);
+  const protocols = words.split(",");
+  return isHttpsWord(protocols[Math.max(0, protocols.length - hops)]);
+}
+
+function isHttpsWord(word: string | undefined): boolean {
+  return word?.trim().toLowerCase() === "https";
 }

@@ -112,7 +112,7 @@ export class EventStreams {
     this.#open.set(stop, over);
     if (stays === null) return;
     this.#watched.set(stop, stays);
-    this.#callOff ??= this.#clock.after(STAY_MS, () => this.#look());
+    this.#callOff ??= this.#clock.after(STAY_MS, () => this.#checkReaders());
   }
 
   #closed(stop: AbortController): void {
@@ -123,9 +123,9 @@ export class EventStreams {
     this.#callOff = null;
   }
 
-  #look(): void {
+  #checkReaders(): void {
     for (const [stop, stays] of this.#watched) if (!stays()) stop.abort();
-    this.#callOff = this.#clock.after(STAY_MS, () => this.#look());
+    this.#callOff = this.#clock.after(STAY_MS, () => this.#checkReaders());
   }
 
   /** Whether it came to its end. A peer that says nothing for too long is left, and so is a reader that takes nothing. */

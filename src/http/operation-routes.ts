@@ -12,10 +12,10 @@ import { sessionCookie, type CookieScope } from "../api/bodies/session-cookie.ts
 import type { Caller } from "../controller/lease-waiters.ts";
 import { BatonError } from "../core/errors.ts";
 import { roleOf } from "../core/leadership/role.ts";
-import { inboundOf, type AuthenticationHook } from "./authenticate.ts";
-import { addressOf, isHttps } from "./caller-address.ts";
+import { addressOf, inboundOf, isHttps, type AuthenticationHook } from "./authenticate.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { RateLimits } from "./rate-limits.ts";
+import type { HttpMetrics } from "../observe/metrics/http-metrics.ts";
 
 export interface RoutesOptions {
   readonly operations: readonly Operation[];
@@ -113,12 +113,12 @@ function audited(operation: Operation, { audit, executor }: RoutesOptions) {
     else if (frequent) audit.counted({ operation: name, principal, status });
     else {
       // A body that was refused as such could be anything.
-      const told = status === 400 ? undefined : audits?.({ body });
+      const details = status === 400 ? undefined : audits?.({ body });
       const servedBy = reply.getHeader("x-baton-node");
       audit.changed({
         operation: name,
         principal,
-        params: { ...(query as object), ...(params as object), ...told },
+        params: { ...(query as object), ...(params as object), ...details },
         status,
         address: addressOf(request),
         requestId: request.id,
@@ -177,4 +177,29 @@ function covers(pattern: string, path: string): boolean {
   const a = pattern.split("/");
   const b = path.split("/");
   return a.length === b.length && a.every((step, index) => step === b[index] || step.startsWith("{"));
+}
+
+export type RequestSink = Pick<HttpMetrics, "answered">;
+
+/** For what no route is for: whatever callers make up must not become a label. */
+const UNKNOWN_ROUTE = "other";
+
+/** How long a stream lasted, or a call that waits for something to happen, says nothing of how fast anything is. */
+export function countRequests(sink: RequestSink, operations: readonly Operation[]) {
+  const untimed = new Set(
+    operations.filter(({ streams, waits }) => streams || waits).map(({ path }) => path),
+  );
+  const routes = new Map<string, string>();
+  const named = (url: string): string => {
+    let route = routes.get(url);
+    if (route === undefined) routes.set(url, (route = url.replaceAll(/:(\w+)/g, "{$1}")));
+    return route;
+  };
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const { url } = request.routeOptions;
+    const route = url === undefined ? UNKNOWN_ROUTE : named(url);
+    const took = untimed.has(route) ? null : reply.elapsedTime;
+    sink.answered(request.method, route, reply.raw.statusCode, took);
+    done();
+  };
 }

@@ -5,8 +5,7 @@
 
 import { Reachability } from "../observe/reachability.ts";
 import { openChannels } from "../channels/open-channels.ts";
-import { fabricOf } from "../config/fabric.ts";
-import { storeOptions } from "../config/store-options.ts";
+import { fabricOf, storeOptions } from "../config/fabric.ts";
 import type { Coordination } from "../leadership/coordination.ts";
 import { openCoordination } from "../leadership/open-coordination.ts";
 import { httpProbe } from "../platform/http-probe.ts";

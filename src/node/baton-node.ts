@@ -25,12 +25,12 @@ import { TaskRegistry, type TaskInfo } from "../jobs/tasks/task-registry.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Guarantees } from "../store/store.ts";
 import { compose, type Composed } from "./compose.ts";
-import type { NodeOptions } from "./node-options.ts";
+import type { NodeOptions } from "./platform.ts";
 import { platform } from "./platform.ts";
 import { ServiceList } from "./service-list.ts";
 import { baseServices, workingServices } from "./start-order.ts";
 
-export type { NodeOptions } from "./node-options.ts";
+export type { NodeOptions } from "./platform.ts";
 
 /** A node alone waits so long for its first term; only a broken store makes it take more than milliseconds. */
 const FIRST_TERM_MS = 10_000;

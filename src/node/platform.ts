@@ -7,12 +7,11 @@
 
 import { hostname } from "node:os";
 import { LoadMeter } from "../observe/load-meter.ts";
-import { addressOf } from "./own-address.ts";
 import { Traffic } from "../observe/traffic.ts";
 import { Watchdog } from "../observe/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
 import type { NodeName } from "../core/ids.ts";
-import type { NodeIdentity, NodeRole, OwnInfo } from "../core/node.ts";
+import type { NodeIdentity, NodeRole, OwnInfo, NodeInfo, NodeLoad } from "../core/node.ts";
 import { roleOf } from "../core/leadership/role.ts";
 import { traceFields } from "../core/trace.ts";
 import { JobSpans } from "../jobs/job-spans.ts";
@@ -34,7 +33,11 @@ import { systemRandom } from "../platform/random.ts";
 import { OpenTelemetry } from "../platform/tracing.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import { VERSION } from "../platform/version.ts";
-import type { NodeOptions } from "./node-options.ts";
+import type { BeforeLeading } from "../leadership/elector.ts";
+import type { AnyTask } from "../jobs/tasks/task.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
 
 export type Platform = ReturnType<typeof platform>;
 
@@ -122,4 +125,43 @@ function sinks(clock: NonNullable<NodeOptions["clock"]>) {
     leaders: new LeaderMetrics(),
     node: new NodeMetrics(),
   };
+}
+
+type Address = Pick<NodeInfo, "url" | "address" | "httpPort">;
+
+/** How others reach us: as it was set, or the address that we listen on; of all addresses, the host's name. */
+export function addressOf(
+  http: { readonly host: string; readonly url: string },
+  host: string,
+): (listening: string | null) => Address {
+  const nowhere: Address = { url: null, address: null, httpPort: null };
+  let known: { readonly listening: string | null; readonly address: Address } = {
+    listening: null,
+    address: nowhere,
+  };
+  return (listening) => {
+    if (listening === known.listening) return known.address;
+    if (listening === null) return nowhere;
+    const url = new URL(listening);
+    if (http.host === "0.0.0.0" || http.host === "::") url.hostname = host;
+    const address = url.hostname.replace(/^\[|\]$/g, "");
+    known = { listening, address: { url: http.url || url.origin, address, httpPort: Number(url.port) } };
+    return known.address;
+  };
+}
+
+export interface NodeOptions {
+  /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */
+  readonly settings?: Settings;
+  /** Tasks defined in code, in addition to those from the folders in `settings.tasks`. */
+  readonly tasks?: readonly AnyTask[];
+  readonly log?: Log;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** False for a node without a listener, used in process only. */
+  readonly http?: boolean;
+  /** What has to happen before this node begins to lead, such as its agent's end. */
+  readonly beforeLeading?: BeforeLeading;
+  /** What a node-controller above this node reports about itself, shown with the node; null before its first report. */
+  readonly supervised?: () => NodeLoad["supervised"] | null;
 }

@@ -1,9 +1,8 @@
 /** Registers the metrics that `/metrics` reads from the services of all layers; the last step of the composition. */
 
 import type { LeaderElections } from "../leadership/leader-elections.ts";
-import { describeBacklog } from "../observe/metrics/backlog-metrics.ts";
+import { describeBacklog, describeStoreErrors } from "../observe/metrics/backlog-metrics.ts";
 import { describeProcess } from "../observe/metrics/process-metrics.ts";
-import { describeStoreErrors } from "../observe/metrics/store-metrics.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Backend } from "./backend.ts";
 import type { Entry } from "./entry.ts";

@@ -1,7 +1,7 @@
 /** Whether a node can do its work now, and if not, why: the rule behind `/readyz`. */
 
 import type { Coordination, Leadership, LockSilence, Membership } from "../leadership/coordination.ts";
-import { BatonError } from "../core/errors.ts";
+import { BatonError, hasCode } from "../core/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Store } from "../store/store.ts";
 
@@ -18,20 +18,24 @@ export interface ReadinessOptions {
   readonly clock: Clock;
 }
 
-/** Whoever probes gives up after a second or a few, and then does not hear the reason. */
+/** A probe gives up after a second or a few, and then does not get the reason. */
 const ANSWER_MS = 1_000;
 
 const NO_LEADER =
-  "no leader is known: an election is under way, or those who could lead do not reach whoever keeps the lock; `baton doctor` tells which";
-/** Who keeps the lock, by the kind of coordination. */
-const KEEPERS: Readonly<Record<string, string>> = { redis: "Redis", etcd: "etcd", postgres: "PostgreSQL" };
+  "no leader is known: an election is under way, or the candidates do not reach the server of the lock; `baton doctor` shows which";
+/** Where the lock is, by the kind of coordination. */
+const LOCK_SERVERS: Readonly<Record<string, string>> = {
+  redis: "Redis",
+  etcd: "etcd",
+  postgres: "PostgreSQL",
+};
 
 type Check = { readonly ok: boolean; readonly reason?: string };
 
 export class Readiness {
   readonly #o: ReadinessOptions;
-  /** One for all who ask: a store that is silent keeps no more than one connection busy with this. */
-  #looking: Promise<Check> | null = null;
+  /** One for all callers: a store that is silent keeps no more than one connection busy with this. */
+  #reading: Promise<Check> | null = null;
 
   constructor(options: ReadinessOptions) {
     this.#o = options;
@@ -73,7 +77,7 @@ export class Readiness {
     const { coordination, leadership, trustMs } = this.#o;
     const silence = leadership.silence();
     if (!silence || silence.forMs < trustMs) return { ok: true };
-    return { ok: false, reason: silent(KEEPERS[coordination.kind] ?? "the leader lock", silence) };
+    return { ok: false, reason: silent(LOCK_SERVERS[coordination.kind] ?? "the leader lock", silence) };
   }
 
   async #storeAnswers(): Promise<Check> {
@@ -83,15 +87,15 @@ export class Readiness {
     const late = this.#o.clock.sleep(ANSWER_MS, over.signal).then(() => {
       return { ok: false, reason: `the store is not available: no answer within ${ANSWER_MS} ms` };
     });
-    this.#looking ??= this.#look().finally(() => (this.#looking = null));
+    this.#reading ??= this.#read().finally(() => (this.#reading = null));
     try {
-      return await Promise.race([this.#looking, late]);
+      return await Promise.race([this.#reading, late]);
     } finally {
       over.abort();
     }
   }
 
-  async #look(): Promise<Check> {
+  async #read(): Promise<Check> {
     try {
       await this.#o.store.terms.read("scheduler");
       return { ok: true };
@@ -101,21 +105,26 @@ export class Readiness {
   }
 }
 
-/** Everybody may read it, so it names no address, user or database: what is wrong, and the code of the system if there is one. */
-export function publicReason(error: unknown): string {
-  if (!(error instanceof BatonError)) return "the store cannot be read: the log of this node tells more";
-  const what = error.message.split(":", 1)[0]!;
-  return `${what}: ${codeIn(error) ?? "the log of this node tells more"}`;
+/** Every caller may read it, so it names no address, user or database; only the code of the error that caused it. */
+function publicReason(error: unknown): string {
+  const what = hasCode(error, "STORE_UNAVAILABLE")
+    ? "the store is not available"
+    : "the store cannot be read";
+  return `${what}: ${causeCode(error) ?? "see the log of this node"}`;
 }
 
-/** Everybody may read this too. */
+/** Every caller may read this too. */
 function silent(backend: string, { forMs, error }: LockSilence): string {
-  const code = codeIn(error);
+  const code = causeCode(error);
   return `${backend}, which says who leads, has not answered this node for ${Math.round(forMs / 1_000)} s${code ? ` (${code})` : ""}: start it, or mend the way to it; nothing has to be done here, this node tries on`;
 }
 
-function codeIn(error: unknown): string | null {
-  return (error instanceof Error && /\bE[A-Z]{4,}\b/.exec(error.message)?.[0]) || null;
+/** The code of the system or the server, as ECONNREFUSED, from whichever error has one. */
+function causeCode(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const { code, errors } = error as { code?: unknown; errors?: readonly unknown[] };
+  if (typeof code === "string" && !(error instanceof BatonError)) return code;
+  return causeCode(error.cause) ?? causeCode(errors?.[0]);
 }
 
 function fails(failed: boolean, reason: string): Check {

@@ -83,7 +83,7 @@ export class StoreSnapshots {
     this.#refused = new CachedValue({ clock, freshMs: SELDOM_MS, look: () => this.#refusedLately() });
   }
 
-  async look(): Promise<StoreSnapshot> {
+  async read(): Promise<StoreSnapshot> {
     const { store, backlog, clock, agentStaleMs } = this.#o;
     const aged = [this.#times, this.#late, this.#refused] as const;
     const [counted] = await Promise.all([this.#counted(), ...aged.map((each) => each.get(patience(each)))]);

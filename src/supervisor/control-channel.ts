@@ -93,7 +93,7 @@ export class ControlChannel {
   /** Tells that the node runs, and from then on where it stands whenever that changes. */
   async follow(url: string, services: NodeServices, signal?: AbortSignal): Promise<void> {
     this.#o.line.send({ baton: "started", url });
-    let told = "";
+    let sent = "";
     this.#services = services;
     while (!signal?.aborted) {
       // Waited for at first, so that the agent is not refused; later a silent store must not keep back where the node stands.
@@ -101,8 +101,8 @@ export class ControlChannel {
       if (this.#adoptAt === null) await adopting;
       const standing = controllerStateOf(services);
       const text = JSON.stringify(standing);
-      if (text !== told) this.#o.line.send({ baton: "standing", ...standing });
-      told = text;
+      if (text !== sent) this.#o.line.send({ baton: "standing", ...standing });
+      sent = text;
       await this.#o.clock.sleep(LOOK_MS, signal);
     }
   }

@@ -33,13 +33,13 @@ const LOOKS = 4;
 /** Trouble that was seen at each look since a first one. */
 interface Trouble {
   readonly since: number;
-  readonly looks: number;
+  readonly checks: number;
 }
 
 export class HangDetector extends Lifecycle {
   readonly #o: HangDetectorOptions;
   #stopping = new AbortController();
-  #looking: Promise<unknown> = Promise.resolve();
+  #checking: Promise<unknown> = Promise.resolve();
 
   constructor(options: HangDetectorOptions) {
     super();
@@ -49,39 +49,39 @@ export class HangDetector extends Lifecycle {
   protected override onStart(): void {
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
-    this.#looking = Promise.all([
-      this.#watch("controller", () => this.#lookAtController(), signal),
-      this.#watch("agent", () => this.#lookAtAgent(), signal),
+    this.#checking = Promise.all([
+      this.#watch("controller", () => this.#checkController(), signal),
+      this.#watch("agent", () => this.#checkAgent(), signal),
     ]);
   }
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    await this.#looking;
+    await this.#checking;
   }
 
   async #watch(
     child: "controller" | "agent",
-    look: () => Promise<{ readonly reason: string; readonly fatal: boolean } | null>,
+    check: () => Promise<{ readonly reason: string; readonly fatal: boolean } | null>,
     signal: AbortSignal,
   ): Promise<void> {
     const { clock, wedgedAfterMs } = this.#o;
     let trouble: Trouble | null = null;
     while (!signal.aborted) {
-      const lookedAt = clock.monotonic();
-      const found = await look();
+      const checkedAt = clock.monotonic();
+      const found = await check();
       if (signal.aborted) return;
-      trouble = found && worse(trouble, lookedAt);
-      const lasted = trouble !== null && trouble.looks > LOOKS && lookedAt - trouble.since >= wedgedAfterMs;
+      trouble = found && worse(trouble, checkedAt);
+      const lasted = trouble !== null && trouble.checks > LOOKS && checkedAt - trouble.since >= wedgedAfterMs;
       if (found && (lasted || found.fatal)) {
         this.#o.onWedged(child, found.reason);
         trouble = null;
       }
-      await clock.sleep(wedgedAfterMs / LOOKS - (clock.monotonic() - lookedAt), signal);
+      await clock.sleep(wedgedAfterMs / LOOKS - (clock.monotonic() - checkedAt), signal);
     }
   }
 
-  async #lookAtController(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
+  async #checkController(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
     const url = this.#o.controller();
     if (url === null) return null;
     const wrong = await this.#o.calls.livez(url);
@@ -90,7 +90,7 @@ export class HangDetector extends Lifecycle {
   }
 
   /** Asked of the own controller, which knows what the leader has stored; silent if that cannot tell. */
-  async #lookAtAgent(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
+  async #checkAgent(): Promise<{ readonly reason: string; readonly fatal: boolean } | null> {
     const { calls, clock, wedgedAfterMs } = this.#o;
     const url = this.#o.controller();
     const running = this.#o.agent();
@@ -116,5 +116,5 @@ export class HangDetector extends Lifecycle {
 }
 
 function worse(before: Trouble | null, now: number): Trouble {
-  return { since: before?.since ?? now, looks: (before?.looks ?? 0) + 1 };
+  return { since: before?.since ?? now, checks: (before?.checks ?? 0) + 1 };
 }

@@ -43,3 +43,10 @@ export function isMessage<Message extends { readonly baton: string }>(
 ): value is Message {
   return typeof value === "object" && value !== null && (value as { baton?: unknown }).baton === kind;
 }
+
+export function stopAsSignal(): void {
+  if (process.env[SUPERVISOR_VARIABLE] !== String(process.ppid) || !process.send) return;
+  process.on("message", (message) => {
+    if (isMessage<Extract<ToChild, { baton: "stop" }>>(message, "stop")) process.emit("SIGTERM", "SIGTERM");
+  });
+}

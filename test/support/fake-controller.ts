@@ -7,7 +7,7 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { ResultErrorBody } from "../../src/client/controller-bodies.ts";
+import type { ResultErrorBody } from "../../src/client/controller-calls.ts";
 import { atEnd, type Scope } from "./node-cleanup.ts";
 import { eventually } from "./process-node.ts";
 

@@ -43,10 +43,11 @@ export function memoryStore({ clock }: { readonly clock: Clock }): MemoryStore {
       const job = await store.jobs.get(id);
       return job && shown(job);
     },
-    list: async (query) => {
+    list: (async (query, brief) => {
+      if (brief) return store.jobs.list(query, brief);
       const page = await store.jobs.list(query);
       return { ...page, jobs: page.jobs.map(shown) };
-    },
+    }) as JobStore["list"],
     runs: async (id) => ({
       past: (await store.jobs.runs(id)).past,
       assignments: ownership.assignmentsOf(id),

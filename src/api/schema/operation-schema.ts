@@ -7,9 +7,9 @@ import type compilerOf from "@fastify/ajv-compiler";
 import type fastJson from "fast-json-stringify";
 import { loadPackage } from "../../platform/load-package.ts";
 import { invalidInput, type Finding, type Part } from "./invalid-input.ts";
-import { jsonSchema, type JsonSchema } from "./json-schema.ts";
 import type { Input, Operation } from "../operation.ts";
 import { ProblemBody } from "../problem.ts";
+import { z } from "zod";
 
 export function schemaOf(operation: Operation): JsonSchema {
   /** A refusal with NOT_LEADER under `/v1` has no message. */
@@ -109,4 +109,32 @@ export class PreparedOperation {
     }
     return write(body);
   }
+}
+
+export type JsonSchema = { [keyword: string]: unknown };
+
+/** `input`: as a caller writes it (defaults may be left out). `output`: as we answer. */
+export function jsonSchema(schema: z.ZodType, io: "input" | "output"): JsonSchema {
+  const converted = z.toJSONSchema(schema, { io, target: "draft-7", unrepresentable: "any" }) as JsonSchema;
+  delete converted["$schema"];
+  return plain(converted) as JsonSchema;
+}
+
+/**
+ * Rewrites "X or null" from two branches into one type list. The serializer would else run a validator for every such
+ * field of every reply to find the branch.
+ */
+function plain(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(plain);
+  if (node === null || typeof node !== "object") return node;
+  const copy: JsonSchema = {};
+  for (const [keyword, value] of Object.entries(node)) copy[keyword] = plain(value);
+  const branches = copy["anyOf"];
+  if (!Array.isArray(branches) || branches.length !== 2) return copy;
+  const [main, other] = branches as [JsonSchema, JsonSchema];
+  if (other["type"] !== "null" || typeof main["type"] !== "string") return copy;
+  delete copy["anyOf"];
+  const merged: JsonSchema = { ...main, ...copy, type: [main["type"], "null"] };
+  if (Array.isArray(main["enum"])) merged["enum"] = [...(main["enum"] as unknown[]), null];
+  return merged;
 }

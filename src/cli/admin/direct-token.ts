@@ -4,7 +4,7 @@
 
 import { tokenBody } from "../../api/bodies/access-body.ts";
 import type { Settings } from "../../config/settings.ts";
-import { storeOptions } from "../../config/store-options.ts";
+import { storeOptions } from "../../config/fabric.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Random } from "../../platform/random.ts";
 import { openStore } from "../../store/open-store.ts";

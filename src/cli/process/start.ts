@@ -8,8 +8,7 @@ import { withPort, type Loaded } from "../../config/load-settings.ts";
 import { ADMIN_TOKEN_FILE } from "../../config/secrets/secret-file.ts";
 import { insecurities, secretMistakes } from "../../config/secrets/cluster-secret.ts";
 import type { Settings } from "../../config/settings.ts";
-import { maskedEtcd } from "../../config/values/etcd-url.ts";
-import { maskedRedis } from "../../config/values/redis-url.ts";
+import { maskedUrl } from "../../config/values/server-url.ts";
 import { maskedStore } from "../../config/values/store-url.ts";
 import { BatonError } from "../../core/errors.ts";
 import type { DrainProgress } from "../../core/node.ts";
@@ -89,8 +88,8 @@ async function start(terminal: Terminal, loaded: Loaded): Promise<void> {
     url: node.url,
     data: settings.data,
     store: maskedStore(settings.store),
-    redis: maskedRedis(settings.redis.url),
-    etcd: maskedEtcd(settings.etcd.url),
+    redis: maskedUrl(settings.redis.url),
+    etcd: maskedUrl(settings.etcd.url),
     gateway: settings.roles.includes("gateway"),
     tasks: node.tasks(),
     guarantees: node.guarantees,

@@ -19,6 +19,8 @@ export interface KnownNodesOptions {
   readonly connect: (url: string) => Connection;
   /** False: only the given nodes are used, also when they tell of others. */
   readonly discover: boolean;
+  /** True: nodes that are not gateways are used too, for requests that only the leader answers. */
+  readonly anyRole?: boolean;
   readonly clock: Clock;
 }
 
@@ -30,12 +32,12 @@ interface NodesBody {
   }[];
 }
 
-/** What a node that is asked for the list of nodes may take. It is asked beside the work and holds up nothing. */
+/** What a node that is asked for the list of nodes may take. No call waits for it. */
 const LEARN_TIMEOUT_MS = 5_000;
 /** How old the list of nodes may become. Longer, and a client that outlives all nodes that it knew finds none any more. */
 const LEARN_EVERY_MS = 30_000;
 
-/** After nobody told: sooner, and a token that may not ask would ask with every call. */
+/** After no node answered: sooner, and a token that may not ask would ask with every call. */
 const LEARN_AGAIN_MS = 2_000;
 
 export class KnownNodes {
@@ -50,7 +52,7 @@ export class KnownNodes {
   constructor(options: KnownNodesOptions) {
     this.#o = options;
     this.#list = nodeList(options.urls);
-    // An address that is none is told at once, and not by a call that fails later.
+    // A text that is not an address is refused at once, and not by a call that fails later.
     for (const url of this.#list.known) this.connection(url);
   }
 
@@ -58,9 +60,14 @@ export class KnownNodes {
     return this.#list.known;
   }
 
-  /** Whoever answered last. */
+  /** Which one answered last. */
   get current(): string | null {
     return this.#list.current;
+  }
+
+  /** Which one answered as leader last. */
+  get leader(): string | null {
+    return this.#list.leader;
   }
 
   /** Whether any of them has ever answered. */
@@ -68,8 +75,8 @@ export class KnownNodes {
     return this.#answered;
   }
 
-  next(wish: NodeChoice): string | null {
-    return nextNode(this.#list, wish);
+  next(choice: NodeChoice): string | null {
+    return nextNode(this.#list, choice);
   }
 
   worked(url: string, asLeader: boolean): void {
@@ -111,8 +118,10 @@ export class KnownNodes {
   }
 
   async #learn(): Promise<void> {
-    const asked = new Set<string>();
-    for (let url = this.next({ asked }); url !== null && !this.#closed; url = this.next({ asked })) {
+    const { leader } = this;
+    // The leader last: it has more to do than the others.
+    const asked = new Set(leader === null ? [] : [leader]);
+    for (let url = this.next({ asked }) ?? leader; url !== null && !this.#closed;) {
       asked.add(url);
       try {
         const call = { method: "GET", path: "/cluster/nodes" } as const;
@@ -121,13 +130,16 @@ export class KnownNodes {
       } catch {
         // The next one is asked.
       }
+      url = url === leader ? null : (this.next({ asked }) ?? leader);
     }
     this.#learnedAt = this.#o.clock.monotonic() - LEARN_EVERY_MS + LEARN_AGAIN_MS;
   }
 
   #remember(nodes: NodesBody["nodes"]): void {
-    const serving = nodes.filter(({ status, roles }) => status !== "dead" && roles.includes("gateway"));
-    const urls = serving.flatMap(({ url }) => url ?? []);
+    const { anyRole = false } = this.#o;
+    const urls = nodes.flatMap(({ url, status, roles }) =>
+      url !== null && (anyRole || (status !== "dead" && roles.includes("gateway"))) ? [url] : [],
+    );
     this.#list = learned(this.#list, urls);
     for (const [url, connection] of this.#connections) {
       if (this.all.includes(url)) continue;

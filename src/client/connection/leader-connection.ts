@@ -7,10 +7,9 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Answer, Call, Connection } from "./connection.ts";
 import { UndiciConnection } from "./connection.ts";
-import type { NotLeaderBody } from "../controller-bodies.ts";
-
+import type { NotLeaderBody } from "../controller-calls.ts";
 import { BatonClientError } from "../client-error.ts";
-import { failed, heardOf, learned, nextNode, nodeList, stoodBy, worked, type NodeList } from "./node-list.ts";
+import { KnownNodes } from "./known-nodes.ts";
 
 export interface LeaderConnectionOptions {
   /** At least one node that is likely to be there; it tells of the others. */
@@ -43,37 +42,25 @@ interface Waiting {
   readonly leave: AbortController;
 }
 
-/** What a node that is asked for the list of nodes may take. It is asked beside the work and holds up nothing. */
-const LEARN_TIMEOUT_MS = 5_000;
-/** How old the list of nodes may become. Longer, and an agent that outlives all nodes it knew finds none any more. */
-const LEARN_EVERY_MS = 30_000;
-
 export class LeaderConnection {
-  readonly #o: LeaderConnectionOptions;
-  readonly #connections = new Map<string, Connection>();
+  readonly #nodes: KnownNodes;
   readonly #waiting = new Set<Waiting>();
-  #list: NodeList;
   #epoch = 0;
-  #looks = 0;
-  #learnedAt = -Infinity;
-  #learning: Promise<void> = Promise.resolve();
-  #closed = false;
+  #probes = 0;
 
   constructor(options: LeaderConnectionOptions) {
-    this.#o = options;
-    this.#list = nodeList(options.urls);
-    // An address that is none is told at once, and not by a call that fails later.
-    for (const url of this.#list.known) this.#connection(url);
+    const { connect = (url) => new UndiciConnection(url, options) } = options;
+    this.#nodes = new KnownNodes({ ...options, connect, discover: true, anyRole: true });
   }
 
   /** Those that were given, and those that were learned of. */
   get nodes(): readonly string[] {
-    return this.#list.known;
+    return this.#nodes.all;
   }
 
-  /** Who answered as leader last. */
+  /** Which one answered as leader last. */
   get leader(): string | null {
-    return this.#list.leader;
+    return this.#nodes.leader;
   }
 
   /** The highest epoch that was heard of. */
@@ -89,8 +76,11 @@ export class LeaderConnection {
     const reasons = new Map<string, string>();
     let reached = false;
     let maybeDone = false;
-    for (let url = this.#next(reasons, null); url !== null;) {
-      let hint: string | null = null;
+    let hint: string | null = null;
+    for (;;) {
+      const url = this.#nodes.next({ asked: reasons, leader: true, hints: hint === null ? [] : [hint] });
+      if (url === null) break;
+      hint = null;
       try {
         const answer = await this.#ask(url, call, maybeDone);
         reached = true;
@@ -100,132 +90,84 @@ export class LeaderConnection {
         }
         // A node that has trouble with its store does not know what became of it either.
         maybeDone ||= answer.status >= 500;
-        const told = answer.body as Partial<NotLeaderBody> | null;
+        const refusal = answer.body as Partial<NotLeaderBody> | null;
         this.#heardOf(epochIn(answer));
-        if (told?.error === "NOT_LEADER") hint = told.leader_url ?? null;
+        if (refusal?.error === "NOT_LEADER") hint = refusal.leader_url ?? null;
         reasons.set(url, refusalText(answer));
       } catch (error) {
         if (!(error instanceof BatonClientError) || call.signal?.aborted) throw error;
         maybeDone ||= error.maybeDone;
         reached ||= error.code === "BAD_REPLY";
-        // Left for another leader: that one is asked next, and the one that was left is not held against it.
+        // Left for another leader: that one is asked next, and the one that was left has not failed.
         if (error.code === "ABORTED") hint = this.leader;
-        else this.#list = failed(this.#list, url);
+        else this.#nodes.failed(url);
         reasons.set(url, error.message);
       }
-      this.#list = stoodBy(this.#list, url);
-      url = this.#next(reasons, hint)!;
+      this.#nodes.refused(url, true, hint === null ? [] : [hint]);
     }
     void this.learn();
-    throw nobody(reasons, reached, maybeDone);
+    throw noLeader(reasons, reached, maybeDone);
   }
 
   /**
-   * Asks another node than the leader who leads, and takes calls that wait along when somebody else does by now: one that hangs does not
-   * tell. `unheard` when no other answered, `alone` when none is known.
+   * Asks a node other than the leader which node leads, because a leader that hangs does not answer. Waiting calls move if another
+   * node leads now. `silent` when that node did not answer, `alone` when no other is known.
    */
-  async look(timeoutMs: number, signal: AbortSignal): Promise<"looked" | "unheard" | "alone"> {
+  async checkLeader(timeoutMs: number, signal: AbortSignal): Promise<"checked" | "silent" | "alone"> {
     const others = this.nodes.filter((url) => url !== this.leader);
-    const url = others[this.#looks++ % others.length];
+    const url = others[this.#probes++ % others.length];
     if (url === undefined) return "alone";
     try {
       const call: Call = { method: "GET", path: "/role" };
-      const answer = read(url, await this.#connection(url).call(call, timeoutMs, signal));
-      if (answer.status !== 200) return "unheard";
+      const answer = read(url, await this.#nodes.connection(url).call(call, timeoutMs, signal));
+      if (answer.status !== 200) return "silent";
       const epoch = epochIn(answer);
-      // Whoever told knows the way.
+      // The node that reported a newer epoch knows its leader.
       if (epoch > this.#epoch) this.#follow(url);
       this.#heardOf(epoch);
-      return "looked";
+      return "checked";
     } catch {
-      return "unheard";
+      return "silent";
     }
   }
 
-  /** Asks any node for the list of all. Does nothing when the list is young, and fails quietly: it is asked for again. */
+  /** Asks any node for the list of all, unless the list is young. Does not reject. */
   learn(): Promise<void> {
-    const { clock } = this.#o;
-    if (this.#closed || clock.monotonic() - this.#learnedAt < LEARN_EVERY_MS) return this.#learning;
-    this.#learnedAt = clock.monotonic();
-    return (this.#learning = this.#learn());
+    return this.#nodes.learn();
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
-    await this.#learning;
+  close(): Promise<void> {
+    return this.#nodes.close();
   }
 
   async #ask(url: string, call: LeaderCall, maybeDone: boolean): Promise<LeaderAnswer> {
     const { timeoutMs, signal, moves, ...rest } = call;
     const body = typeof rest.body === "function" ? rest.body(maybeDone) : rest.body;
     const request: Call = { ...rest, body };
-    if (!moves) return read(url, await this.#connection(url).call(request, timeoutMs, signal));
+    if (!moves) return read(url, await this.#nodes.connection(url).call(request, timeoutMs, signal));
     const waiting: Waiting = { url, leave: new AbortController() };
     const either = signal ? AbortSignal.any([signal, waiting.leave.signal]) : waiting.leave.signal;
     this.#waiting.add(waiting);
     try {
-      return read(url, await this.#connection(url).call(request, timeoutMs, either));
+      return read(url, await this.#nodes.connection(url).call(request, timeoutMs, either));
     } finally {
       this.#waiting.delete(waiting);
     }
   }
 
-  /** The one named, if it was not asked yet in this round; else whoever led last, and else the first of the others. */
-  #next(asked: ReadonlyMap<string, string>, hint: string | null): string | null {
-    const hints = hint === null ? [] : [hint];
-    this.#list = heardOf(this.#list, hints);
-    return nextNode(this.#list, { asked, leader: true, hints });
-  }
-
   #settle(url: string, epoch: number): void {
     this.#heardOf(epoch);
-    if (this.leader !== url) this.#follow(url);
-    void this.learn();
+    this.#follow(url);
   }
 
   #follow(url: string): void {
-    this.#list = worked(this.#list, url, true);
-    for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
+    const moved = this.leader !== url;
+    this.#nodes.worked(url, true);
+    if (moved) for (const waiting of this.#waiting) if (waiting.url !== url) waiting.leave.abort();
   }
 
   #heardOf(epoch: number): void {
     if (epoch > this.#epoch) this.#epoch = epoch;
-  }
-
-  async #learn(): Promise<void> {
-    const call: Call = { method: "GET", path: "/cluster/nodes" };
-    // The leader last: it has other things to do.
-    const others = this.nodes.filter((url) => url !== this.leader);
-    for (const url of this.leader === null ? others : [...others, this.leader]) {
-      try {
-        const { status, body } = read(url, await this.#connection(url).call(call, LEARN_TIMEOUT_MS));
-        if (status !== 200) continue;
-        const { nodes } = body as { nodes: readonly { url: string | null }[] };
-        return this.#remember(nodes.flatMap(({ url: listed }) => listed ?? []));
-      } catch {
-        if (this.#closed) return; // else the next one is asked
-      }
-    }
-    this.#learnedAt = -Infinity;
-  }
-
-  #remember(listed: readonly string[]): void {
-    this.#list = learned(this.#list, listed);
-    for (const [url, connection] of this.#connections) {
-      if (this.nodes.includes(url)) continue;
-      this.#connections.delete(url);
-      void connection.close();
-    }
-  }
-
-  #connection(url: string): Connection {
-    let connection = this.#connections.get(url);
-    if (!connection) {
-      connection = this.#o.connect?.(url) ?? new UndiciConnection(url, this.#o);
-      this.#connections.set(url, connection);
-    }
-    return connection;
   }
 }
 
@@ -257,7 +199,7 @@ function read(url: string, answer: Answer): LeaderAnswer {
   }
 }
 
-function nobody(
+function noLeader(
   reasons: ReadonlyMap<string, string>,
   reached: boolean,
   maybeDone: boolean,

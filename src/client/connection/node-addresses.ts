@@ -26,10 +26,10 @@ export function addressesOf(given: string | readonly string[]): string[] {
  * Those that may be used out of what a cluster told. A loopback address is the cluster's own machine, which is ours only if we were
  * given one as well; and whoever was given nothing but https does not send its token over http.
  */
-export function usableOf(told: readonly string[], seeds: readonly string[]): string[] {
+export function usableOf(listed: readonly string[], seeds: readonly string[]): string[] {
   const near = seeds.some((url) => isLoopback(new URL(url).hostname));
   const secured = seeds.every((url) => url.startsWith("https:"));
-  return unique(told.filter(isAddress)).filter((url) => {
+  return unique(listed.filter(isAddress)).filter((url) => {
     const { protocol, hostname } = new URL(url);
     return (near || !isLoopback(hostname)) && (!secured || protocol === "https:");
   });

@@ -61,8 +61,8 @@ export function failed(list: NodeList, url: string): NodeList {
 }
 
 /** The cluster has told who belongs to it. */
-export function learned(list: NodeList, told: readonly string[]): NodeList {
-  const wanted = new Set([...list.seeds, ...usableOf(told, list.seeds)]);
+export function learned(list: NodeList, listed: readonly string[]): NodeList {
+  const wanted = new Set([...list.seeds, ...usableOf(listed, list.seeds)]);
   let room = NODES_MAX - wanted.size;
   const kept = list.known.filter((url) => wanted.has(url) || url === list.leader || room-- > 0);
   return { ...list, known: unique([...kept, ...wanted]) };

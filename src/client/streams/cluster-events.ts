@@ -58,18 +58,18 @@ export function clusterEvents({ open, after, ...options }: EventsOptions): Async
   let seen = after;
   let greeted = false;
   const read = ({ event = "message", id, data }: EventSourceMessage): ClusterEvent[] => {
-    const told = { event, id: id ?? null, data: JSON.parse(data) as unknown } as ClusterEvent;
-    if (told.event === "hello") {
+    const parsed = { event, id: id ?? null, data: JSON.parse(data) as unknown } as ClusterEvent;
+    if (parsed.event === "hello") {
       // Nothing was seen yet, so there was nothing to go on behind.
       const lost = greeted && seen === null;
-      seen ??= told.data.last_event_id ?? null;
+      seen ??= parsed.data.last_event_id ?? null;
       greeted = true;
-      return lost ? [told, UNSEEN] : [told];
+      return lost ? [parsed, UNSEEN] : [parsed];
     }
-    if (told.id === null) return [told];
-    if (seen !== null && !isLater(told.id, seen)) return [];
-    seen = told.id;
-    return [told];
+    if (parsed.id === null) return [parsed];
+    if (seen !== null && !isLater(parsed.id, seen)) return [];
+    seen = parsed.id;
+    return [parsed];
   };
   return resumed<ClusterEvent>(
     { open: (signal) => open(seen, signal), read, endedEarly: "the node ended the stream of events" },

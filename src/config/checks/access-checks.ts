@@ -23,9 +23,9 @@ export function accessMistakes(
   return [...tokenMistakes(values, sources), ...proxyMistakes(values, sources)];
 }
 
-type Told = (values: ReadonlyMap<string, Value>, sources: ReadonlyMap<string, Source>) => string[];
+type Check = (values: ReadonlyMap<string, Value>, sources: ReadonlyMap<string, Source>) => string[];
 
-const proxyMistakes: Told = (values, sources) => {
+const proxyMistakes: Check = (values, sources) => {
   const proxies = values.get("http.trusted_proxies");
   const bad = (Array.isArray(proxies) ? proxies.map(String) : []).filter((each) => !isAddressRange(each));
   if (bad.length === 0) return [];
@@ -33,7 +33,7 @@ const proxyMistakes: Told = (values, sources) => {
   return [describeMistake(sources.get("http.trusted_proxies")!, "http.trusted_proxies", why)];
 };
 
-const tokenMistakes: Told = (values, sources) => {
+const tokenMistakes: Check = (values, sources) => {
   const token = values.get("access.token");
   if (typeof token !== "string" || token === "") return [];
   const why = /^[\x21-\x7e]*$/.test(token)

@@ -2,6 +2,7 @@
 
 import { nearest } from "../../core/errors.ts";
 import { Mistake } from "../mistake.ts";
+import { MASK, MASKED, maskedUrl } from "./server-url.ts";
 
 export const EMBEDDED_STORES = ["sqlite", "memory"] as const;
 export type EmbeddedStore = (typeof EMBEDDED_STORES)[number];
@@ -9,8 +10,6 @@ export type PostgresUrl = `postgres://${string}` | `postgresql://${string}`;
 export type StoreSetting = EmbeddedStore | PostgresUrl;
 
 const EXAMPLE = "postgres://user:password@host:5432/database";
-/** What is shown in place of a password. */
-export const MASK = "***";
 /** Parameters that the driver takes for secrets. */
 const SECRETS: ReadonlySet<string> = new Set(["password", "sslpassword"]);
 
@@ -43,7 +42,7 @@ export function maskedStore(store: string): string {
   // Where the password ends is only known of a URL that can be read.
   if (parsed(store) === null) return `${store.split(":", 1)[0]}://${MASK}`;
   const [front, query] = split(store, "?");
-  const shown = front.replace(/^(\w+:\/\/[^/:]*):[^/]*@/, `$1:${MASK}@`);
+  const shown = maskedUrl(front);
   if (query === null) return shown;
   const parameters = query.split("&").map((pair) => {
     const [name] = split(pair, "=");
@@ -66,9 +65,7 @@ function checkedUrl(text: PostgresUrl): PostgresUrl {
   }
   const masked = [...url.searchParams].some(([name, value]) => isSecret(name) && value === MASK);
   if (url.password === MASK || masked) {
-    throw new Mistake(
-      `has ${MASK} in place of its password, as \`baton config print\` shows it; write the real one`,
-    );
+    throw new Mistake(MASKED);
   }
   if (url.hostname.includes(",")) {
     throw new Mistake("must name one host; put what finds the primary of several behind one name");

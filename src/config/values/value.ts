@@ -7,11 +7,10 @@ import { formatDuration, parseDuration } from "./duration.ts";
 import { Mistake } from "../mistake.ts";
 import { nodesFromText, readNodes } from "./node-map.ts";
 import type { NodeMap } from "./node-map.ts";
-import { maskedEtcd, readEtcd } from "./etcd-url.ts";
-import { maskedRedis, readRedis } from "./redis-url.ts";
+import { MASK, maskedUrl, readServerUrl } from "./server-url.ts";
 import type { Setting } from "../definitions/setting-definition.ts";
 import { formatSize, parseSize } from "./size.ts";
-import { MASK, maskedStore, readStore } from "./store-url.ts";
+import { maskedStore, readStore } from "./store-url.ts";
 
 export type Value = string | number | boolean | readonly string[] | NodeMap;
 
@@ -33,8 +32,7 @@ export function writeValue(setting: Setting, value: Value): Value {
   if (setting.kind === "duration") return formatDuration(value as number);
   if (setting.kind === "size") return formatSize(value as number);
   if (setting.kind === "store") return maskedStore(value as string);
-  if (setting.kind === "redis") return maskedRedis(value as string);
-  if (setting.kind === "etcd") return maskedEtcd(value as string);
+  if (setting.kind === "redis" || setting.kind === "etcd") return maskedUrl(value as string);
   if (setting.secret) return value === "" ? "" : MASK;
   return value;
 }
@@ -107,9 +105,8 @@ function readKind(setting: Setting, found: unknown, directory: string): Value {
     case "store":
       return readStore(found);
     case "redis":
-      return readRedis(found);
     case "etcd":
-      return readEtcd(found);
+      return readServerUrl(setting.kind, found);
     case "integer":
       if (typeof found === "number" && Number.isSafeInteger(found)) return found;
       throw new Mistake(`must be a whole number, not ${shown(found)}`);

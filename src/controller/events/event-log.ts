@@ -58,7 +58,7 @@ interface Kept extends ServerEvent, Position {
 }
 
 interface Reader {
-  readonly tell: (event: ServerEvent) => void;
+  readonly send: (event: ServerEvent) => void;
   /** What it has seen elsewhere and is not told again. */
   readonly after: Position | null;
 }
@@ -101,13 +101,13 @@ export class EventLog {
     const from = before?.epoch === epoch ? Math.max(first, before.n + 1) : first;
     if (before !== null && !follows({ epoch, n: from }, before)) {
       const why = epoch === before.epoch ? "they did not get here" : "the leader changed";
-      this.#tell(gap(idOf(before), from <= last.n ? idOf({ epoch, n: from }) : null, why));
+      this.#emit(gap(idOf(before), from <= last.n ? idOf({ epoch, n: from }) : null, why));
     }
     for (let n = from; n <= last.n; n++) {
       const { event, data } = happened[n - first]!;
       const kept: Kept = { event, data, epoch, n, id: idOf({ epoch, n }) };
       this.#kept.push(kept);
-      this.#tell(kept, kept);
+      this.#emit(kept, kept);
     }
     if (this.#kept.length >= 2 * KEPT_MAX) this.#kept = this.#kept.slice(-KEPT_MAX);
     this.#last = last;
@@ -129,7 +129,7 @@ export class EventLog {
     let unread: ServerEvent[] = [];
     let wake = (): void => {};
     const end = (): void => wake();
-    const tell = (event: ServerEvent): void => {
+    const send = (event: ServerEvent): void => {
       if (unread.length >= UNREAD_MAX)
         unread = [gap(unread[0]!.id ?? null, event.id ?? null, "the reader is too slow")];
       unread.push(event);
@@ -137,7 +137,7 @@ export class EventLog {
     };
     this.#o.onReaders?.(this.#readers.size + 1);
     const { missed, after } = this.#since(since);
-    const reader: Reader = { tell, after };
+    const reader: Reader = { send, after };
     this.#readers.add(reader);
     this.#watch();
     signal.addEventListener("abort", end, { once: true });
@@ -160,9 +160,9 @@ export class EventLog {
     }
   }
 
-  #tell(event: ServerEvent, at?: Position): void {
-    for (const { tell, after } of this.#readers) {
-      if (at === undefined || after === null || isLater(at, after)) tell(event);
+  #emit(event: ServerEvent, at?: Position): void {
+    for (const { send, after } of this.#readers) {
+      if (at === undefined || after === null || isLater(at, after)) send(event);
     }
   }
 
@@ -170,11 +170,11 @@ export class EventLog {
   #watch(): void {
     if (this.#readers.size !== 1) return;
     this.#seen = this.#o.standing();
-    const look = (): void => {
-      this.#cancelWatch = this.#o.clock.after(WATCH_MS, look);
+    const check = (): void => {
+      this.#cancelWatch = this.#o.clock.after(WATCH_MS, check);
       this.#compare();
     };
-    this.#cancelWatch = this.#o.clock.after(WATCH_MS, look);
+    this.#cancelWatch = this.#o.clock.after(WATCH_MS, check);
   }
 
   #compare(): void {
@@ -184,11 +184,11 @@ export class EventLog {
     const ts = this.#now();
     if (epoch !== before.epoch || leader !== before.leader) {
       const data = { node_id: node, leader_id: leader, leader_epoch: epoch, ts };
-      this.#tell({ event: "leader.changed", data });
+      this.#emit({ event: "leader.changed", data });
     }
     if (role !== before.role) {
       const data = { node_id: node, role, previous: before.role, leader_epoch: epoch, ts };
-      this.#tell({ event: "role.changed", data });
+      this.#emit({ event: "role.changed", data });
     }
   }
 

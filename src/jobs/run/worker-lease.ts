@@ -32,7 +32,7 @@ export interface WorkerLeaseOptions {
   /** Whether there is anything under this lease. */
   readonly needed: (lease: LeaseId) => boolean;
   readonly onLost: (lease: LeaseId, why: string) => void;
-  readonly onCancelWish: (id: JobId, reason: string | null) => void;
+  readonly onCancelRequest: (id: JobId, reason: string | null) => void;
 }
 
 interface Hold {
@@ -110,13 +110,13 @@ export class WorkerLease {
   }
 
   async #renew(lease: LeaseId): Promise<void> {
-    const { clock, log, events, store, leaseMs, onCancelWish } = this.#o;
+    const { clock, log, events, store, leaseMs, onCancelRequest } = this.#o;
     for (let hold = this.#holds.get(lease); hold; hold = this.#holds.get(lease)) {
       const sentAt = clock.monotonic();
       try {
         const { held, cancelled } = await store.jobs.renew(lease, leaseMs);
         if (!held) emitNotRenewed(events, lease);
-        for (const { id, reason } of cancelled) onCancelWish(id, reason);
+        for (const { id, reason } of cancelled) onCancelRequest(id, reason);
         const known = this.#holds.get(lease);
         if (!known) return;
         // A claim that opened the lease anew may have overtaken the renewal: ask again.

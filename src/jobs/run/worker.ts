@@ -115,7 +115,7 @@ export class Worker extends Lifecycle {
       renewMs: settings.renewMs,
       needed: (lease) => this.#holdsUnder(lease),
       onLost: (lease, why) => this.#leaseLost(lease, why),
-      onCancelWish: (id, reason) => this.#cancel(id, reason),
+      onCancelRequest: (id, reason) => this.#cancel(id, reason),
     });
     this.#deadlines = new RunDeadlines({
       clock,

@@ -19,7 +19,7 @@ export interface BacklogMetricsOptions {
 /** Each is eight lines of every scrape. The fullest are told by name, the others as one. */
 const QUEUES_MAX = 100;
 
-interface Told {
+interface QueueReading {
   readonly queue: string;
   readonly counts: Readonly<Record<JobStatus, number>>;
   readonly oldestAt: number | null;
@@ -28,7 +28,7 @@ interface Told {
 
 export function describeBacklog(instruments: Instruments, options: BacklogMetricsOptions): void {
   const { backlog, clock, agentStaleMs } = options;
-  const queues = (): readonly Told[] => bounded(toldOf(backlog));
+  const queues = (): readonly QueueReading[] => bounded(readingsOf(backlog));
   instruments.gauge(
     {
       name: "baton_queue_jobs",
@@ -78,12 +78,12 @@ export function describeBacklog(instruments: Instruments, options: BacklogMetric
   });
 }
 
-function toldOf(backlog: Pick<BacklogReader, "known">): Told[] {
+function readingsOf(backlog: Pick<BacklogReader, "known">): QueueReading[] {
   const known = backlog.known()?.queues ?? [];
   return known.map(({ name, counts, oldestAt, paused }) => ({ queue: name, counts, oldestAt, paused }));
 }
 
-function bounded(queues: readonly Told[]): readonly Told[] {
+function bounded(queues: readonly QueueReading[]): readonly QueueReading[] {
   if (queues.length <= QUEUES_MAX) return queues;
   const fullest = [...queues].sort((a, b) => waiting(b) - waiting(a));
   const rest = fullest.splice(QUEUES_MAX - 1);
@@ -96,6 +96,20 @@ function bounded(queues: readonly Told[]): readonly Told[] {
   return [...fullest, { queue: OTHER, counts, oldestAt, paused: false }];
 }
 
-function waiting({ counts }: Told): number {
+function waiting({ counts }: QueueReading): number {
   return counts.queued + counts.scheduled + counts.processing;
+}
+
+/** Calls of the store that did not succeed, by who made them; each is tried again by whoever it was. */
+export function describeStoreErrors(
+  instruments: Instruments,
+  errors: () => Readonly<Record<string, number>>,
+): void {
+  instruments.counter(
+    {
+      name: "baton_store_errors_total",
+      help: "Calls of the store that did not succeed. claim: the worker asked for jobs; results: it brought them; submit: new jobs were to be stored; backlog: a look for metrics.",
+    },
+    () => Object.entries(errors()).map(([call, count]): Reading => [{ call }, count]),
+  );
 }

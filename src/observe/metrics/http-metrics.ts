@@ -4,7 +4,7 @@
  */
 
 import type { Instruments, Labels, Reading } from "./instruments.ts";
-import { FastHistogram } from "./fast-histogram.ts";
+import { FastHistogram } from "./instruments.ts";
 
 /** Seconds. Streams last as long as somebody reads, and are counted without a time. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];

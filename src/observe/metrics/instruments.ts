@@ -6,7 +6,6 @@
 import type * as Prometheus from "@prometheus-io/client";
 import type { Metric, Registry } from "@prometheus-io/client";
 import { loadPackage } from "../../platform/load-package.ts";
-import type { FastHistogram } from "./fast-histogram.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 export type Reading = readonly [labels: Labels, value: number];
@@ -92,4 +91,26 @@ function samples(name: string, tallies: Iterable<readonly [Labels, FastHistogram
     );
   }
   return values;
+}
+
+export class FastHistogram {
+  readonly bounds: readonly number[];
+  /** Not cumulative; the last one is for what is above all bounds. */
+  readonly counts: number[];
+  sum = 0;
+  count = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds;
+    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
+  observe(value: number): void {
+    const { bounds } = this;
+    let at = 0;
+    while (at < bounds.length && value > bounds[at]!) at++;
+    this.counts[at]!++;
+    this.sum += value;
+    this.count++;
+  }
 }

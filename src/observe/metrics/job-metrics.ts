@@ -8,7 +8,7 @@ import type { RunEnd, WorkerSink } from "../../jobs/run/worker-monitor.ts";
 import type { ClaimedJob, NewJob, Recovered } from "../../store/store.ts";
 import type { Instruments, Labels, Reading } from "./instruments.ts";
 import { QueueTaskLabels } from "./queue-task-labels.ts";
-import { FastHistogram } from "./fast-histogram.ts";
+import { FastHistogram } from "./instruments.ts";
 
 /** Seconds. From a lone short job to those that run through the night. */
 const RUN_BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];

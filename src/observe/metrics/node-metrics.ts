@@ -9,7 +9,7 @@ import type { WorkerMonitor } from "../../jobs/run/worker-monitor.ts";
 import type { Owner } from "../../push/ownership/owner.ts";
 import type { Instruments, Reading } from "./instruments.ts";
 import { OTHER } from "./queue-task-labels.ts";
-import { FastHistogram } from "./fast-histogram.ts";
+import { FastHistogram } from "./instruments.ts";
 
 /** Where the numbers come from. */
 export interface NodeMetricsOptions {

@@ -4,7 +4,7 @@ import type { ScheduleSink } from "../../jobs/schedules/schedule-duty.ts";
 import type { FireVerdict } from "../../store/store.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Instruments, Reading } from "./instruments.ts";
-import { FastHistogram } from "./fast-histogram.ts";
+import { FastHistogram } from "./instruments.ts";
 
 const LATE_BOUNDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 

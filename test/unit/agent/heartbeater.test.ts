@@ -8,15 +8,15 @@ import { seededRandom } from "../../../src/platform/random.ts";
 function world() {
   const clock = new ManualClock();
   const beats: unknown[] = [];
-  const state = { running: 0, looks: 0, heard: true };
+  const state = { running: 0, checks: 0, heard: true };
   const leader = {
     async call({ body }: LeaderCall) {
       beats.push((JSON.parse(body as string) as { running: number }).running);
       return { status: 200, body: {}, url: "http://a" };
     },
-    async look() {
-      state.looks++;
-      return state.heard ? "looked" : "unheard";
+    async checkLeader() {
+      state.checks++;
+      return state.heard ? "checked" : "silent";
     },
   } as unknown as LeaderConnection;
   const heart = new Heartbeater({
@@ -37,19 +37,19 @@ describe("the heart of an agent", () => {
     const { clock, beats, state, heart } = world();
     await clock.advance(60_000);
     assert.deepEqual(beats, [0], "that it is there");
-    assert.ok(state.looks >= 5 && state.looks <= 6, `${state.looks} looks in a minute`);
+    assert.ok(state.checks >= 5 && state.checks <= 6, `${state.checks} checks in a minute`);
     state.running = 3;
     await clock.advance(30_000);
     assert.ok(beats.length >= 6 && beats.length <= 8, `${beats.length - 1} beats in 30 s`);
     assert.equal(beats.at(-1), 3);
-    const looks = state.looks;
+    const checks = state.checks;
     state.running = 0;
     await clock.advance(6_000);
     assert.equal(beats.at(-1), 0, "that it is done");
     const told = beats.length;
     await clock.advance(30_000);
     assert.equal(beats.length, told);
-    assert.ok(state.looks > looks);
+    assert.ok(state.checks > checks);
     heart.stop();
   });
 

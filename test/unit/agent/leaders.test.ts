@@ -125,7 +125,7 @@ describe("a way to the leader", () => {
     });
     controllers.lead(second!);
     controllers.submit("quick");
-    await leader.call({ ...beat, timeoutMs: 200 });
+    await leader.call({ ...beat, timeoutMs: 1_000 });
     const { url, status } = await waiting;
     assert.deepEqual([url, status], [second!.url, 200]);
   });
@@ -147,24 +147,24 @@ describe("a way to the leader", () => {
       moves: true,
     });
     await eventually("the poll", async () => (controllers.calls("/v1/leases").length === 1 ? true : null));
-    assert.equal(await leader.look(1_000, signal), "looked");
+    assert.equal(await leader.checkLeader(1_000, signal), "checked");
     await systemClock.sleep(50);
     assert.equal(controllers.calls("/v1/leases").length, 1, "nothing has changed, and it stays");
     controllers.lead(second!);
     controllers.submit("quick");
-    assert.equal(await leader.look(1_000, signal), "looked");
+    assert.equal(await leader.checkLeader(1_000, signal), "checked");
     const { url, status } = await waiting;
     assert.deepEqual([url, status], [second!.url, 200]);
     await second!.close();
     await controllers.nodes[2]!.close();
-    assert.equal(await leader.look(300, signal), "unheard");
+    assert.equal(await leader.checkLeader(300, signal), "silent");
   });
 
   it("asks nobody who leads where there is but one node", async (t) => {
     const controllers = await FakeControllers.open(t, { nodes: 1 });
     const leader = connection(t, [controllers.nodes[0]!.url]);
     await leader.call(beat);
-    assert.equal(await leader.look(1_000, new AbortController().signal), "alone");
+    assert.equal(await leader.checkLeader(1_000, new AbortController().signal), "alone");
     assert.equal(controllers.calls("/role").length, 0);
   });
 

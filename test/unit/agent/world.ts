@@ -62,7 +62,7 @@ export function buildAgent(controllers: FakeControllers, options: AgentWorldOpti
         clock,
         random: systemRandom,
         log,
-        tell: (message) => queueMicrotask(() => hear(message)),
+        send: (message) => queueMicrotask(() => hear(message)),
       });
       void link.start();
       return { send: (message) => link.hear(message), close: () => link.stop() };

@@ -65,7 +65,7 @@ class World {
         },
       },
       guard,
-      book: this.book,
+      leasedRuns: this.book,
       clock: this.clock,
       random: seededRandom(1),
       log: silentLog,
@@ -83,7 +83,10 @@ class World {
     fields: { tasks?: string[]; limit?: number; timeoutMs?: number; caller?: Caller; request?: string } = {},
   ): Promise<Issued | null> {
     const { tasks = ["work"], limit = 1, timeoutMs = 25_000, caller = new Someone(), request } = fields;
-    return this.desk.ask({ agent, request, tasks: new Set(tasks), queues: null, limit, timeoutMs }, caller);
+    return this.desk.ask(
+      { agent, requestId: request, tasks: new Set(tasks), queues: null, limit, timeoutMs },
+      caller,
+    );
   }
 
   async #claim(request: ClaimRequest): Promise<Claimed> {

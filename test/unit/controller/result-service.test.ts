@@ -45,7 +45,7 @@ class World {
       },
     },
     guard: this.guard,
-    book: new LeasedRuns(DEFAULT_BUDGETS),
+    leasedRuns: new LeasedRuns(DEFAULT_BUDGETS),
     tasks: { get: () => undefined },
     rules: { budgets: DEFAULT_BUDGETS, retry: DEFAULT_RETRY, chance: () => 0.5 },
     clock: new ManualClock(),

@@ -184,7 +184,7 @@ export class FakeNode implements NodeServices {
   look: StoreSnapshot = NO_LOOK;
   looks = 0;
   readonly insight: NodeServices["insight"] = {
-    look: async () => {
+    read: async () => {
       this.looks++;
       return this.look;
     },
@@ -230,7 +230,7 @@ export class FakeNode implements NodeServices {
       if (this.trouble) throw this.trouble;
       requests.forEach((request, index) => {
         if (request.task !== "picky" || request.payload !== undefined) return;
-        const field = `[${index}].payload`;
+        const field = requests.length === 1 ? "payload" : `[${index}].payload`; // as the submitter names it
         throw new BatonError("BAD_PAYLOAD", `"${field}" is needed by the task picky`, { field });
       });
       return requests.map((request) => this.#submit(request));

@@ -72,7 +72,7 @@ describe("a look at the store", () => {
       const [run] = await world.claim({ limit: 1 });
       await world.clock.advance(50);
       await world.finish(run!);
-      const { jobs, waiting, times, countedAt, trouble } = await looks.look();
+      const { jobs, waiting, times, countedAt, trouble } = await looks.read();
       assert.deepEqual([jobs.queued, jobs.completed, countedAt, trouble], [3, 1, world.clock.now(), null]);
       assert.deepEqual(waiting, [
         { queue: "default", since, paused: false },
@@ -87,28 +87,28 @@ describe("a look at the store", () => {
 
   it("is one for all who ask within a second", () =>
     looked(async ({ world, looks, counts }) => {
-      await Promise.all(Array.from({ length: 10 }, () => looks.look()));
-      await looks.look();
+      await Promise.all(Array.from({ length: 10 }, () => looks.read()));
+      await looks.read();
       assert.equal(counts.list, 1);
       await world.clock.advance(1_000);
-      await looks.look();
+      await looks.read();
       assert.equal(counts.list, 2);
     }));
 
   it("lets a store rest that takes long to count, and does not make anybody wait for it", () =>
     looked(async ({ world, looks, counts, store }) => {
       store.takesMs = 300;
-      const first = looks.look();
+      const first = looks.read();
       await world.clock.advance(300);
       await first;
       await world.submit();
       for (let second = 1; second <= 6; second++) {
         await world.clock.advance(1_000);
-        await looks.look(); // at once, or it would hang
+        await looks.read(); // at once, or it would hang
       }
       assert.equal(counts.list, 2, "again after 20 times 300 ms");
       await world.clock.advance(300);
-      assert.equal((await looks.look()).jobs.queued, 1);
+      assert.equal((await looks.read()).jobs.queued, 1);
     }));
 
   it("begins with the last sample while the first count goes on", () =>
@@ -123,23 +123,23 @@ describe("a look at the store", () => {
         term,
       );
       store.takesMs = 900;
-      assert.equal((await looks.look()).jobs.queued, 41);
+      assert.equal((await looks.read()).jobs.queued, 41);
       await world.clock.advance(900);
-      assert.equal((await looks.look()).jobs.queued, 0);
+      assert.equal((await looks.read()).jobs.queued, 0);
     }));
 
   it("says what is wrong with a store that does not answer, and goes on when it does", () =>
     looked(async ({ world, looks, store }) => {
       await world.submit();
-      await looks.look();
+      await looks.read();
       store.away = true;
       await world.clock.advance(5_000);
-      const { trouble, jobs } = await looks.look();
+      const { trouble, jobs } = await looks.read();
       assert.equal(trouble, "it is gone");
       assert.equal(jobs.queued, 1, "as last known");
       store.away = false;
       await world.clock.advance(5_000);
-      assert.equal((await looks.look()).trouble, null);
+      assert.equal((await looks.read()).trouble, null);
     }));
 
   it("counts refused writes of the last minutes, late schedules and living agents", () => {
@@ -157,7 +157,7 @@ describe("a look at the store", () => {
       ]);
       const agent = { capabilities: [], version: null, labels: "{}", running: 0 };
       await world.store.agents.seen([{ name: "one", ...agent }], await world.term());
-      const look = await looks.look();
+      const look = await looks.read();
       assert.deepEqual(look.refused, { count: 4, lastAt: now });
       assert.deepEqual(look.late, [{ schedule: "late", dueAt: now - 5 }]);
       assert.equal(look.agents, 1);

@@ -48,8 +48,8 @@ export const createToken = operation("POST /tokens", {
       expiresInMs: body.expires_in_ms ?? null,
       by: principalText(principal!),
     });
-    const told = { ...tokenBody(token, services.clock.now()), token: text };
-    return answer(201, told, { "cache-control": "no-store" });
+    const created = { ...tokenBody(token, services.clock.now()), token: text };
+    return answer(201, created, { "cache-control": "no-store" });
   },
 });
 

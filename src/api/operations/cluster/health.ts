@@ -124,3 +124,14 @@ export const role = operation("GET /role", {
   replies: { 200: Standing.extend({ node_id: z.string() }) },
   handler: (services) => answer(200, { node_id: services.identity.name, ...standing(services) }),
 });
+
+export const prometheus = operation("GET /metrics", {
+  name: "prometheus",
+  summary: "The metrics of this node as text for Prometheus",
+  tag: "node",
+  permission: "public",
+  replies: { 200: z.string().meta({ description: "the text format of Prometheus, version 0.0.4" }) },
+  async handler({ metrics }) {
+    return answer(200, await metrics.text(), { "content-type": metrics.contentType });
+  },
+});

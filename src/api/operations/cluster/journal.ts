@@ -1,8 +1,8 @@
 /** Lists the journal of the cluster, newest first: from the shared store, or merged from the journals of all nodes. */
 
 import { z } from "zod";
-import { BatonError } from "../../../core/errors.ts";
 import { mergePages } from "../../../core/merge-pages.ts";
+import { badCursor, readCursor, writeCursor } from "../../cluster-cursor.ts";
 import { asksOthers, askAllNodes, searchOf } from "../../ask-all-nodes.ts";
 import { limit } from "../../bodies/fields.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
@@ -72,9 +72,9 @@ async function ofStore(
 
 /** Each node has its own numbers: an entry is then known by the node and the number. */
 async function ofAll(services: Asked, inbound: Inbound, { cursor, ...query }: Query) {
-  const begun = cursor === undefined ? null : readPlaces(cursor);
+  const begun = cursor === undefined ? null : readCursor(cursor, Place);
   const asked = (node: string): Query => {
-    const before = begun?.[node];
+    const before = begun?.get(node);
     return { ...query, ...(before !== undefined && { cursor: before }) };
   };
   const { answers, partial, unreachable } = await askAllNodes<JournalBody>(services, inbound, {
@@ -83,8 +83,8 @@ async function ofAll(services: Asked, inbound: Inbound, { cursor, ...query }: Qu
     read: (body) => JournalBody.parse(body),
   });
   // A node that is not in the cursor has told all that it had, or could not be reached when the list began.
-  const told = answers.filter(({ node }) => begun === null || begun[node] !== undefined);
-  const pages = told.map(({ node, answer: { entries, next_cursor } }) => ({
+  const reached = answers.filter(({ node }) => begun === null || begun.has(node));
+  const pages = reached.map(({ node, answer: { entries, next_cursor } }) => ({
     node,
     items: entries,
     more: next_cursor !== null,
@@ -98,40 +98,20 @@ async function ofAll(services: Asked, inbound: Inbound, { cursor, ...query }: Qu
     query.limit,
     (a, b) => a.at > b.at || (a.at === b.at && a.id > b.id),
   );
-  const places: Record<string, string> = {};
+  const places = new Map<string, string>();
   pages.forEach(({ node, items: own, more }, at) => {
     if (taken[at] === own.length && !more) return;
-    const last = own[taken[at]! - 1]?.id ?? begun?.[node];
-    places[node] = last ?? START;
+    places.set(node, own[taken[at]! - 1]?.id ?? begun?.get(node) ?? START);
   });
   return {
     entries: [...items],
-    next_cursor: Object.keys(places).length === 0 ? null : writePlaces(places),
+    next_cursor: writeCursor(places),
     partial,
     unreachable: [...unreachable],
   };
 }
 
+/** The number of an entry; older ones follow. */
+const Place = z.string().regex(/^\d{1,15}$/);
 /** Of a node from whose page nothing was taken yet: above all numbers. */
 const START = "999999999999999";
-
-function writePlaces(places: Readonly<Record<string, string>>): string {
-  return Buffer.from(JSON.stringify(places)).toString("base64url");
-}
-
-function readPlaces(cursor: string): Readonly<Record<string, string>> {
-  try {
-    const places = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as unknown;
-    return z.record(z.string(), z.string().regex(/^\d{1,15}$/)).parse(places);
-  } catch {
-    throw badCursor();
-  }
-}
-
-function badCursor(): BatonError {
-  return new BatonError(
-    "BAD_REQUEST",
-    '"cursor" is not the next_cursor of an earlier answer; leave it out to start at the newest',
-    { field: "cursor" },
-  );
-}

@@ -63,13 +63,13 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
   },
   async handler(services, { query, inbound }) {
     const { role, limit: wanted } = query;
-    const [told, refused] = await Promise.all([
+    const [recorded, refused] = await Promise.all([
       termEntries(services, inbound, role, wanted),
       journalPage(services, inbound, { kind: "write.refused", limit: REFUSED_MAX }),
     ]);
     // Where each node has a store of its own, it also leads there by itself in all roles but one.
     const alone = asksOthers(services, inbound);
-    const terms = termHistory(told.entries.map(termEntry), (each) => alone && each !== "scheduler");
+    const terms = termHistory(recorded.entries.map(termEntry), (each) => alone && each !== "scheduler");
     return answer(200, {
       terms: terms.slice(0, wanted).map((term) => ({
         role: term.role,
@@ -83,8 +83,8 @@ export const getLeaderHistory = operation("GET /cluster/leaders/history", {
         count: refused.entries.reduce((sum, { detail }) => sum + Number(detail["count"] ?? 1), 0),
         examples: refused.entries.slice(0, EXAMPLES).map(refusedExample),
       },
-      partial: told.partial || refused.partial,
-      unreachable: Array.from(new Set([...told.unreachable, ...refused.unreachable])),
+      partial: recorded.partial || refused.partial,
+      unreachable: Array.from(new Set([...recorded.unreachable, ...refused.unreachable])),
     });
   },
 });

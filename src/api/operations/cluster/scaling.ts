@@ -94,11 +94,11 @@ export const getScaling = operation("GET /scaling", {
 
 async function factsHere(services: NodeServices, query: ScalingQuery): Promise<ScalingFacts> {
   const { insight, cluster, identity, guarantees, clock } = services;
-  const look = await insight.look();
+  const snapshot = await insight.read();
   const meant = (queue: string): boolean =>
     query.queue === undefined ? queue !== FUNCTIONS_QUEUE : queue === query.queue;
-  const queues = look.queues.filter(({ name, paused }) => meant(name) && !paused);
-  const sinces = look.waiting.filter(({ queue, paused }) => meant(queue) && !paused);
+  const queues = snapshot.queues.filter(({ name, paused }) => meant(name) && !paused);
+  const sinces = snapshot.waiting.filter(({ queue, paused }) => meant(queue) && !paused);
   const oldest = Math.min(...sinces.map(({ since }) => since));
   const all = cluster.nodes();
   // Where the store is not shared, each tells of itself.
@@ -106,14 +106,15 @@ async function factsHere(services: NodeServices, query: ScalingQuery): Promise<S
     worksOn(node, query.queue),
   );
   return {
-    workers: nodes.length + look.agents,
+    workers: nodes.length + snapshot.agents,
     slots:
       nodes.reduce((sum, { load }) => sum + (load.slots ?? query.slots_per_worker), 0) +
-      look.agents * query.slots_per_worker,
+      snapshot.agents * query.slots_per_worker,
     running: queues.reduce((sum, { counts }) => sum + counts.processing, 0),
     ready: queues.reduce((sum, { counts }) => sum + counts.queued, 0),
     oldestMs: oldest === Infinity ? null : Math.max(0, Math.round(clock.now() - oldest)),
-    runMs: query.queue === undefined ? (look.times.run?.p50 ?? null) : await runMsOf(services, query.queue),
+    runMs:
+      query.queue === undefined ? (snapshot.times.run?.p50 ?? null) : await runMsOf(services, query.queue),
   };
 }
 

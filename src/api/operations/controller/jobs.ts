@@ -11,7 +11,7 @@ import { answer, operation } from "../../operation.ts";
 import type { NodeServices } from "../../node-services.ts";
 import type { SubmitRequest } from "../../../jobs/submit/submitter.ts";
 import { JobsQuery, findJob, jobQuery } from "../jobs/jobs.ts";
-import { JobRequestBody, request, withoutIndex } from "../jobs/submit-jobs.ts";
+import { JobRequestBody, request } from "../jobs/submit-jobs.ts";
 
 const V1JobRequest = JobRequestBody.extend({ job_id: JobIdText.optional() });
 const SubmittedUnder = z.object({ job_id: z.string(), status: Status, leader_epoch: z.int() });
@@ -30,15 +30,9 @@ export const v1SubmitJobs = operation("POST /v1/jobs", {
     const requests = many
       ? body.map((job, index) => submitRequest(services, job, index))
       : [submitRequest(services, body, null)];
-    try {
-      const { jobs, leaderEpoch } = await controllerOf(services).submit(requests, {
-        trace: traceIn(headers),
-      });
-      const bodies = jobs.map(({ id, status }) => ({ job_id: id, status, leader_epoch: leaderEpoch }));
-      return answer(200, many ? bodies : bodies[0]!);
-    } catch (error) {
-      throw many ? error : withoutIndex(error);
-    }
+    const { jobs, leaderEpoch } = await controllerOf(services).submit(requests, { trace: traceIn(headers) });
+    const bodies = jobs.map(({ id, status }) => ({ job_id: id, status, leader_epoch: leaderEpoch }));
+    return answer(200, many ? bodies : bodies[0]!);
   },
 });
 

@@ -42,7 +42,7 @@ export const v1Lease = operation("POST /v1/leases", {
       name: agent,
       limit: max_tasks,
       timeoutMs: timeout_ms,
-      request: request_id,
+      requestId: request_id,
       ...(leader_epoch != null && { leaderEpoch: leader_epoch }),
     };
     const lease = await controllerOf(services).lease(request, caller);

@@ -3,17 +3,19 @@
  * progress.
  */
 
+import { z } from "zod";
 import { blanked } from "../../../core/jobs/failure-groups.ts";
 import { parseJobId, type JobId } from "../../../core/ids.ts";
 import type { JobStatus } from "../../../core/jobs/job.ts";
 import { filtersIn } from "../../../core/jobs/job-fields.ts";
 import type { BriefJob, JobQuery } from "../../../store/store.ts";
+import { badCursor, readCursor, writeCursor } from "../../cluster-cursor.ts";
 import { asksOthers, askAllNodes } from "../../ask-all-nodes.ts";
 import type { Inbound } from "../../../transport/hop-headers.ts";
 import { answer, operation } from "../../operation.ts";
 import type { Jobs } from "../../../jobs/job-service.ts";
 import type { NodeServices } from "../../node-services.ts";
-import { bad, BulkAnswer, BulkBody, statusesOf } from "./bulk-body.ts";
+import { BulkAnswer, BulkBody, statusesOf } from "./bulk-body.ts";
 
 const PAGE = 500;
 /** At the same time. More only wait for each other in the store. */
@@ -131,15 +133,11 @@ function placeOf(cursor: string | undefined, statuses: number): { status: number
   return { status: Number(status), cursor: rest === "" ? null : rest! };
 }
 
-function badCursor() {
-  return bad("cursor", '"cursor" is not the next_cursor of an earlier answer with the same filter');
-}
-
 // ---------------------------------------------------------------- in a store on each node
 
 async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): Promise<BulkAnswer> {
   const { cursor, limit = PAGE, ...rest } = body;
-  const begun = cursor === undefined ? null : readPlaces(cursor);
+  const begun = cursor === undefined ? null : readCursor(cursor, z.string());
   const share = Math.ceil(limit / Math.max(1, begun?.size ?? services.cluster.nodes().length));
   const asked = (node: string): BulkBody => {
     const place = begun?.get(node);
@@ -151,11 +149,12 @@ async function ofAll(services: NodeServices, inbound: Inbound, body: BulkBody): 
     here: () => own(services.jobs, asked(services.identity.name)),
     body: asked,
   });
-  const places = answers.flatMap(({ node, answer: { next_cursor } }) =>
-    next_cursor === null ? [] : [[node, next_cursor] as const],
+  const places = new Map(
+    answers.flatMap(({ node, answer: { next_cursor } }) =>
+      next_cursor === null ? [] : [[node, next_cursor] as const],
+    ),
   );
-  const next = places.length === 0 ? null : Buffer.from(JSON.stringify(places)).toString("base64url");
-  return { ...sum(answers.map(({ answer: part }) => part)), next_cursor: next, partial };
+  return { ...sum(answers.map(({ answer: part }) => part)), next_cursor: writeCursor(places), partial };
 }
 
 /** Each job to the node that keeps it. */
@@ -210,15 +209,4 @@ function sum(parts: readonly BulkAnswer[]): BulkAnswer {
     changed: total(({ changed }) => changed),
     skipped_count: total(({ skipped_count }) => skipped_count),
   };
-}
-
-function readPlaces(cursor: string): ReadonlyMap<string, string> {
-  try {
-    const places = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as [string, string][];
-    if (places.every(([node, place]) => typeof node === "string" && typeof place === "string"))
-      return new Map(places);
-  } catch {
-    // Told below.
-  }
-  throw badCursor();
 }

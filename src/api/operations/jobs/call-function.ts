@@ -7,7 +7,6 @@ import { Name, Payload } from "../../bodies/fields.ts";
 import { Status } from "../../bodies/job-body.ts";
 import { traceIn } from "../../../transport/hop-headers.ts";
 import { answer, operation } from "../../operation.ts";
-import { withoutIndex } from "./submit-jobs.ts";
 
 /** Who wants to wait longer submits a job and comes back for it. */
 const PATIENCE_MS_MAX = 600_000;
@@ -41,9 +40,7 @@ export const callFunction = operation("POST /functions/{task}", {
   async handler({ functions, jobs }, { params, query, body, headers }) {
     const timeoutMs = query.timeout_ms ?? functions.timeoutMs;
     const options = { timeoutMs, trace: traceIn(headers) };
-    const called = await functions.call(params.task, body ?? null, options).catch((error: unknown) => {
-      throw withoutIndex(error);
-    });
+    const called = await functions.call(params.task, body ?? null, options);
     if (!called.ended) {
       const job = await jobs.get(called.id);
       const location = { location: `/jobs/${called.id}` };

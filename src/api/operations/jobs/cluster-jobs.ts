@@ -5,7 +5,7 @@ import { fanOut } from "../../../peers/fan-out.ts";
 import type { NodeAnswer } from "../../../peers/fan-out.ts";
 import { mergePages } from "../../../core/merge-pages.ts";
 import { readCursor, writeCursor } from "../../cluster-cursor.ts";
-import type { ClusterCursor, Place } from "../../cluster-cursor.ts";
+import { searchOf } from "../../ask-all-nodes.ts";
 import { hopPath } from "../../../transport/hop-headers.ts";
 import { JobSummaryBody, jobSummary } from "../../bodies/job-body.ts";
 import { answer, operation } from "../../operation.ts";
@@ -18,6 +18,17 @@ const CURSOR_LENGTH_MAX = 8_192;
 const LIMIT_MAX = 1_000;
 
 type Query = z.output<typeof JobsQuery>;
+
+const Place = z.object({
+  /** Of the node's own list; null for its beginning. */
+  cursor: z.string().nullable(),
+  /** The last job taken from that page; null if none was. */
+  last: z.string().nullable(),
+  /** How many were taken from that page. */
+  taken: z.int().min(0),
+});
+type Place = z.output<typeof Place>;
+
 /** As `GET /admin/jobs` answers it. */
 interface NodePage {
   readonly jobs: readonly JobSummaryBody[];
@@ -81,7 +92,7 @@ async function ofStore({ identity, jobs, cluster, guarantees }: NodeServices, qu
 
 async function ofAll(services: NodeServices, peers: Peers, { cursor, limit, ...filter }: Query) {
   const { identity, cluster, clock } = services;
-  const begun = cursor === undefined ? null : readCursor(cursor);
+  const begun = cursor === undefined ? null : readCursor(cursor, Place);
   const start: Place = { cursor: null, last: null, taken: 0 };
   const placeOf = (name: string): Place => begun?.get(name) ?? start;
   /** Of a page that was begun, with what was taken from it already. */
@@ -97,7 +108,7 @@ async function ofAll(services: NodeServices, peers: Peers, { cursor, limit, ...f
     here: () => ownPage(services, asked(identity.name)),
     request: (node) => {
       const sentAt = Math.floor(clock.now());
-      return { method: "GET", path: hopPath(`/admin/jobs?${searchOf(asked(node.name))}`, { sentAt }) };
+      return { method: "GET", path: hopPath(`/admin/jobs${searchOf(asked(node.name))}`, { sentAt }) };
     },
     call: (url, request, options) => peers.call(url, request, options),
     read: readPage,
@@ -117,7 +128,7 @@ async function ofAll(services: NodeServices, peers: Peers, { cursor, limit, ...f
       job_count: page ? (page.job_count ?? page.jobs.length) : 0,
     })),
     partial: answers.some((each) => each.answer === null),
-    next_cursor: places.size === 0 ? null : writeCursor(places),
+    next_cursor: writeCursor(places),
   };
 }
 
@@ -138,7 +149,7 @@ function nextPlaces(
   pages: readonly { readonly items: readonly JobSummaryBody[]; readonly more: boolean }[],
   taken: readonly number[],
   placeOf: (name: string) => Place,
-): ClusterCursor {
+): ReadonlyMap<string, Place> {
   const places = new Map<string, Place>();
   answers.forEach(({ node, answer: page }, index) => {
     // A node that was not reached is not waited for: the list would never end.
@@ -157,12 +168,6 @@ function nextPlaces(
 
 function isNewer(a: JobSummaryBody, b: JobSummaryBody): boolean {
   return a.created_at > b.created_at || (a.created_at === b.created_at && a.job_id > b.job_id);
-}
-
-function searchOf(query: Query): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
-  return search.toString();
 }
 
 function readPage(body: unknown): NodePage {

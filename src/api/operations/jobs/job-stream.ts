@@ -21,7 +21,7 @@ export async function* jobStream(
   signal: AbortSignal,
 ): AsyncGenerator<ServerEvent> {
   let seen = after;
-  let told = "";
+  let sent = "";
   for await (const _ of jobs.changes(id, signal)) {
     // The job before its logs: lines are written before the status that ends them, so a finished job's are all there.
     const job = await jobs.get(id);
@@ -40,8 +40,8 @@ export async function* jobStream(
     }
     const progress = { progress: job.progress, message: job.progressMessage };
     const text = JSON.stringify(progress);
-    if (text !== told && (told !== "" || job.progress !== null || job.progressMessage !== null)) {
-      told = text;
+    if (text !== sent && (sent !== "" || job.progress !== null || job.progressMessage !== null)) {
+      sent = text;
       yield { event: "progress", data: progress };
     }
     if (isFinal(job.status)) {

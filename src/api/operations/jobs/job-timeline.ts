@@ -72,14 +72,14 @@ export const getTimeline = operation("GET /jobs/{id}/timeline", {
   async handler({ jobs, journal }, { params }) {
     const id = params.id as JobId;
     const job = await findJob(jobs, id);
-    const [{ past, assignments }, told] = await Promise.all([
+    const [{ past, assignments }, entries] = await Promise.all([
       jobs.runs(id),
       journal.list({ subject: id, limit: ENTRIES_MAX }),
     ]);
     const handoffs = await handoffsOf(journal, assignments.slice(-ASSIGNMENTS_MAX));
     const runs = runsOf(job, past);
     const birthplace = parseJobId(id)?.birthplace ?? null;
-    const events = timelineOf(job, birthplace, runs, handoffs, told.map(eventOf));
+    const events = timelineOf(job, birthplace, runs, handoffs, entries.map(eventOf));
     return answer(200, {
       job_id: id,
       events: events.map(eventBody),

@@ -149,11 +149,11 @@ function ratesOf(queue: string, nodes: readonly NodeInfo[]): [number | null, num
   let [submitted, finished] = [0, 0];
   for (const { alive, load } of nodes) {
     if (!alive) continue;
-    const told = load.traffic?.queues.find(([name]) => name === queue);
-    if (told) {
+    const rates = load.traffic?.queues.find(([name]) => name === queue);
+    if (rates) {
       found = true;
-      submitted += told[1];
-      finished += told[2];
+      submitted += rates[1];
+      finished += rates[2];
     } else unknown ||= load.traffic?.others !== false;
   }
   if (!found && unknown) return [null, null];

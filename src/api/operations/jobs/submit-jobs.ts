@@ -58,13 +58,9 @@ export const submitJobs = operation("POST /jobs", {
       );
     }
     const one = request(header === undefined ? body : withKey(body, header), null);
-    try {
-      const submitted = await store(services, [one], inbound, trace);
-      const { id, status } = submitted[0]!;
-      return answer(200, { job_id: id, status });
-    } catch (error) {
-      throw withoutIndex(error);
-    }
+    const submitted = await store(services, [one], inbound, trace);
+    const { id, status } = submitted[0]!;
+    return answer(200, { job_id: id, status });
   },
 });
 
@@ -139,18 +135,5 @@ function keyForMany(): BatonError {
     "BAD_REQUEST",
     'the header Idempotency-Key is for one job; give each job of an array its own "idempotency_key"',
     { field: "idempotency_key" },
-  );
-}
-
-/** The services speak of `[0].payload`; a caller who sent one object knows no `[0]`. */
-export function withoutIndex(error: unknown): unknown {
-  const field = error instanceof BatonError ? error.details.field : undefined;
-  if (!(error instanceof BatonError) || !field?.startsWith("[0].")) return error;
-  const bare = field.slice("[0].".length);
-  return new BatonError(
-    error.code,
-    error.message.replaceAll(field, bare),
-    { ...error.details, field: bare },
-    { cause: error },
   );
 }

@@ -30,10 +30,19 @@ export function isLost(error: unknown): boolean {
   return state.startsWith("08") || (state.startsWith("57P") && state !== "57P05");
 }
 
-const NETWORK = /terminat|timeout|not queryable|closed|ended|no answer/i;
+/** The server did not answer in time, so the connection was cut. */
+export class NoAnswer extends Error {
+  constructor(deadlineMs: number, cause: unknown) {
+    super(`no answer within ${deadlineMs} ms`, { cause });
+  }
+}
+
+/** The driver reports a lost connection by its text alone. */
+const LOST = /terminat|timeout|not queryable|closed|ended/i;
 
 function isNetworkError(error: unknown): boolean {
-  return error instanceof Error && ("syscall" in error || "errno" in error || NETWORK.test(error.message));
+  if (error instanceof NoAnswer) return true;
+  return error instanceof Error && ("syscall" in error || "errno" in error || LOST.test(error.message));
 }
 
 /** Lack of resources (53), operator intervention (57), aborted (40), locks (55P03), a standby that takes no writes (25006). */

@@ -9,7 +9,7 @@
 import type { Socket } from "node:net";
 import { Client, type Connection } from "pg";
 import type { Clock } from "../../clock.ts";
-import { translated } from "./errors.ts";
+import { NoAnswer, translated } from "./errors.ts";
 
 export interface PoolerCheckOptions {
   readonly url: string;
@@ -57,7 +57,7 @@ export class PoolerCheck {
       return await sharesSessions(...clients);
     } catch (error) {
       clients.forEach(cut);
-      throw late ? new Error(`no answer within ${deadlineMs} ms`, { cause: error }) : error;
+      throw late ? new NoAnswer(deadlineMs, error) : error;
     } finally {
       callOff();
       clients.forEach(leave);

@@ -26,7 +26,7 @@ import {
 import { BatonError } from "../../../core/errors.ts";
 import type { Clock } from "../../clock.ts";
 import { Lifecycle } from "../../service.ts";
-import { isAborted, isLost, translated } from "./errors.ts";
+import { isAborted, isLost, translated, NoAnswer } from "./errors.ts";
 import { directly, type ConnectionMode, throughPooler } from "./connection-mode.ts";
 import type { PoolerCheck } from "./pooler-check.ts";
 
@@ -250,7 +250,7 @@ export class Postgres extends Lifecycle implements Queryable {
     try {
       return await work(client);
     } catch (error) {
-      if (broken) throw new Error(`no answer within ${deadlineMs} ms`, { cause: error });
+      if (broken) throw new NoAnswer(deadlineMs, error);
       broken = isLost(error);
       throw error;
     } finally {

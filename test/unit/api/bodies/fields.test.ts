@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import * as fc from "../../../support/fast-check.ts";
 import { z } from "zod";
 import { JOB_ID } from "../../../../src/api/bodies/fields.ts";
-import { jsonSchema } from "../../../../src/api/schema/json-schema.ts";
+import { jsonSchema } from "../../../../src/api/schema/operation-schema.ts";
 import { isJobId } from "../../../../src/core/ids.ts";
 import { nestedDeeperThan } from "../../../../src/api/schema/json-body.ts";
 

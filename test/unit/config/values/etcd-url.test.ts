@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { maskedEtcd } from "../../../../src/config/values/etcd-url.ts";
+import { maskedUrl } from "../../../../src/config/values/server-url.ts";
 import { isPushed } from "../../../../src/config/fabric.ts";
 import { loadSettings, type LoadOptions } from "../../../../src/config/load-settings.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
@@ -74,7 +74,7 @@ describe("an etcd beside the database", () => {
       String(mistakes({ store: DATABASE }, { BATON_ETCD__PREFIX: "/baton/" })),
       /^BATON_ETCD__PREFIX must consist of up to 63 letters, digits/,
     );
-    assert.equal(maskedEtcd(ETCD), "https://me:***@a:2379,https://b:2379,https://c");
+    assert.equal(maskedUrl(ETCD), "https://me:***@a:2379,https://b:2379,https://c");
   });
 
   it("has a member behind every comma, each once, with the port of etcd where none is said", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isPushed } from "../../../../src/config/fabric.ts";
 import { loadSettings, type LoadOptions } from "../../../../src/config/load-settings.ts";
-import { maskedRedis } from "../../../../src/config/values/redis-url.ts";
+import { maskedUrl } from "../../../../src/config/values/server-url.ts";
 import { BatonError } from "../../../../src/core/errors.ts";
 
 const DATABASE = "postgres://me:secret@db:5432/jobs";
@@ -65,9 +65,9 @@ describe("a Redis beside the database", () => {
     ]) {
       assert.deepEqual(mistakes({ store: DATABASE, "redis.url": redis }), [message]);
     }
-    assert.equal(maskedRedis(REDIS), "redis://me:***@cache:6379/2");
-    assert.equal(maskedRedis("rediss://:hid:den@cache"), "rediss://:***@cache");
-    assert.equal(maskedRedis("redis://cache"), "redis://cache");
+    assert.equal(maskedUrl(REDIS), "redis://me:***@cache:6379/2");
+    assert.equal(maskedUrl("rediss://:hid:den@cache"), "rediss://:***@cache");
+    assert.equal(maskedUrl("redis://cache"), "redis://cache");
   });
 
   it("has the times of its origin with the profile orchestrix, and what was set wins", () => {

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Histogram, Registry } from "@prometheus-io/client";
 import * as fc from "../../../support/fast-check.ts";
-import { Instruments } from "../../../../src/observe/metrics/instruments.ts";
+import { Instruments, FastHistogram } from "../../../../src/observe/metrics/instruments.ts";
 import { QueueTaskLabels } from "../../../../src/observe/metrics/queue-task-labels.ts";
-import { FastHistogram } from "../../../../src/observe/metrics/fast-histogram.ts";
 import { Scrape } from "../../../support/prometheus-text.ts";
 
 describe("a tally", () => {

@@ -3,7 +3,7 @@ import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { RequestDelay } from "../../../../src/api/request-delay.ts";
+import { RequestDelay } from "../../../../src/api/execute.ts";
 import type { Jobs } from "../../../../src/jobs/job-service.ts";
 import { RoundRobinPosition } from "../../../../src/peers/placement/round-robin-position.ts";
 import { RetractionReceiver } from "../../../../src/peers/retractions/retraction-receiver.ts";
