@@ -216,7 +216,7 @@ describe("what one does with the dashboard", { skip: noBrowser() ?? false }, () 
     const meaning = page.locator(".meaning");
     await page.getByLabel("Cron expression").fill("15 7 * * MON");
     await page.getByLabel("Time zone").fill("UTC");
-    await meaning.getByText("At 07:15 on Mondays, UTC").waitFor();
+    await meaning.getByText("At 07:15, only on Monday, UTC").waitFor();
     assert.equal(await meaning.locator("li").count(), 5);
     await page.getByLabel("Cron expression").fill("15 25 * * MON");
     await page.locator(".field.wrong", { hasText: "Cron expression" }).waitFor();

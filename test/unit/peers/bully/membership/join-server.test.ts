@@ -86,7 +86,7 @@ class Machines implements AsyncDisposable {
       source: typeof source === "function" ? source(server.url) : source,
       settings,
     });
-    transport.serve((request) => coordination!.handle(request));
+    transport.serve((request) => coordination.handle(request));
     await transport.start();
     await coordination.start();
     const elector = new Elector({
