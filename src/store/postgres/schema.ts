@@ -47,6 +47,9 @@ interface Migration {
   readonly compatibleFrom: number;
 }
 
+const MESSAGES_BY_ID =
+  "ALTER TABLE baton.message DROP COLUMN taken_key, DROP CONSTRAINT message_pkey, ADD PRIMARY KEY (queue, id)";
+
 /** Numbered from 1; each runs in its own transaction together with the note that it ran. Never edit one that shipped. */
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -215,13 +218,15 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE baton.message (
         id bigint GENERATED ALWAYS AS IDENTITY,
         queue text COLLATE "C" NOT NULL,
-        key text NOT NULL,
+        key text COLLATE "C" NOT NULL,
         body text NOT NULL,
         deliveries int NOT NULL DEFAULT 0,
         consumer text,
+        taken_key text COLLATE "C",
         taken_until bigint,
-        PRIMARY KEY (queue, id)
+        PRIMARY KEY (queue, key, id)
       ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+      "CREATE INDEX message_taken ON baton.message (queue, taken_key) WHERE taken_key IS NOT NULL",
       // Hints too large for a notification. A crash may forget them.
       "CREATE UNLOGGED TABLE baton.hint (id uuid PRIMARY KEY, at bigint NOT NULL, body text NOT NULL)",
       `CREATE TABLE baton.sample (
@@ -324,6 +329,8 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   { compatibleFrom: 1, up: PAST_RUNS_SCHEMA },
   { compatibleFrom: 1, up: TAGS },
+  // A version before this one takes messages by their key, also from queues that are exclusive now.
+  { compatibleFrom: 11, up: [MESSAGES_BY_ID] },
 ];
 
 /** Building an index over years of history takes longer than any statement of a running node may. */

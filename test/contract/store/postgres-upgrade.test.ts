@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Client } from "pg";
+import { PostgresChannels } from "../../../src/channels/postgres/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { jobId, type JobId } from "../../../src/core/ids.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
@@ -81,6 +82,17 @@ test("a database of an earlier version is brought up to date, with all that is i
       outcome: { kind: "completed", result: "1" } as const,
     }));
     assert.deepEqual(await store.jobs.settle(settlements), Array(4).fill("accepted"));
+
+    const channels = new PostgresChannels({ url, clock: systemClock, random: systemRandom });
+    await channels.start();
+    try {
+      const handled = Promise.withResolvers<unknown>();
+      channels.consume("q", async ([first]) => handled.resolve(first!.body));
+      await channels.send("q", [{ key: "a", body: "arrives" }]);
+      assert.equal(await handled.promise, "arrives");
+    } finally {
+      await channels.stop();
+    }
   } finally {
     await client.end();
     await server.giveBack(url);

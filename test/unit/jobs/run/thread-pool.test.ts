@@ -67,7 +67,7 @@ describe("a task on a thread", () => {
   it("is told by message when it is cancelled, with the reason", async (t) => {
     const node = await nodeHere(t, { settings });
     const id = await submit(node, "wait", { payload: 60_000 });
-    await jobWhen(node, id, ({ status }) => status === "processing");
+    await jobWhen(node, id, ({ progress }) => progress === 1);
     await node.services.jobs.cancel(id, "enough");
     const job = await finished(node, id);
     assert.deepEqual([job.status, job.error?.message], ["cancelled", "enough"]);
