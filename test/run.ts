@@ -34,9 +34,9 @@ interface Result {
   readonly output: string;
 }
 
-/** One part more than cores, because many of them wait for a timer or a server. */
-const PARTS_MAX = availableParallelism() + 1;
-const HEAVY_MAX = availableParallelism();
+/** More at once, and leases of a second or two end because their nodes get no processor time. */
+const PARTS_MAX = availableParallelism();
+const HEAVY_MAX = Math.max(1, availableParallelism() - 1);
 const PART_MS = 20 * 60_000;
 /** Where a folder's name does not say how long it takes: seconds on two cores, as written by `--record`. */
 const DURATIONS = join(import.meta.dirname, "durations.json");

@@ -18,7 +18,9 @@ it("a blocked event loop leaves /livez unanswered, and it answers again when it 
   assert.equal(await alive(), 200);
   const answer = await fetch(`${node.url}/workz`);
   assert.equal(((await answer.json()) as { code: string }).code, "working");
-  await node.client.submit({ task: "block", payload: { ms: 6_000 } });
+  // The handler may block the loop before the submit is answered.
+  const submitted = node.client.submit({ task: "block", payload: { ms: 6_000 } });
   await eventually("silence", async () => ((await alive()) === null ? true : null));
+  await submitted;
   await eventually("an answer", async () => ((await alive()) === 200 ? true : null), 20_000);
 });
