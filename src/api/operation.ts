@@ -67,7 +67,7 @@ type BodyReply<Replies> = {
 
 export type Reply<Replies> = BodyReply<Replies> | EventReply;
 
-/** What is said of an operation beside its method and path. */
+/** The properties of an operation, without its method and path. */
 interface Row<
   Name extends string,
   Params extends Maybe,

@@ -27,7 +27,7 @@ export interface Taken {
 export interface QueueSource<Batch extends Taken = Taken> {
   /** Null when there is nothing. */
   take(): Promise<Batch | null>;
-  /** Handled. A backend that takes the next batch in the same command returns it if `next`; undefined: `take` is to be called. */
+  /** Handled. A backend that takes the next batch in the same command returns it if `next`; undefined: call `take` next. */
   done(batch: Batch, next: boolean): Promise<Batch | null | undefined>;
   /** Delivered again after `restMs`. Messages that no handler has seen do not count as delivered. */
   back(batch: Batch, restMs: number, seen: boolean): Promise<void>;

@@ -35,7 +35,7 @@ export const CURRENT = `if redis.call('GET', KEYS[1]) ~= ARGV[3] then
 end`;
 export const REPLACED = `return redis.error_reply('${STALE} this connection was replaced by a later one')`;
 
-/** What the scripts have in common. `P` is to be set before. */
+/** Shared by all scripts, which set `P` first. */
 const LIBRARY = `
 local call = redis.call
 local GROUP, NOBODY = 'baton', '-'
@@ -153,7 +153,7 @@ const BUDGET = 2_000;
  * to an earlier step was lost.
  *
  * The reply has one for each: for T a list of `{again, fresh}`, where again has id, key, deliveries and text of each, and fresh id,
- * key and text; an empty list when the take is to be sent again.
+ * key and text; an empty list if the caller must send the take again.
  */
 export const STEPS = redisScript(
   "queue-steps",
