@@ -11,11 +11,14 @@ import type { TermStore } from "../store/store.ts";
 import type { Peers } from "../transport/hop-headers.ts";
 import { openTransport } from "../transport/open-transport.ts";
 import type { Outcome, PeerRequest } from "../transport/transport.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
 export type PeerBackend = ReturnType<typeof peerBackend>;
 
-export function peerBackend({ settings, identity, info, clock, random, log }: Platform, terms: TermStore) {
+export function peerBackend(
+  { settings, identity, info, clock, random, log }: NodePlatform,
+  terms: TermStore,
+) {
   const secret = openClusterSecret(settings)!;
   const common = { clock, random, log };
   const transport = openTransport({ self: identity, secrets: secret.secrets, ...common });

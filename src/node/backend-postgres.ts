@@ -11,12 +11,12 @@ import { openCoordination } from "../leadership/open-coordination.ts";
 import { applicationName } from "../platform/drivers/postgres/application-name.ts";
 import { PoolerCheck } from "../platform/drivers/postgres/pooler-check.ts";
 import type { TermStore } from "../store/store.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
 export type Database = ReturnType<typeof databaseOf>;
 
 /** How store, coordination and channels reach it. */
-export function databaseOf({ settings, identity, clock, random, log }: Platform) {
+export function databaseOf({ settings, identity, clock, random, log }: NodePlatform) {
   const { store: url, postgres } = settings;
   const name = applicationName(identity);
   const pooler = new PoolerCheck({ url, clock, applicationName: name });
@@ -24,7 +24,7 @@ export function databaseOf({ settings, identity, clock, random, log }: Platform)
 }
 
 export async function onDatabase(
-  { settings, identity, info, signal, clock, random, log }: Platform,
+  { settings, identity, info, signal, clock, random, log }: NodePlatform,
   database: Database,
   terms: TermStore,
 ): Promise<{ readonly coordination: Coordination; readonly channels: Channels }> {

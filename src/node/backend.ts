@@ -11,11 +11,11 @@ import { openCoordination } from "../leadership/open-coordination.ts";
 import { httpProbe } from "../platform/http-probe.ts";
 import { openStore } from "../store/open-store.ts";
 import type { ServiceList } from "./service-list.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
 export type Backend = Awaited<ReturnType<typeof backend>>;
 
-export async function backend(p: Platform, list: ServiceList) {
+export async function backend(p: NodePlatform, list: ServiceList) {
   const { settings, identity, info, clock, log, state } = p;
   const fabric = fabricOf(settings);
   // Only the modules of the fabric in use are loaded.

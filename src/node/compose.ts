@@ -4,7 +4,7 @@ import { backend } from "./backend.ts";
 import { duties } from "./duties.ts";
 import { elections } from "./elections.ts";
 import { entry } from "./entry.ts";
-import type { NodeOptions, Platform } from "./platform.ts";
+import type { NodeOptions, NodePlatform } from "./platform.ts";
 import { registerMetrics } from "./register-metrics.ts";
 import type { ServiceList } from "./service-list.ts";
 import { work } from "./work.ts";
@@ -12,7 +12,7 @@ import { work } from "./work.ts";
 export type Composed = Awaited<ReturnType<typeof compose>>;
 
 /** The store is opened through `list`, which closes it with the node. */
-export async function compose(p: Platform, options: NodeOptions, list: ServiceList) {
+export async function compose(p: NodePlatform, options: NodeOptions, list: ServiceList) {
   const b = await backend(p, list);
   const e = elections(p, b, options.beforeLeading);
   const w = await work(p, b, e);

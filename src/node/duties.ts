@@ -14,10 +14,10 @@ import { scheduleDuty } from "../jobs/schedules/schedule-duty.ts";
 import type { Service } from "../platform/service.ts";
 import type { Backend } from "./backend.ts";
 import { together } from "./service-list.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 import type { Work } from "./work.ts";
 
-export function duties(p: Platform, b: Backend, e: LeaderElections, w: Work): Service {
+export function duties(p: NodePlatform, b: Backend, e: LeaderElections, w: Work): Service {
   const { settings, identity, events, metrics, watchdog, clock, random, log } = p;
   const { store, channels, membership } = b;
   const { push, peers, reaper, controller, author } = w;

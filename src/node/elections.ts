@@ -6,9 +6,9 @@
 import type { BeforeLeading } from "../leadership/elector.ts";
 import { LeaderElections } from "../leadership/leader-elections.ts";
 import type { Backend } from "./backend.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
-export function elections(p: Platform, b: Backend, beforeLeading?: BeforeLeading): LeaderElections {
+export function elections(p: NodePlatform, b: Backend, beforeLeading?: BeforeLeading): LeaderElections {
   const { settings, identity, roles, state, events, clock, random, log } = p;
   const elections = new LeaderElections({
     coordination: b.coordination,

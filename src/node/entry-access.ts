@@ -13,14 +13,14 @@ import { ADMIN_TOKEN_FILE } from "../config/secrets/secret-file.ts";
 import type { LeaderElections } from "../leadership/leader-elections.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { Backend } from "./backend.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
 export interface AccessEntry {
   readonly access: Access;
   readonly mounts: Readonly<Record<string, PeerHandler>>;
 }
 
-export function accessOf(p: Platform, b: Backend, { scheduler }: LeaderElections): AccessEntry {
+export function accessOf(p: NodePlatform, b: Backend, { scheduler }: LeaderElections): AccessEntry {
   const { settings, identity, clock, random, log } = p;
   const { store, peers } = b;
   const { name: node } = identity;

@@ -23,7 +23,7 @@ import { VERSION } from "../platform/version.ts";
 import type { PeerBackend } from "./backend-peers.ts";
 import type { Backend } from "./backend.ts";
 import { accessOf, type AccessEntry } from "./entry-access.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 import type { Work } from "./work.ts";
 
 /** What a scrape waits for numbers of the store that are old: it is to be answered within 50 ms, whatever the store does. */
@@ -31,7 +31,7 @@ const BACKLOG_MS = 25;
 
 export type Entry = Awaited<ReturnType<typeof entry>>;
 
-export async function entry(p: Platform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
+export async function entry(p: NodePlatform, b: Backend, e: LeaderElections, w: Work, listens: boolean) {
   const entrance = accessOf(p, b, e);
   const backlog = new BacklogReader({ store: b.store, clock: p.clock });
   const { journal, services: records } = observeNode(p.events, {
@@ -58,7 +58,7 @@ export async function entry(p: Platform, b: Backend, e: LeaderElections, w: Work
 
 /** What the operations of the API work with. */
 function servicesOf(
-  p: Platform,
+  p: NodePlatform,
   b: Backend,
   e: LeaderElections,
   w: Work,
@@ -153,7 +153,7 @@ function servicesOf(
 
 /** How other nodes reach the operations, and what else nodes ask of each other. */
 function peerRequests(
-  { log }: Platform,
+  { log }: NodePlatform,
   { coordination }: PeerBackend,
   { mounts }: Work,
   executor: OperationExecutor,
@@ -168,7 +168,7 @@ function peerRequests(
 
 /** A node without a listener does not load Fastify. */
 async function listener(
-  { settings, metrics, log, clock }: Platform,
+  { settings, metrics, log, clock }: NodePlatform,
   { peers }: Backend,
   executor: OperationExecutor,
   requests: PeerRequestHandler | null,
@@ -200,7 +200,7 @@ async function listener(
 
 /** A node that joins knows no other address, so connections of nodes are accepted there too. */
 async function joinServerOf(
-  { settings, clock, log }: Platform,
+  { settings, clock, log }: NodePlatform,
   { coordination, transport }: PeerBackend,
 ): Promise<JoinServer | null> {
   const { addr, user, pass } = settings.manager;

@@ -5,7 +5,6 @@
  * layers publish into them, so that no layer needs a reference to a later one.
  */
 
-import { hostname } from "node:os";
 import { LoadMeter } from "../observe/load-meter.ts";
 import { Traffic } from "../observe/traffic.ts";
 import { Watchdog } from "../observe/watchdog.ts";
@@ -25,24 +24,21 @@ import { JobMetrics } from "../observe/metrics/job-metrics.ts";
 import { LeaderMetrics } from "../observe/metrics/leader-metrics.ts";
 import { NodeMetrics } from "../observe/metrics/node-metrics.ts";
 import { ScheduleMetrics } from "../observe/metrics/schedule-metrics.ts";
-import { systemClock } from "../platform/clock.ts";
 import { silentLog, withFields } from "../platform/log.ts";
 import { NodeEvents } from "../platform/node-events.ts";
 import { NodeState } from "../platform/node-state.ts";
-import { systemRandom } from "../platform/random.ts";
+import { SYSTEM, type Platform } from "../platform/platform.ts";
 import { OpenTelemetry } from "../platform/tracing.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import { VERSION } from "../platform/version.ts";
 import type { BeforeLeading } from "../leadership/elector.ts";
 import type { AnyTask } from "../jobs/tasks/task.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Random } from "../platform/random.ts";
 
-export type Platform = ReturnType<typeof platform>;
+export type NodePlatform = ReturnType<typeof platform>;
 
 export function platform(settings: Settings, tasks: TaskRegistry, options: NodeOptions) {
-  const { clock = systemClock, random = systemRandom } = options;
+  const { clock = SYSTEM.clock, random = SYSTEM.random, files = SYSTEM.files } = options;
+  const { machine = SYSTEM.machine } = options;
   const identity: NodeIdentity = { name: settings.name as NodeName, incarnation: random.uuid() };
   const roles: ReadonlySet<NodeRole> = new Set(settings.roles);
   const startedAt = clock.now();
@@ -64,9 +60,8 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: NodeO
   const spans = new JobSpans({ tracing, node: identity.name });
   const watch = new WorkerMonitor({ clock, slots: places.concurrency, spans, sink: metrics.jobs });
   const watchdog = new Watchdog({ clock, log });
-  const load = new LoadMeter({
-    clock,
-    state,
+  const base: Platform = { clock, random, files, machine, log, identity, state, events: new NodeEvents(log) };
+  const load = new LoadMeter(base, {
     traffic,
     capacity: { slots: places.concurrency, serves: servedQueues(places) },
     onSample: (lagMs) => {
@@ -75,12 +70,11 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: NodeO
     },
     supervised: options.supervised,
   });
-  const host = hostname(); // a system call, and `info` is read with every request
-  const address = addressOf(settings.http, host);
+  const address = addressOf(settings.http, machine.hostname);
   /** How this node describes itself to the others. */
   const info = (): OwnInfo => ({
     ...address(state.readings.url()),
-    hostname: host,
+    hostname: machine.hostname,
     roles: [...roles],
     capabilities: [...tasks.names()],
     version: VERSION,
@@ -88,16 +82,11 @@ export function platform(settings: Settings, tasks: TaskRegistry, options: NodeO
     load: load.read(),
   });
   return {
+    ...base,
     settings,
     tasks,
-    clock,
-    random,
-    log,
-    identity,
     roles,
     startedAt,
-    state,
-    events: new NodeEvents(log),
     signal: new WorkSignal(),
     places,
     budgets: { interruptionsMax: settings.jobs.interruptionsMax, crashesMax: settings.jobs.crashesMax },
@@ -150,14 +139,13 @@ export function addressOf(
   };
 }
 
-export interface NodeOptions {
+export interface NodeOptions extends Partial<
+  Pick<Platform, "clock" | "random" | "files" | "machine" | "log">
+> {
   /** Everything, as `loadSettings` gives it; without it the environment and a `baton.yaml` are read. */
   readonly settings?: Settings;
   /** Tasks defined in code, in addition to those from the folders in `settings.tasks`. */
   readonly tasks?: readonly AnyTask[];
-  readonly log?: Log;
-  readonly clock?: Clock;
-  readonly random?: Random;
   /** False for a node without a listener, used in process only. */
   readonly http?: boolean;
   /** What has to happen before this node begins to lead, such as its agent's end. */

@@ -6,10 +6,10 @@ import { describeProcess } from "../observe/metrics/process-metrics.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Backend } from "./backend.ts";
 import type { Entry } from "./entry.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 import type { Work } from "./work.ts";
 
-export function registerMetrics(p: Platform, b: Backend, e: LeaderElections, w: Work, x: Entry): void {
+export function registerMetrics(p: NodePlatform, b: Backend, e: LeaderElections, w: Work, x: Entry): void {
   const { settings, identity, metrics, startedAt, clock } = p;
   const { instruments, node, leaders, jobs } = metrics;
   node.describe(instruments, {

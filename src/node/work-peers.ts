@@ -19,12 +19,12 @@ import type { Jobs } from "../jobs/job-service.ts";
 import type { Store } from "../store/store.ts";
 import type { PeerHandler } from "../transport/transport.ts";
 import type { PeerBackend } from "./backend-peers.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
 export type PeerWork = ReturnType<typeof peerWork>;
 
 export function peerWork(
-  { settings, identity, state, events, signal, clock, random, log }: Platform,
+  { settings, identity, state, events, signal, clock, random, log }: NodePlatform,
   { transport, coordination, peers, nodes, call }: PeerBackend,
   { scheduler: leadership }: LeaderElections,
   { store, jobs }: { readonly store: Store; readonly jobs: Pick<Jobs, "cancel" | "remove"> },

@@ -13,11 +13,11 @@ import { StatusSink } from "../push/dispatch/status-sink.ts";
 import { Owner } from "../push/ownership/owner.ts";
 import { WorkSignal } from "../platform/work-signal.ts";
 import type { Backend } from "./backend.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
 export type Push = ReturnType<typeof pushWork>;
 
-export function pushWork(p: Platform, b: Backend, { scheduler }: LeaderElections) {
+export function pushWork(p: NodePlatform, b: Backend, { scheduler }: LeaderElections) {
   const { settings, identity, roles, state, events, tasks, budgets, clock, random, log } = p;
   const { store, channels, membership } = b;
   const ownership = store.ownership!;

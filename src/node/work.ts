@@ -29,7 +29,7 @@ import { hearsOfWork, WorkNotifier } from "../jobs/submit/work-notifier.ts";
 import { Worker } from "../jobs/run/worker.ts";
 import type { NewJob } from "../store/store.ts";
 import type { Backend } from "./backend.ts";
-import type { Platform } from "./platform.ts";
+import type { NodePlatform } from "./platform.ts";
 
 /**
  * The embedded store can be opened by one process only, so its file lock proves that a claimant is alive: leases there
@@ -41,7 +41,7 @@ const EMBEDDED_LEASE_MS = 100 * 365 * 24 * 3_600_000;
 export type Work = Awaited<ReturnType<typeof work>>;
 
 /** What only some fabrics use is loaded only there. */
-export async function work(p: Platform, b: Backend, e: LeaderElections) {
+export async function work(p: NodePlatform, b: Backend, e: LeaderElections) {
   const { settings, identity, state, events, signal, tasks, budgets, spans, clock, random, log } = p;
   const { store, channels, membership } = b;
   const { shared } = store.guarantees;

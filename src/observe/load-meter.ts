@@ -3,18 +3,14 @@
  * be read at any time.
  */
 
-import { availableParallelism, totalmem } from "node:os";
 import type { NodeLoad, NodeTraffic } from "../core/node.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { NodeState } from "../platform/node-state.ts";
+import type { Platform } from "../platform/platform.ts";
 import { Lifecycle } from "../platform/service.ts";
 import type { Traffic } from "./traffic.ts";
 
 const SAMPLE_MS = 500;
 
 export interface LoadMeterOptions {
-  readonly clock: Clock;
-  readonly state: Pick<NodeState, "readings">;
   /** What does not change. */
   readonly capacity: Pick<NodeLoad, "slots" | "serves">;
   readonly traffic: Pick<Traffic, "read">;
@@ -24,22 +20,24 @@ export interface LoadMeterOptions {
 }
 
 export class LoadMeter extends Lifecycle {
+  readonly #platform: Pick<Platform, "clock" | "state" | "machine">;
   readonly #o: LoadMeterOptions;
   #cancel: () => void = () => {};
-  #cpuMicros = 0;
+  #cpuMs = 0;
   #at = 0;
   #cpu = 0;
   #memory = 0;
   #lagMs = 0;
   #traffic: NodeTraffic | null = null;
 
-  constructor(options: LoadMeterOptions) {
+  constructor(platform: Pick<Platform, "clock" | "state" | "machine">, options: LoadMeterOptions) {
     super();
+    this.#platform = platform;
     this.#o = options;
   }
 
   read(): NodeLoad {
-    const { running, connections, owned, reach } = this.#o.state.readings;
+    const { running, connections, owned, reach } = this.#platform.state.readings;
     const supervised = this.#o.supervised?.();
     return {
       jobs: running(),
@@ -56,9 +54,10 @@ export class LoadMeter extends Lifecycle {
   }
 
   protected onStart(): void {
-    this.#at = this.#o.clock.monotonic();
-    this.#cpuMicros = cpuMicros();
-    this.#memory = memoryShare();
+    const { clock, machine } = this.#platform;
+    this.#at = clock.monotonic();
+    this.#cpuMs = machine.cpuMs();
+    this.#memory = round(machine.memoryShare());
     this.#traffic = this.#o.traffic.read();
     this.#schedule();
   }
@@ -68,32 +67,24 @@ export class LoadMeter extends Lifecycle {
   }
 
   #schedule(): void {
-    this.#cancel = this.#o.clock.after(SAMPLE_MS, () => this.#sample());
+    this.#cancel = this.#platform.clock.after(SAMPLE_MS, () => this.#sample());
   }
 
   #sample(): void {
-    const now = this.#o.clock.monotonic();
+    const { clock, machine } = this.#platform;
+    const now = clock.monotonic();
     const passedMs = Math.max(1, now - this.#at);
-    const spent = cpuMicros();
-    this.#cpu = round(Math.min(1, (spent - this.#cpuMicros) / 1_000 / passedMs / availableParallelism()));
-    this.#memory = memoryShare();
+    const cpuMs = machine.cpuMs();
+    this.#cpu = round(Math.min(1, (cpuMs - this.#cpuMs) / passedMs));
+    this.#memory = round(machine.memoryShare());
     // How late this timer is: what anything else on the loop had to wait as well.
     this.#lagMs = round(Math.max(0, passedMs - SAMPLE_MS));
     this.#at = now;
-    this.#cpuMicros = spent;
+    this.#cpuMs = cpuMs;
     this.#traffic = this.#o.traffic.read();
     this.#o.onSample(this.#lagMs);
     this.#schedule();
   }
-}
-
-function memoryShare(): number {
-  return round(Math.min(1, process.memoryUsage.rss() / totalmem()));
-}
-
-function cpuMicros(): number {
-  const { user, system } = process.cpuUsage();
-  return user + system;
 }
 
 function round(value: number): number {

@@ -102,6 +102,7 @@ export class Watchdog {
     return {
       now: () => clock.now(),
       monotonic: () => clock.monotonic(),
+      turn: () => clock.turn(),
       sleep: async (ms, signal) => {
         rests();
         await clock.sleep(ms, signal);

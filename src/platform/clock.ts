@@ -10,6 +10,8 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls back once after `ms`; the returned function calls it off. */
   after(ms: number, callback: () => void): () => void;
+  /** Resolves in the next turn of the event loop, after what is ready to run now. */
+  turn(): Promise<void>;
 }
 
 /** Longer timers overflow in Node and fire at once. */
@@ -34,4 +36,5 @@ export const systemClock: Clock = {
     const timer = setTimeout(callback, Math.min(Math.max(ms, 0), TIMER_MS_MAX));
     return () => clearTimeout(timer);
   },
+  turn: () => new Promise((resolve) => setImmediate(resolve)),
 };

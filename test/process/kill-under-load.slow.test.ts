@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { JobRequestBody } from "../../src/client/baton-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { seededRandom } from "../../src/platform/random.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import { dataDirectory, NodeProcess } from "../support/process-node.ts";
 
 const ROUNDS = 20;

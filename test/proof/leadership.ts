@@ -10,7 +10,7 @@
 import { parseArgs } from "node:util";
 import { percentile } from "../../bench/statistics.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { seededRandom } from "../../src/platform/random.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import { QUICK, TestCluster } from "../support/cluster.ts";
 import { assertNothingStale, COMMIT_ORDER_SETTINGS, watchGrants } from "../support/commit-order.ts";
 import { inProof } from "./scope.ts";

@@ -8,7 +8,7 @@
 
 import { parseArgs } from "node:util";
 import { percentile } from "../../bench/statistics.ts";
-import { seededRandom } from "../../src/platform/random.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import { listedFile } from "../support/host-cluster.ts";
 import { PeerCluster } from "../support/peer-cluster.ts";
 import { killPeerLeaders } from "../support/peer-schedule-failover.ts";

@@ -8,7 +8,7 @@
 
 import { parseArgs } from "node:util";
 import { percentile } from "../../bench/statistics.ts";
-import { seededRandom } from "../../src/platform/random.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import { TestCluster } from "../support/cluster.ts";
 import { killLeaders } from "../support/schedule-failover.ts";
 import { inProof } from "./scope.ts";

@@ -3,7 +3,7 @@
 import type { LeaderLocks } from "../../src/leadership/coordination.ts";
 import type { PostgresCoordinationOptions } from "../../src/leadership/postgres/coordination.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { ManualClock } from "./manual-clock.ts";
 import { systemRandom } from "../../src/platform/random.ts";
 import type { TermStore } from "../../src/store/store.ts";
 import { candidate, OWN_INFO } from "./lock-candidates.ts";

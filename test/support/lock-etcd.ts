@@ -1,7 +1,7 @@
 /** Leader locks on a real etcd. */
 
 import { EtcdLocks } from "../../src/leadership/etcd/locks.ts";
-import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { ManualClock } from "./manual-clock.ts";
 import type { EtcdServer } from "./etcd-server.ts";
 import { AdmittedElection } from "./lock-admitted-election.ts";
 import { openClusterLock, PrefixedCluster, type GivenOptions } from "./lock-cluster.ts";

@@ -6,7 +6,7 @@ import type { NodeIdentity } from "../../src/core/node.ts";
 import { heldBy, sameTerm } from "../../src/core/leadership/term.ts";
 import type { LeaderRole, Term } from "../../src/core/leadership/term.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { ManualClock } from "../../src/platform/manual-clock.ts";
+import { ManualClock } from "./manual-clock.ts";
 import { ROLE } from "./lock-world.ts";
 import type { OpenLock } from "./lock-world.ts";
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/platform/clock.ts";
-import type { ManualClock } from "../../src/platform/manual-clock.ts";
+import type { ManualClock } from "./manual-clock.ts";
 
 /**
  * One node's clocks in a world whose time is the given manual clock's. They may run at another rate, the wall may be
@@ -51,6 +51,12 @@ export class NodeClock implements Clock {
     return () => {
       cancelled = true;
     };
+  }
+
+  async turn(): Promise<void> {
+    await this.#world.turn();
+    if (this.#stopped || this.#asleepSince !== null)
+      await new Promise<void>((resolve) => this.#held.push(resolve));
   }
 
   jumpWall(ms: number): void {

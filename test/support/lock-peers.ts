@@ -7,7 +7,7 @@ import type { PeerSource } from "../../src/peers/bully/peer-list.ts";
 import type { NodeIdentity, OwnInfo } from "../../src/core/node.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { Log } from "../../src/platform/log.ts";
-import { seededRandom } from "../../src/platform/random.ts";
+import { seededRandom } from "./seeded-random.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import type { Transport } from "../../src/transport/transport.ts";
 import { holdRequests, watchByRequest } from "./held-requests.ts";

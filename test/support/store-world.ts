@@ -15,8 +15,8 @@ import { DEFAULT_BUDGETS } from "../../src/core/jobs/job.ts";
 import type { ScheduleDefinition } from "../../src/core/schedules/schedule.ts";
 import type { Term } from "../../src/core/leadership/term.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { ManualClock } from "../../src/platform/manual-clock.ts";
-import { seededRandom } from "../../src/platform/random.ts";
+import { ManualClock } from "./manual-clock.ts";
+import { seededRandom } from "./seeded-random.ts";
 import type {
   Abandoned,
   Author,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { MemoryChannels } from "../../../src/channels/memory/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { channelsContract } from "./contract.ts";
 import { Reader, gate, message, messages, turn, until } from "./world.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { Channels } from "../../../src/channels/channels.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { seededRandom } from "../../../src/platform/random.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import type { TcpProxy } from "../../support/tcp-proxy.ts";
 import { prove, type Promises } from "../promises.ts";
 import { gate, message, messages, Reader, turn, until } from "./world.ts";

@@ -5,7 +5,7 @@ import type { LeaderLocks } from "../../../src/leadership/coordination.ts";
 import type { ElectorSettings } from "../../../src/leadership/elector-settings.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import type { TermStore } from "../../../src/store/store.ts";
 import { leads, standsBy, type AdmittedElection } from "../../support/lock-admitted-election.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";

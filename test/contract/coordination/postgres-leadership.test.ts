@@ -10,7 +10,7 @@ import type { NodeIdentity } from "../../../src/core/node.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { applicationPrefix } from "../../../src/platform/drivers/postgres/application-name.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";
 import type { MemberOptions } from "../../support/lock-cluster.ts";

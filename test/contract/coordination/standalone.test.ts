@@ -4,7 +4,7 @@ import type { Coordination } from "../../../src/leadership/coordination.ts";
 import { openStandalone } from "../../../src/leadership/standalone/coordination.ts";
 import { hasCode } from "../../../src/core/errors.ts";
 import type { OwnInfo } from "../../../src/core/node.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import type { TermStore } from "../../../src/store/store.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 import { candidate, granted } from "../../support/lock-candidates.ts";

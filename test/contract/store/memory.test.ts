@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { openStore } from "../../../src/store/open-store.ts";
 import { memoryStore } from "../../support/memory-store.ts";
 import { LEASE_MS, lease, StoreWorld } from "../../support/store-world.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { MemoryNetwork } from "../../support/memory-network.ts";
 import type { PeerReply } from "../../support/memory-network.ts";
 import type { Outcome, Transport } from "../../../src/transport/transport.ts";

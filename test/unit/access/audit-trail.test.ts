@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { AuditTrail } from "../../../src/access/audit-trail.ts";
 import type { JournalService } from "../../../src/observe/journal/journal.ts";
 import type { Principal } from "../../../src/core/access/permissions.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 const CI: Principal = { kind: "token", name: "ci", permission: "submit", id: "1" };
 

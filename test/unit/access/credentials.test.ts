@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { BatonError } from "../../../src/core/errors.ts";
 import type { Credential } from "../../../src/core/access/credential.ts";
 import { useStep } from "../../../src/core/access/credential.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
 import { connection, credential, sharing, storeOn } from "./world.ts";
 

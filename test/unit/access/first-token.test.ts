@@ -7,7 +7,7 @@ import { FirstToken } from "../../../src/access/first-token.ts";
 import type { FirstTokenOptions } from "../../../src/access/first-token.ts";
 import { agreedToken } from "../../../src/access/token-format.ts";
 import type { Log } from "../../../src/platform/log.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import { temporaryDirectory } from "../../support/node-here.ts";
 import { PeerAccess, sharing, storeOn } from "./world.ts";

@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { getHeapSnapshot } from "node:v8";
 import { PrincipalCache } from "../../../src/access/principal-cache.ts";
 import { newToken } from "../../../src/access/token-format.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { connection, credential, sharing, storeOn } from "./world.ts";
 
 const principal = { kind: "token", name: "ci", permission: "read", id: "1" } as const;

@@ -8,7 +8,7 @@ import type { Principal } from "../../../src/core/access/permissions.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { silentLog } from "../../../src/platform/log.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { systemRandom } from "../../../src/platform/random.ts";
 import type { AccessStore } from "../../../src/store/access.ts";
 import { memoryStore } from "../../support/memory-store.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Heartbeater } from "../../../src/agent/heartbeater.ts";
 import type { LeaderCall, LeaderConnection } from "../../../src/client/connection/leader-connection.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
-import { seededRandom } from "../../../src/platform/random.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 
 function world() {
   const clock = new ManualClock();

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { Operation } from "../../../src/api/operation.ts";
 import { OPERATIONS } from "../../../src/api/operation-table.ts";
 import { allows, PERMISSIONS, writePrincipal } from "../../../src/core/access/permissions.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import type { PeerReply, ReceivedRequest } from "../../../src/transport/transport.ts";
 import { peerApps } from "../../support/peer-apps.ts";
 import type { PeerApp } from "../../support/peer-apps.ts";

@@ -7,7 +7,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { AgentSeen } from "../../../src/store/agents.ts";
 import { memoryStore } from "../../support/memory-store.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 class World {
   readonly clock = new ManualClock();

@@ -8,10 +8,10 @@ import { TermGuard } from "../../../src/controller/term-guard.ts";
 import type { JobId, NodeName } from "../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
-import { seededRandom } from "../../../src/platform/random.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import type { Claimed, ClaimedJob, ClaimRequest, Settlement } from "../../../src/store/store.ts";
 
 const TERM: Term = { role: "scheduler", leader: "a" as NodeName, incarnation: "one", epoch: 3 };

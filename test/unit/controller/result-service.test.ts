@@ -10,7 +10,7 @@ import { DEFAULT_BUDGETS } from "../../../src/core/jobs/job.ts";
 import { DEFAULT_RETRY } from "../../../src/core/jobs/retry.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { silentLog } from "../../../src/platform/log.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import type { Settlement } from "../../../src/store/store.ts";
 

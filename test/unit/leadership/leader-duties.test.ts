@@ -5,7 +5,7 @@ import { LeaderDuties } from "../../../src/leadership/leader-duties.ts";
 import { Feed } from "../../../src/platform/feed.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 
 const GRACE_MS = 5_000;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BacklogReader } from "../../../src/observe/backlog-reader.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import type { Store } from "../../../src/store/store.ts";
 
 const COUNTS = { scheduled: 0, queued: 3, processing: 0, completed: 0, failed: 0, cancelled: 0 };

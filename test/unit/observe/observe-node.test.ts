@@ -8,7 +8,7 @@ import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { silentLog } from "../../../src/platform/log.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { observeNode } from "../../../src/observe/observe-node.ts";
 import { memoryStore } from "../../support/memory-store.ts";

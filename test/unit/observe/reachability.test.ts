@@ -7,7 +7,7 @@ import type { NodeName } from "../../../src/core/ids.ts";
 import type { NodeInfo } from "../../../src/core/node.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { httpProbe } from "../../../src/platform/http-probe.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 function node(name: string, over: Partial<NodeInfo> = {}): NodeInfo {
   const url = `http://${name}:8420`;

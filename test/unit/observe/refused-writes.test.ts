@@ -40,10 +40,10 @@ import { JobEventWriter } from "../../../src/push/ownership/job-event-writer.ts"
 import { OrphanJobDetector } from "../../../src/push/ownership/orphan-job-detector.ts";
 import { StoreRetry } from "../../../src/push/ownership/store-retry.ts";
 import { silentLog } from "../../../src/platform/log.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { NodeEvents } from "../../../src/platform/node-events.ts";
 import { NodeState } from "../../../src/platform/node-state.ts";
-import { seededRandom } from "../../../src/platform/random.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import { memoryStore, type MemoryStore } from "../../support/memory-store.ts";
 import type { ClaimedJob, Store } from "../../../src/store/store.ts";
 import { HeldRuns, WorkerWorld } from "../../support/node-worker.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Traffic } from "../../../src/observe/traffic.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("traffic", () => {
   it("is told each second, of the seconds that are over, by queue as well", async () => {

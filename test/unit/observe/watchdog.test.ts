@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { Watchdog } from "../../../src/observe/watchdog.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 const TERM: Term = { role: "scheduler", leader: "a" as NodeName, incarnation: "1", epoch: 1 };
 

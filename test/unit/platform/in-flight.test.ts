@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "../../support/fast-check.ts";
 import { InFlight } from "../../../src/platform/in-flight.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 function world(): { clock: ManualClock; inFlight: InFlight } {
   const clock = new ManualClock();

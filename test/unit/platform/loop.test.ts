@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Backoff, Loop, Mutex, Pause, within } from "../../../src/platform/loop.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("Loop", () => {
   it("repeats its step after the wait that the step returned, and at once when it is woken", async () => {

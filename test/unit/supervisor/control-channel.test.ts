@@ -4,7 +4,7 @@ import type { TokenRequest } from "../../../src/access/token-service.ts";
 import type { NodeServices } from "../../../src/api/node-services.ts";
 import type { NodeName } from "../../../src/core/ids.ts";
 import type { Term } from "../../../src/core/leadership/term.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { ControlChannel, type SupervisorConnection } from "../../../src/supervisor/control-channel.ts";
 import type { FromController } from "../../../src/supervisor/messages.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { AgentSnapshot } from "../../../src/core/supervision.ts";
-import { ManualClock } from "../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { HangDetector } from "../../../src/supervisor/hang-detector.ts";
 import { lifecycleStress } from "../../support/lifecycle-stress.ts";
 

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { Check } from "../../../../src/cli/doctor/checks.ts";
 import { runChecks } from "../../../../src/cli/doctor/checks.ts";
 import { ok } from "../../../../src/cli/doctor/findings.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 
 describe("an examination", () => {
   it("runs all checks side by side and tells in their order, also of those that hang or break", async () => {

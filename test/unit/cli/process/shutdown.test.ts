@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { describe, it } from "node:test";
 import { untilSignalled } from "../../../../src/cli/process/shutdown.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 
 function world(more: { progress?: () => string | null; released?: () => boolean } = {}) {
   const clock = new ManualClock();

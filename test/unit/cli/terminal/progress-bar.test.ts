@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProgressBar, progressLine } from "../../../../src/cli/terminal/progress-bar.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import { caught } from "../run-cli.ts";
 
 describe("a line of progress", () => {

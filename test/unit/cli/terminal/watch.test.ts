@@ -4,7 +4,7 @@ import { BatonClientError } from "../../../../src/client/client-error.ts";
 import { print } from "../../../../src/cli/terminal/output.ts";
 import type { OutputFormat } from "../../../../src/cli/terminal/output.ts";
 import { watched } from "../../../../src/cli/terminal/watch.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import { VtScreen } from "../../../support/vt-screen.ts";
 import { caught } from "../run-cli.ts";
 

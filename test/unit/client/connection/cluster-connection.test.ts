@@ -9,8 +9,8 @@ import {
 } from "../../../../src/client/connection/cluster-connection.ts";
 import type { Answer, Call, Connection } from "../../../../src/client/connection/connection.ts";
 import { BatonClientError } from "../../../../src/client/client-error.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
-import { seededRandom } from "../../../../src/platform/random.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 
 type Told = { status: number; body?: object; retryAfterMs?: number } | "refuses" | "breaks" | "hangs";
 

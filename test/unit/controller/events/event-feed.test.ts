@@ -8,7 +8,7 @@ import {
   type EventMessage,
   type EventWire,
 } from "../../../../src/controller/events/event-wire.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import { atEnd, type Scope } from "../../../support/node-cleanup.ts";
 
 class World {

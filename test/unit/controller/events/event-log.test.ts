@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { EventLog, type Happened } from "../../../../src/controller/events/event-log.ts";
 import type { Role } from "../../../../src/core/leadership/role.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 
 function open() {
   const clock = new ManualClock();

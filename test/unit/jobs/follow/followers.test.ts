@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { JobId } from "../../../../src/core/ids.ts";
 import { JobWatchers } from "../../../../src/jobs/follow/job-watchers.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 
 const JOB = "node-a-1" as JobId;
 

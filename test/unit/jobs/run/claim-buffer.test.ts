@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ClaimBuffer } from "../../../../src/jobs/run/claim-buffer.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import type { ClaimedJob } from "../../../../src/store/store.ts";
 
 function bufferOf(concurrency: number) {

@@ -11,9 +11,9 @@ import type { Term } from "../../../../src/core/leadership/term.ts";
 import { scheduleDuty } from "../../../../src/jobs/schedules/schedule-duty.ts";
 import { ScheduleService } from "../../../../src/jobs/schedules/schedule-service.ts";
 import { silentLog } from "../../../../src/platform/log.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
-import { seededRandom } from "../../../../src/platform/random.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 import type { ScheduleStore } from "../../../../src/store/store.ts";
 

@@ -10,7 +10,7 @@ import { Submitter } from "../../../../src/jobs/submit/submitter.ts";
 import { type AnyTask, defineTask } from "../../../../src/jobs/tasks/task.ts";
 import { TaskRegistry } from "../../../../src/jobs/tasks/task-registry.ts";
 import { silentLog } from "../../../../src/platform/log.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
 import { systemRandom } from "../../../../src/platform/random.ts";
 import { memoryStore } from "../../../support/memory-store.ts";

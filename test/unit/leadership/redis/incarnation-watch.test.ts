@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { ControlSession } from "../../../../src/leadership/redis/control-session.ts";
 import { IncarnationWatch } from "../../../../src/leadership/redis/incarnation-watch.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 
 function opened() {
   const clock = new ManualClock();

@@ -8,7 +8,7 @@ import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import type { Refusal } from "../../../../src/core/leadership/refused-write.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
 import { silentLog, type Log } from "../../../../src/platform/log.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
 import { memoryStore } from "../../../support/memory-store.ts";
 
 async function open() {

@@ -6,7 +6,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { seededRandom, type Random } from "../../../../src/platform/random.ts";
+import { type Random } from "../../../../src/platform/random.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import { PeerSim } from "../../../support/peer-sim.ts";
 
 /** More by hand: `SEEDS=5000 node --test …`, or one of them: `SEED=17`. */

@@ -12,8 +12,8 @@ import { Retractions } from "../../../../src/peers/retractions/retractions.ts";
 import type { JobId, NodeName } from "../../../../src/core/ids.ts";
 import type { JobStatus } from "../../../../src/core/jobs/job.ts";
 import { systemClock } from "../../../../src/platform/clock.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
-import { seededRandom } from "../../../../src/platform/random.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import { lifecycleStress } from "../../../support/lifecycle-stress.ts";
 import { keptLog } from "../../http/fake-node.ts";
 

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { queues } from "../../../../src/channels/channel-names.ts";
 import type { Term } from "../../../../src/core/leadership/term.ts";
-import { seededRandom, type Random } from "../../../../src/platform/random.ts";
+import { type Random } from "../../../../src/platform/random.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import type { Run } from "../../../../src/store/store.ts";
 import { OwnershipWorld, type OwnerNode } from "./world.ts";
 

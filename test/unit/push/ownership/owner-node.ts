@@ -12,7 +12,7 @@ import type { OwnerSettings } from "../../../../src/push/ownership/owner-options
 import { Owner } from "../../../../src/push/ownership/owner.ts";
 import type { Log } from "../../../../src/platform/log.ts";
 import { NodeEvents } from "../../../../src/platform/node-events.ts";
-import { seededRandom } from "../../../../src/platform/random.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import type { OwnedEvents, OwnershipStore } from "../../../../src/store/ownership.ts";
 import type { OwnershipWorld } from "./world.ts";
 

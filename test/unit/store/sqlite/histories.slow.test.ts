@@ -12,8 +12,8 @@ import { test } from "node:test";
 import type { JobId, LeaseId, NodeName } from "../../../../src/core/ids.ts";
 import { DEFAULT_BUDGETS, JOB_STATUSES } from "../../../../src/core/jobs/job.ts";
 import type { Job, JobStatus } from "../../../../src/core/jobs/job.ts";
-import { ManualClock } from "../../../../src/platform/manual-clock.ts";
-import { seededRandom } from "../../../../src/platform/random.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import { openSqliteStore, type SqliteStore } from "../../../../src/store/sqlite/store.ts";
 import type { JobPage, ClaimedJob, NewJob, Outcome } from "../../../../src/store/store.ts";
 

@@ -7,7 +7,7 @@ import { Elector } from "../../../../../src/leadership/elector.ts";
 import { hasCode } from "../../../../../src/core/errors.ts";
 import type { NodeName } from "../../../../../src/core/ids.ts";
 import { systemClock } from "../../../../../src/platform/clock.ts";
-import { seededRandom } from "../../../../../src/platform/random.ts";
+import { seededRandom } from "../../../../support/seeded-random.ts";
 import { PeerWorld, QUICK, urlOf, type Peer, type PeerOptions } from "../../../../support/lock-peers.ts";
 import { ROLE } from "../../../../support/lock-world.ts";
 import { eventually } from "../../../../contract/coordination/membership.ts";

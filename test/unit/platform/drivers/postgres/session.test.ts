@@ -7,7 +7,7 @@ import {
   PostgresSession,
   type PostgresSessionOptions,
 } from "../../../../../src/platform/drivers/postgres/session.ts";
-import { ManualClock } from "../../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../../support/manual-clock.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
 import { PostgresServer } from "../../../../support/postgres-server.ts";

@@ -12,7 +12,7 @@ import { redisScript } from "../../../../../src/platform/drivers/redis/session.t
 import { RedisSession, type RedisSessionOptions } from "../../../../../src/platform/drivers/redis/session.ts";
 import { parseRedisUrl } from "../../../../../src/platform/drivers/redis/url.ts";
 import { checkRedis, Redis, type RedisOptions } from "../../../../../src/platform/drivers/redis/redis.ts";
-import { ManualClock } from "../../../../../src/platform/manual-clock.ts";
+import { ManualClock } from "../../../../support/manual-clock.ts";
 import { systemRandom } from "../../../../../src/platform/random.ts";
 import { lifecycleStress } from "../../../../support/lifecycle-stress.ts";
 import { freePort } from "../../../../support/free-port.ts";

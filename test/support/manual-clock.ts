@@ -3,7 +3,7 @@
  * monotonic clock, as when the system time is changed or the machine is suspended.
  */
 
-import type { Clock } from "./clock.ts";
+import { systemClock, type Clock } from "../../src/platform/clock.ts";
 
 interface Timer {
   readonly at: number;
@@ -47,6 +47,10 @@ export class ManualClock implements Clock {
     const timer: Timer = { at: this.#mono + Math.max(ms, 0), order: this.#order++, fire: callback };
     this.#timers.add(timer);
     return () => void this.#timers.delete(timer);
+  }
+
+  turn(): Promise<void> {
+    return systemClock.turn();
   }
 
   /** How many timers wait: a test can tell that a service has gone to sleep. */
@@ -97,5 +101,5 @@ export class ManualClock implements Clock {
 
 /** Lets promise chains run until nothing is left: one turn of the event loop empties the microtask queue. */
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 3; turn++) await systemClock.turn();
 }
